@@ -1,0 +1,38 @@
+# Two commands for newcomers: `make book` and `make test`. Everything else is a thin call of `relength`.
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+READY := $(VENV)/.ready
+
+# `make book RESULTS=some/folder` builds the book from other records.
+RESULTS ?=
+
+# An interpreter can be named (`make book PYTHON=/path/to/python3.11`); else the first that is new enough.
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 python3 python; do \
+  if "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
+  then echo "$$python"; break; fi; done)
+
+.PHONY: help book test env clean
+.DEFAULT_GOAL := help
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1  /p' $(MAKEFILE_LIST) | while read -r name text; do printf '  make %-6s %s\n' "$$name" "$$text"; done
+
+book: $(READY) ## Execute the notebooks from the recorded runs and build the book
+	$(BIN)/relength render $(if $(RESULTS),--results "$(RESULTS)")
+
+test: $(READY) ## Run the tests, the notebooks' stored outputs and one smoke-scale training
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout 300 \
+	  -n 2 --dist loadfile tests notebooks
+
+env: $(READY) ## Create the environment in .venv and nothing else
+
+clean: ## Remove the environment and everything that was built
+	rm -rf $(VENV) _build book/executed .test-output .pytest_cache .ruff_cache .hypothesis
+
+$(READY): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer with its venv module was found: install one (on Debian or Ubuntu: python3 and python3-venv), or name one with 'make PYTHON=/path/to/python3.11 book'." >&2; exit 1; }
+	"$(PYTHON)" -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --requirement requirements.lock
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .
+	@touch $@

@@ -1,0 +1,43 @@
+"""A built page asks nothing of the network.
+
+Equations are set by the one-file MathJax inside the ``sphinx-mathjax-offline`` wheel, copied into
+the book; the theme's script for live code (thebe, fetched from a content network) is left out.
+"""
+
+import importlib.util
+from pathlib import Path
+
+from sphinx.util.fileutil import copy_asset
+
+SCRIPT = "mathjax/tex-svg.js"
+
+
+def _use_local_mathjax(app, config):
+    config.mathjax_path = SCRIPT
+
+
+def _copy_mathjax(app, exception):
+    if exception is None and app.builder.format == "html":
+        # The wheel's module name has hyphens, so it can be located but not imported.
+        package = Path(importlib.util.find_spec("sphinx-mathjax-offline").origin).parent
+        target = Path(app.outdir) / "_static" / SCRIPT
+        copy_asset(str(package / "static" / SCRIPT), str(target.parent))
+
+
+def _drop_thebe(app, pagename, templatename, context, doctree):
+    kept, seen = [], set()
+    for script in context["script_files"]:
+        body = (getattr(script, "attributes", None) or {}).get("body") or ""
+        name = str(getattr(script, "filename", script))
+        if "thebe" in name or "THEBE" in body or (name, body) in seen:
+            continue
+        seen.add((name, body))
+        kept.append(script)
+    context["script_files"] = kept
+
+
+def setup(app):
+    app.connect("config-inited", _use_local_mathjax)
+    app.connect("html-page-context", _drop_thebe)
+    app.connect("build-finished", _copy_mathjax)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,201 @@
+"""The command line: list, run, status, merge, render, claims, verify, bench."""
+
+import json
+import signal
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import TimeElapsedColumn as Elapsed
+from rich.progress import TimeRemainingColumn as Remaining
+from rich.table import Table
+
+from relength.errors import RelengthError
+from relength.paths import RESULTS, ROOT
+
+app = typer.Typer(
+    name="relength",
+    help="Rebuild the tables and figures of four papers on length generalisation.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+)
+console, errors = Console(), Console(stderr=True)
+
+Results = Annotated[Path, typer.Option(help="Folder of recorded runs.", show_default="results/")]
+
+
+def main() -> NoReturn:
+    """Entry point: what a user can mend is printed as one sentence, with exit code 2."""
+    warnings.formatwarning = lambda message, *_: f"Note: {message}\n"
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        app()
+    except RelengthError as error:
+        errors.print(f"[bold red]Error:[/] {error}", soft_wrap=True, highlight=False)
+        sys.exit(2)
+    sys.exit(0)
+
+
+@app.command("list")
+def list_experiments() -> None:
+    """The experiments, the artifacts they rebuild, and how many runs each scale needs."""
+    from relength.papers import EXPERIMENTS
+    from relength.spec import SCALES
+
+    table = Table("experiment", "paper", "artifacts", *(f"runs a seed, {scale}" for scale in SCALES))
+    for experiment in EXPERIMENTS.values():
+        sizes = (str(len(experiment.grid(scale, 0))) for scale in SCALES)
+        table.add_row(experiment.name, experiment.paper, ", ".join(experiment.artifacts), *sizes)
+    console.print(table)
+
+
+@app.command()
+def run(
+    experiment: Annotated[str, typer.Argument(help="Name of the experiment, see `relength list`.")],
+    scale: Annotated[str, typer.Option(help="smoke, reduced or paper.")] = "reduced",
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, counted from 0.")] = 5,
+    results: Annotated[
+        Path | None,
+        typer.Option(help="Folder to record into. [default: results/; at scale smoke a temporary one]"),
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:<number>.")] = "cpu",
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes. [default: one per core on a CPU, one on a GPU]")
+    ] = None,
+    task: Annotated[list[str] | None, typer.Option(help="Only these tasks (repeatable).")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Only these models (repeatable).")] = None,
+    arm: Annotated[list[str] | None, typer.Option(help="Only these arms (repeatable).")] = None,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Train what is recorded, too.")] = False,
+) -> None:
+    """Train the runs of an experiment that are not recorded yet. Stop it at any moment; it resumes."""
+    from relength.papers import experiment as find
+    from relength.run import pending, run_or_load
+    from relength.spec import SCALES
+    from relength.store import Store
+
+    if scale not in SCALES:
+        raise RelengthError(f"There is no scale {scale!r}: choose one of {', '.join(SCALES)}.")
+    chosen = find(experiment)
+    specs = chosen.specs(scale, range(seeds))
+    for what, names in (("task", task), ("model", model)):
+        known = {getattr(spec, what).name for spec in specs}
+        if names and (unknown := set(names) - known):
+            raise RelengthError(
+                f"{experiment} has no {what} {sorted(unknown)[0]!r}: choose from {', '.join(sorted(known))}."
+            )
+        specs = [s for s in specs if not names or getattr(s, what).name in names]
+    specs = [s for s in specs if not arm or s.model.arm in arm]
+    if results is None:
+        results = Path(tempfile.mkdtemp(prefix="relength-smoke-")) if scale == "smoke" else RESULTS
+    store = Store(results)
+    missing = specs if refresh else pending(specs, store, chosen)
+    console.print(f"{len(missing)} of {len(specs)} runs to train, recorded in {store.path}", soft_wrap=True)
+    failed = 0
+    with _progress(len(missing)) as advance:
+
+        def finished(record: dict[str, Any]) -> None:
+            nonlocal failed
+            failed += record["status"] == "failed"
+            advance(_line(record))
+
+        run_or_load(
+            specs,
+            store,
+            chosen,
+            train=True,
+            refresh=refresh,
+            device=device,
+            workers=workers,
+            on_record=finished,
+        )
+    if failed:
+        raise RelengthError(
+            f"{failed} of {len(missing)} runs failed: their tracebacks are in {store.path}, under 'error'."
+        )
+
+
+def _line(record: dict[str, Any]) -> str:
+    """One finished run as one line of a log."""
+    spec = record["spec"]
+    name = f"{spec['model']['name']}/{spec['model']['arm']} {spec['task']['name']} seed {spec['seed']}"
+    if record["status"] == "failed":
+        return f"{record['key']} {name}: failed, {record['error'].strip().splitlines()[-1]}"
+    tests = record["checkpoints"]["selected"]["tests"]
+    accuracy = ", ".join(f"{test} {100 * m['exact_match']:.1f}" for test, m in tests.items())
+    cost = record["cost"]
+    seconds = cost["training_seconds"] + cost["evaluation_seconds"]
+    return f"{record['key']} {name}: {accuracy} ({len(record['curve'])} epochs, {seconds:.0f} s)"
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Any]:
+    """Bar with the time left on a terminal; one line per finished run everywhere."""
+    columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), Elapsed(), Remaining())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task("training", total=total)
+
+        def advance(line: str) -> None:
+            bar.advance(task)
+            bar.console.print(line, soft_wrap=True, highlight=False)
+
+        yield advance
+
+
+@app.command()
+def status(
+    results: Results = RESULTS,
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+) -> None:
+    """Every artifact of the four papers: cells, seeds per scale, verdicts."""
+    from relength.report.scoreboard import status as scoreboard
+    from relength.store import Store
+
+    state = scoreboard(Store(results))
+    if as_json:
+        print(json.dumps(state, indent=1))
+        return
+    table = Table("artifact", "cells", "seeds (reduced)", "seeds (paper)", "verdicts")
+    for name, row in state["artifacts"].items():
+        verdicts = ", ".join(f"{n} {verdict}" for verdict, n in row["verdicts"].items() if n)
+        seeds = row["min_seeds"]
+        table.add_row(name, str(row["cells"]), str(seeds["reduced"]), str(seeds["paper"]), verdicts or "–")
+    console.print(table)
+
+
+@app.command()
+def merge(
+    other: Annotated[Path, typer.Argument(help="Folder of records from another machine.")],
+    results: Results = RESULTS,
+) -> None:
+    """Take over the records of another store; merging twice changes nothing."""
+    from relength.store import Store
+
+    if not other.is_dir():
+        raise RelengthError(f"{other} is not a folder of records: name the folder given to --results.")
+    new = Store(results).merge(Store(other))
+    console.print(f"{new} new records in {Store(results).path}", soft_wrap=True)
+
+
+@app.command()
+def render(
+    results: Results = RESULTS,
+    out: Annotated[Path, typer.Option(help="Folder for the built book.", show_default="_build/")] = (
+        ROOT / "_build"
+    ),
+) -> None:
+    """Execute every notebook from the recorded runs and build the book; trains nothing."""
+    from relength import bookbuild
+
+    index = bookbuild.render(Path(results), Path(out))
+    console.print(f"The book is at {index}", soft_wrap=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""The margins of every verdict: `book/claims/margins.yml`, read and fingerprinted.
+
+A module of its own because each training run stores the fingerprint: it must not cost the import of the
+statistics.
+"""
+
+import hashlib
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from relength.errors import RelengthError
+from relength.paths import BOOK
+
+MARGINS = BOOK / "claims" / "margins.yml"
+
+# Results are shares of a count, and 100 * (1900 / 2000) must not miss 95 by a rounding error.
+ROUNDING = 1e-9
+
+Measure = Literal["accuracy", "edit_distance", "length", "cost_ratio", "tasks_solved"]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Margin(_Frozen):
+    """How far from a printed value still counts as the same."""
+
+    absolute: float = Field(default=0.0, ge=0)
+    relative: float = Field(default=0.0, ge=0)
+
+    def around(self, value: float) -> float:
+        """Half-width of the interval around `value`: the larger of the two margins, in its unit."""
+        return max(self.absolute, self.relative * abs(value)) + ROUNDING
+
+
+class Level(_Frozen):
+    """What a word such as "solves" means, in percent of sequences right to the last token."""
+
+    at_least: float | None = Field(default=None, ge=0, le=100)
+    below: float | None = Field(default=None, ge=0, le=100)
+
+    @model_validator(mode="after")
+    def _one_side(self) -> "Level":
+        if (self.at_least is None) == (self.below is None):
+            raise ValueError("a level has either at_least or below")
+        return self
+
+    def holds(self, value: float) -> bool:
+        """Whether one result, in percent, is at this level."""
+        if self.at_least is not None:
+            return value >= self.at_least - ROUNDING
+        return value < self.below - ROUNDING
+
+
+class Margins(_Frozen):
+    """Everything that a verdict compares results with, see the comments in the file."""
+
+    measures: dict[Measure, Margin]
+    levels: dict[Literal["solved", "failed"], Level]
+    sd_floor: float = Field(gt=0)
+    level: float = Field(gt=0, lt=0.5)
+    least_seeds: int = Field(ge=5)
+
+
+def load_margins(path: Path = MARGINS) -> Margins:
+    """The margins of a file. RelengthError where it is missing or says something impossible."""
+    try:
+        return Margins.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, yaml.YAMLError, ValidationError) as error:
+        raise RelengthError(f"The margins cannot be read: {error}. They belong in {path}.") from error
+
+
+def margins_hash(path: Path = MARGINS) -> str:
+    """SHA-256 of the margins file, 64 hex digits: what each record stores as `provenance.margins`."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise RelengthError(f"The margins file is missing: {error}. Restore {path}.") from error

@@ -1,0 +1,144 @@
+"""What every attention module offers the decoder, and attention by content and by relative distance.
+
+Source: "Monotonic Location Attention for Length Generalization", Sections 4.1, 4.2 and 5.2.
+
+An attention module works in two parts. ``prepare`` runs once per sequence and does everything that does
+not depend on the decoder; ``forward`` runs once per token.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from relength.models.recurrence import Repeated
+
+
+class Memory(NamedTuple):
+    """One encoded batch, seen through an attention module.
+
+    mask      (B, S) bool, True at valid positions
+    position  (B, S) norm(i) of Eq. 7: 0 at the first position, 1 at the last valid one
+    step      (B,) the distance between neighbours, 1 / max(1, s - 1)
+    length    (B,) s as floating point
+    keys      (B, d, S), multiplied with a query at every step, or None
+    scores    (B, S) part of the score that no query enters, or None
+    distance_keys, distance_scores   (S + T, d), (S + T,), row j for the distance j - T, or None
+    readout   linear map from the decoder state (B, d) to the scalars (B, k) that move a focus, or None
+    """
+
+    mask: Tensor
+    position: Tensor
+    step: Tensor
+    length: Tensor
+    keys: Repeated | None = None
+    scores: Tensor | None = None
+    distance_keys: Tensor | None = None
+    distance_scores: Tensor | None = None
+    readout: Repeated | None = None
+
+
+def lay_out(encodings: Tensor, lengths: Tensor) -> Memory:
+    """Positions and masks of a batch of encodings (B, S, d) with valid lengths (B,)."""
+    i = torch.arange(encodings.shape[1], device=encodings.device)
+    length = lengths.to(encodings.dtype)
+    step = 1 / (length - 1).clamp(min=1)
+    return Memory(i < lengths[:, None], i * step[:, None], step, length)
+
+
+class Attention(nn.Module):
+    """Base of all attention modules.
+
+    bidirectional: whether the module attends to e^dir (Eq. 18) instead of e.
+    """
+
+    bidirectional = False
+
+    def prepare(self, encodings: Tensor, lengths: Tensor, steps: int, fused: bool) -> Memory:
+        """Memory for at most ``steps`` decoding steps over encodings (B, S, d)."""
+        raise NotImplementedError
+
+    def start(self, memory: Memory) -> Tensor:
+        """State before the first token: the previously attended position pa_0 = 0, shape (B,)."""
+        return torch.zeros_like(memory.step)
+
+    def forward(
+        self, query: Tensor, t: int, memory: Memory, state: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Weights (B, S) of decoding step ``t`` (from 0) and the next state (B,).
+
+        query  (B, d) decoder state h_{t-1}
+        """
+        raise NotImplementedError
+
+
+def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
+    return torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=1)
+
+
+class ContentAttention(Attention):
+    """Scaled dot product of query and keys, Eqs. 1 and 2.
+
+    q = W_q h, k_i = W_k e_i, c_ti = <q, k_i> / √d. The query projection is moved to the keys, once per
+    sequence: <W_q h, k_i> = <h, W_qᵀ k_i>.
+    """
+
+    def __init__(self, hidden_size: int):
+        super().__init__()
+        self.query = nn.Linear(hidden_size, hidden_size, bias=False)
+        self.key = nn.Linear(hidden_size, hidden_size, bias=False)
+        self.scale = 1 / math.sqrt(hidden_size)
+
+    def prepare(self, encodings: Tensor, lengths: Tensor, steps: int, fused: bool) -> Memory:
+        keys = self.key(encodings) @ (self.query.weight * self.scale)  # (B, S, d)
+        return lay_out(encodings, lengths)._replace(keys=Repeated(keys.mT, fused))
+
+    def forward(self, query, t, memory, state):
+        return masked_softmax(memory.keys(query), memory.mask), state
+
+
+class RelativeAttention(Attention):
+    """Content plus relative distance, Eqs. 3 and 4 (after Dai et al., 2019).
+
+    c_ti = (<q + b_1, k_i> + <q + b_2, W_r pe_{i-t}>) / √d, with i from 0 at the start vector and t from 0.
+    The linear map W_r of the frozen sinusoid is in the released code, not in the paper.
+    """
+
+    def __init__(self, hidden_size: int, bidirectional: bool = False):
+        super().__init__()
+        self.bidirectional = bidirectional
+        self.query = nn.Linear(hidden_size, hidden_size, bias=False)
+        self.key = nn.Linear(hidden_size, hidden_size, bias=False)
+        self.distance = nn.Linear(hidden_size, hidden_size, bias=False)
+        self.content_bias = nn.Parameter(torch.zeros(hidden_size))  # b_1
+        self.position_bias = nn.Parameter(torch.zeros(hidden_size))  # b_2
+        self.scale = 1 / math.sqrt(hidden_size)
+
+    def prepare(self, encodings: Tensor, lengths: Tensor, steps: int, fused: bool) -> Memory:
+        keys = self.key(encodings)  # (B, S, d)
+        distances = torch.arange(-steps, encodings.shape[1], device=encodings.device)
+        embedded = sinusoid(distances, encodings.shape[2]).to(encodings.dtype)
+        far = self.distance(embedded)  # (steps + S, d)
+        query = self.query.weight * self.scale
+        return lay_out(encodings, lengths)._replace(
+            keys=Repeated((keys @ query).mT, fused),
+            scores=keys @ self.content_bias * self.scale,
+            distance_keys=far @ query,
+            distance_scores=far @ self.position_bias * self.scale,
+        )
+
+    def forward(self, query, t, memory, state):
+        width = memory.mask.shape[1]
+        first = len(memory.distance_keys) - width - t  # row of the distance 0 - t
+        window = slice(first, first + width)
+        content = memory.keys(query) + memory.scores
+        distance = torch.addmm(memory.distance_scores[window], query, memory.distance_keys[window].T)
+        return masked_softmax(content + distance, memory.mask), state
+
+
+def sinusoid(positions: Tensor, size: int) -> Tensor:
+    """Sinusoidal embeddings (N, size) of integer positions, sines then cosines (Dai et al., 2019)."""
+    frequencies = 10000 ** (-torch.arange(0, size, 2, device=positions.device) / size)
+    angles = positions[:, None] * frequencies
+    return torch.cat([angles.sin(), angles.cos()], dim=1)

@@ -1,0 +1,133 @@
+"""Attention by location: a Gaussian around a centre of focus that moves by steps.
+
+Source: "Monotonic Location Attention for Length Generalization", Sections 4.3, 5.3 and 5.4
+(location attention itself: Dubois et al., 2020).
+
+| paper | here |
+| --- | --- |
+| s, norm(i) | ``memory.length``, ``memory.position`` |
+| stepsize = 1 / max(1, s - 1) | ``memory.step`` |
+| l_t = f_l(h_{t-1}) | ``self.hidden`` |
+| f_σ, f_step, f_b, f_g | rows of ``self.heads``, one vector each, without bias |
+| pa_{t-1} | ``past``, the state between tokens; 0 before the first |
+| μ_t, σ_t, λ'_t | ``centre``, ``width``, the returned weights |
+"""
+
+
+import torch
+from torch import Tensor, nn
+
+from relength.models.attention import Attention, Memory, lay_out
+from relength.models.recurrence import Repeated
+
+LEAK = 0.01  # m of Eq. 8
+TEMPERATURE = 20.0  # τ of Eq. 14
+BETA = 5.0  # β of Eqs. 16 and 17; the released code also scales step activations with it
+
+
+def clamp(centre: Tensor) -> Tensor:
+    """Keep a centre of focus in [0, 1], with a leak outside (Eq. 8).
+
+    >>> clamp(torch.tensor([-1.0, 0.5, 2.0]))
+    tensor([-0.0100,  0.5000,  1.0200])
+    """
+    return torch.maximum(LEAK * centre, torch.minimum(1 + LEAK * centre, centre))
+
+
+def softstair(x: Tensor) -> Tensor:
+    """Push towards an integer: ⌊x⌋ + σ(τ·(x - ⌊x⌋ - 0.5)) (Eq. 14)."""
+    floor = x.floor()
+    return floor + torch.sigmoid(TEMPERATURE * (x - floor - 0.5))
+
+
+class LocationAttention(Attention):
+    """Gaussian weights around a centre that a subclass moves (Eqs. 5-11).
+
+    heads: how many scalars per token are read from l_t; the first gives σ_t, the others go to
+    :meth:`centre`. clamped: whether Eq. 6 clamps the centre.
+    """
+
+    def __init__(self, hidden_size: int, min_sigma: float, heads: int, clamped: bool):
+        super().__init__()
+        self.hidden = nn.Linear(hidden_size, hidden_size)  # f_l
+        self.heads = nn.Linear(hidden_size, heads, bias=False)
+        self.min_sigma, self.clamped = min_sigma, clamped
+
+    def centre(self, heads: list[Tensor], past: Tensor, step: Tensor) -> Tensor:
+        """Centre of focus μ_t (B,) from the scalars (B,) of this token (Eq. 11)."""
+        raise NotImplementedError
+
+    def prepare(self, encodings: Tensor, lengths: Tensor, steps: int, fused: bool) -> Memory:
+        # heads(f_l(h)) is one linear map of h: composed once per sequence, applied once per token.
+        weight = self.heads.weight @ self.hidden.weight  # (heads, d)
+        bias = self.heads.weight @ self.hidden.bias  # (heads,)
+        return lay_out(encodings, lengths)._replace(readout=Repeated(weight.T, fused, bias))
+
+    def forward(self, query, t, memory, state):
+        spread, *heads = memory.readout(query).unbind(1)
+        width = (torch.relu(spread) + self.min_sigma) / memory.length  # Eq. 10
+        centre = self.centre(heads, state, memory.step)
+        if self.clamped:
+            centre = clamp(centre)
+        distance = (memory.position - centre[:, None]) / width[:, None]
+        focus = torch.exp(-0.5 * distance * distance) * memory.mask  # Eqs. 5 and 6
+        weights = focus / (focus.sum(1, keepdim=True) + 1e-20)  # Eq. 9
+        return weights, (weights * memory.position).sum(1)
+
+
+class LocAttn(LocationAttention):
+    """Location attention as refined in Section 4.3: gated past plus a freely chosen position.
+
+    μ_t = g_t·pa_{t-1} + b_t + stepsize·softstair(f_step(l_t))   (Eqs. 11-13)
+    """
+
+    def __init__(self, hidden_size: int, min_sigma: float):
+        super().__init__(hidden_size, min_sigma, heads=4, clamped=True)
+
+    def centre(self, heads, past, step):
+        r, gate, chosen = heads
+        return softstair(r) * step + torch.sigmoid(gate) * past + torch.sigmoid(chosen)
+
+
+class OneStepAttn(LocationAttention):
+    """At most one step forward from where it looked last, over e^dir (Section 5.3).
+
+    paper      μ_t = pa_{t-1} + stepsize·σ(f_step(l_t)), clamped
+    released   σ(5·f_step(l_t)), not clamped
+    """
+
+    bidirectional = True
+
+    def __init__(self, hidden_size: int, min_sigma: float, arm: str):
+        super().__init__(hidden_size, min_sigma, heads=2, clamped=arm == "paper")
+        self.sharpness = 1.0 if arm == "paper" else BETA
+
+    def centre(self, heads, past, step):
+        return past + step * torch.sigmoid(self.sharpness * heads[0])
+
+
+class MonoAttn(LocationAttention):
+    """Any number of steps forward, between a sigmoid and a ReLU, over e^dir (Section 5.4).
+
+    paper      steps = g·σ(r) + (1 - g)·ReLU(r), g = σ(p), p learned from ``gate_start`` (Eq. 19), clamped
+    released   steps = g·ReLU(r) + (1 - g)·σ(5·r) with p = 20: g is exactly 1 in float32 and its gradient
+               exactly 0, so the gate never learns and the module is a ReLU; not clamped
+    """
+
+    bidirectional = True
+
+    def __init__(self, hidden_size: int, min_sigma: float, arm: str, gate_start: float):
+        super().__init__(hidden_size, min_sigma, heads=2, clamped=arm == "paper")
+        self.gate = nn.Parameter(torch.tensor(gate_start))  # p
+        self.arm = arm
+
+    def centre(self, heads, past, step):
+        (r,) = heads
+        g = torch.sigmoid(self.gate)
+        if self.arm == "paper":
+            steps = g * torch.sigmoid(r) + (1 - g) * torch.relu(r)
+        else:
+            steps = g * torch.relu(r) + (1 - g) * torch.sigmoid(BETA * r)
+        return past + step * steps
+
+

@@ -1,0 +1,215 @@
+"""The sequence-to-sequence model of the Monotonic Location Attention paper (Section 3, Appendix E.1).
+
+A bidirectional GRU encodes, a GRU decodes, an attention module stands between them. Wiring that the paper
+leaves out is the released code's:
+
+* learned START and END vectors (zero at first) surround the embedded source: a source of n tokens has
+  n + 2 encodings, and positions are normalised over those;
+* e_cls, the two final encoder states side by side, is the decoder's first state without projection;
+* dropout acts on the encodings only, not on e_cls;
+* values pass Linear, LeakyReLU, the value and the output projection; keys come from the encodings directly;
+* output embeddings are tied to the input embeddings.
+"""
+
+from typing import Literal
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from relength.batch import Batch
+from relength.models.attention import Attention, ContentAttention, RelativeAttention
+from relength.models.location import BETA, LocAttn, MonoAttn, OneStepAttn
+from relength.models.recurrence import GRU, BiGRU, Repeated, gru_update, reversal, take
+from relength.streams import dropout_mask, stream
+from relength.tasks.base import PAD, SOS
+
+
+class Seq2SeqConfig(BaseModel):
+    """Sizes and arm of a model. The defaults are the paper's (Appendix E.2) and the released code's."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Literal["Content", "Relative", "Bi-Relative", "LocAttn", "OneStepAttn", "MonoAttn"]
+    arm: Literal["released", "paper"] = "released"
+    embedding_size: int = Field(64, gt=0)
+    hidden_size: int = Field(128, gt=0, multiple_of=2, description="d; half per encoder direction")
+    dropout: float = Field(0.5, ge=0, lt=1, description="share of encoding elements set to zero")
+    min_sigma: float = Field(0.27, gt=0, description="least width of the focus; not in the paper")
+    gate_start: float = Field(
+        20.0,
+        description="first value of MonoAttn's p: 20 in the released code; the paper gives none",
+    )
+
+    def attention(self) -> Attention:
+        """The attention module that the name stands for."""
+        d = self.hidden_size
+        match self.name:
+            case "Content":
+                return ContentAttention(d)
+            case "Relative":
+                return RelativeAttention(d)
+            case "Bi-Relative":
+                return RelativeAttention(d, bidirectional=True)
+            case "LocAttn":
+                return LocAttn(d, self.min_sigma)
+            case "OneStepAttn":
+                return OneStepAttn(d, self.min_sigma, self.arm)
+            case "MonoAttn":
+                return MonoAttn(d, self.min_sigma, self.arm, self.gate_start)
+
+
+class Seq2Seq(nn.Module):
+    """Encoder, attention and decoder for token sequences.
+
+    | paper | here |
+    | --- | --- |
+    | e_1:s, e_cls | ``encodings``, ``summary`` |
+    | α_dir, e^dir (Eqs. 17, 18) | ``self.direction``, :meth:`interpolate` |
+    | o_t | weights @ values |
+    | h_t | ``h`` |
+
+    vocabulary_size counts special tokens too. ``fused`` switches between two ways to the same values and
+    gradients: hand-written kernels for a CPU, and plain operations that vmap can batch.
+    """
+
+    def __init__(self, config: Seq2SeqConfig, vocabulary_size: int, fused: bool = True):
+        super().__init__()
+        self.fused = fused
+        e, d = config.embedding_size, config.hidden_size
+        self.config = config
+        self.embedding = nn.Embedding(vocabulary_size, e)
+        self.marks = nn.Parameter(torch.zeros(2, e))  # START, END
+        self.encoder = BiGRU(e, d // 2)
+        self.attention = config.attention()
+        self.direction = nn.Linear(d, 1) if self.attention.bidirectional else None
+        self.inner_value = nn.Linear(d, d)
+        self.value = nn.Linear(d, d, bias=False)
+        self.output = nn.Linear(d, d, bias=False)
+        self.decoder = GRU(d + e, d)
+        self.to_embedding = nn.Linear(d, e)
+        self.token_bias = nn.Parameter(torch.zeros(vocabulary_size))
+
+    def initialise(self, seed: int) -> "Seq2Seq":
+        """Draw all weights from the run's own streams, one stream per parameter.
+
+        GRUs as in PyTorch, embedding Kaiming normal (fan out), linear maps Xavier uniform, biases zero.
+        """
+        recurrent = {id(p): m.bound for m in self.modules() if isinstance(m, GRU) for p in m.parameters()}
+        with torch.no_grad():
+            for name, parameter in self.named_parameters():
+                random = stream(seed, "initialisation", name)
+                if id(parameter) in recurrent:
+                    _fill(parameter, random.uniform(-1, 1, parameter.shape) * recurrent[id(parameter)])
+                elif name == "embedding.weight":
+                    fan_out = parameter.shape[0]
+                    _fill(parameter, random.normal(0, np.sqrt(2 / fan_out), parameter.shape))
+                elif parameter.ndim == 2 and name != "marks":
+                    bound = np.sqrt(6 / sum(parameter.shape))
+                    _fill(parameter, random.uniform(-bound, bound, parameter.shape))
+                elif name.endswith("bias"):
+                    parameter.zero_()
+        return self
+
+    def encode(self, batch: Batch, dropout: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Encodings (B, S + 2, d), their lengths (B,) and the summary e_cls (B, d).
+
+        dropout: scalar key of this step's mask (relength.streams.step_key), None when evaluating.
+        """
+        lengths = batch.input_lengths + 2
+        start, end = self.marks
+        tokens = F.pad(batch.inputs, (1, 1), value=PAD)
+        i = torch.arange(tokens.shape[1], device=tokens.device)
+        x = self.embedding(tokens)
+        x = torch.where((i == 0)[:, None], start, x)
+        x = torch.where((i == lengths[:, None] - 1)[:, :, None], end, x)
+        encodings, summary = self.encoder(x, lengths, self.fused)
+        if dropout is not None and self.config.dropout > 0:
+            keep = dropout_mask(encodings.shape, self.config.dropout, dropout)
+            encodings = encodings * keep / (1 - self.config.dropout)
+        if self.direction is not None:
+            encodings = self.interpolate(encodings, lengths, summary)
+        return encodings, lengths, summary
+
+    def interpolate(self, encodings: Tensor, lengths: Tensor, summary: Tensor) -> Tensor:
+        """e^dir: the encodings and their reversal, mixed by a gate on the summary (Eqs. 17 and 18)."""
+        gate = torch.sigmoid(BETA * self.direction(summary))[:, :, None]  # (B, 1, 1)
+        return torch.lerp(take(encodings, reversal(lengths, encodings.shape[1])), encodings, gate)
+
+    def values(self, encodings: Tensor) -> Tensor:
+        """What attention retrieves, output projection included (Appendix E.1): (B, S, d).
+
+        Value and output projection are linear without bias, so they act as one matrix, and on the S
+        encodings once instead of on the attended sum at every token.
+        """
+        projection = self.output.weight @ self.value.weight
+        return F.leaky_relu(self.inner_value(encodings)) @ projection.T
+
+    def logits(self, h: Tensor) -> Tensor:
+        """Scores (..., vocabulary) of the next token from decoder states (..., d)."""
+        return F.linear(self.to_embedding(h), self.embedding.weight, self.token_bias)
+
+    def forward(self, batch: Batch, dropout: Tensor | None = None) -> Tensor:
+        """Next-token scores (B, T, vocabulary) under teacher forcing."""
+        encodings, lengths, h = self.encode(batch, dropout)
+        steps, d = batch.targets.shape[1], h.shape[1]
+        memory = self.attention.prepare(encodings, lengths, steps, self.fused)
+        previous = F.pad(batch.targets[:, :-1], (1, 0), value=SOS)
+        from_values, from_token = self.decoder.weight_ih.split((d, self.config.embedding_size), dim=1)
+        # The decoder's input map is linear in [attended value, embedded token]. The token's part is known
+        # before decoding starts; the value's part is mapped before attending where that is less work.
+        values = self.values(encodings)
+        if values.shape[1] <= steps:
+            attended_gates = Repeated(values @ from_values.T, self.fused)  # (B, S, 3d)
+        else:
+            attended, from_attended = Repeated(values, self.fused), Repeated(from_values.T, self.fused)
+
+            def attended_gates(weights: Tensor) -> Tensor:
+                return from_attended(attended(weights))
+
+        token_gates = F.linear(self.embedding(previous), from_token, self.decoder.bias_ih)  # (B, T, 3d)
+        recurrent = Repeated(self.decoder.weight_hh.T, self.fused, self.decoder.bias_hh)
+        state, states = self.attention.start(memory), []
+        for t, token_gate in enumerate(token_gates.unbind(1)):
+            weights, state = self.attention(h, t, memory, state)
+            h = self.decoder.update(token_gate + attended_gates(weights), recurrent(h), h, self.fused)
+            states.append(h)
+        return self.logits(torch.stack(states, dim=1))
+
+    def loss(self, batch: Batch, dropout: Tensor | None = None) -> Tensor:
+        """Mean of -log(p + 1e-9) over the target tokens of the batch."""
+        p = torch.softmax(self(batch, dropout), dim=2).gather(2, batch.targets[:, :, None]).squeeze(2)
+        return -(p + 1e-9).log().mul(batch.mask).sum() / batch.mask.sum()
+
+    @torch.no_grad()
+    def generate(self, batch: Batch, steps: int, keep_weights: bool = False) -> tuple[Tensor, Tensor | None]:
+        """Greedy decoding for exactly ``steps`` tokens, the model's own tokens fed back.
+
+        Returns tokens (B, steps) and, on request, attention weights (B, steps, S).
+        """
+        encodings, lengths, h = self.encode(batch, dropout=None)
+        d = h.shape[1]
+        memory = self.attention.prepare(encodings, lengths, steps, self.fused)
+        values = self.values(encodings)
+        from_values, from_token = self.decoder.weight_ih.split((d, self.config.embedding_size), dim=1)
+        token_table = F.linear(self.embedding.weight, from_token, self.decoder.bias_ih)  # (V, 3d)
+        state = self.attention.start(memory)
+        token = torch.full((len(batch),), SOS, device=h.device)
+        tokens, kept = [], []
+        for t in range(steps):
+            weights, state = self.attention(h, t, memory, state)
+            attended = torch.bmm(weights[:, None], values).squeeze(1)  # (B, d)
+            x_gates = torch.addmm(token_table[token], attended, from_values.T)
+            h_gates = F.linear(h, self.decoder.weight_hh, self.decoder.bias_hh)
+            h = gru_update(x_gates, h_gates, h)
+            token = self.logits(h).argmax(1)
+            tokens.append(token)
+            if keep_weights:
+                kept.append(weights)
+        return torch.stack(tokens, dim=1), torch.stack(kept, dim=1) if keep_weights else None
+
+
+def _fill(parameter: Tensor, numbers: np.ndarray) -> None:
+    parameter.copy_(torch.from_numpy(numbers))

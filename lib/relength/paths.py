@@ -1,0 +1,8 @@
+"""Where the parts of the repository are."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BOOK = ROOT / "book"
+NOTEBOOKS = ROOT / "notebooks"
+RESULTS = ROOT / "results"

@@ -1,0 +1,83 @@
+"""Where a record comes from: code, versions, machine, data."""
+
+import hashlib
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from relength.paths import BOOK, ROOT
+
+PACKAGE = Path(__file__).parent
+# What a trained model and its metrics depend on. A change here asks for a new probe, no more.
+TRAINING_CODE = ("batch.py", "data.py", "streams.py", "evaluate.py", "tasks", "models", "engine")
+
+
+def collect(device: str, data: dict[str, Any]) -> dict[str, Any]:
+    """Provenance of a run made now on ``device`` from ``data`` (its source and checksums)."""
+    return {
+        "created": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "relength": version("relength"),
+        **commit(),
+        "code": code_fingerprint(),
+        "margins": margins_hash(),
+        "python": platform.python_version(),
+        "torch": torch.__version__.split("+")[0],
+        "device": torch.device(device).type,
+        "device_name": device_name(device),
+        "threads": torch.get_num_threads(),
+        "data": data,
+    }
+
+
+@cache
+def margins_hash() -> str:
+    """SHA-256 of the margins that are in force: a verdict says when they changed after its runs."""
+    return hashlib.sha256((BOOK / "claims" / "margins.yml").read_bytes()).hexdigest()
+
+
+@cache
+def commit() -> dict[str, Any]:
+    """Commit of the checkout, and whether its code differs from that commit; nulls outside a checkout."""
+    try:
+        head = _git("rev-parse", "HEAD")
+        dirty = bool(_git("status", "--porcelain", "--", "lib"))
+    except (OSError, subprocess.CalledProcessError):
+        return {"commit": None, "dirty": None}
+    return {"commit": head, "dirty": dirty}
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+@cache
+def code_fingerprint() -> str:
+    """12 hex digits over the files that training and evaluation depend on."""
+    digest = hashlib.sha256()
+    for name in TRAINING_CODE:
+        path = PACKAGE / name
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(file.relative_to(PACKAGE).as_posix().encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+@cache
+def device_name(device: str) -> str:
+    """Human name of the processor or GPU."""
+    if torch.device(device).type == "cuda":
+        return torch.cuda.get_device_name(device)
+    if sys.platform == "linux":
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,155 @@
+"""What of the four papers is recorded and judged, and what it cost.
+
+A *cell* is a distinct (row, task) pair of an artifact that needs a run. ``min_seeds`` is the
+minimum over the cells of successful seeds of the arm that the claims judge; runs count when their
+spec is the experiment's own, so a re-run with other hyperparameters adds nothing.
+"""
+
+from collections import Counter
+from typing import Any
+
+import pandas as pd
+
+from relength import claims
+from relength.papers import EXPERIMENTS, Experiment
+from relength.papers.published import artifacts as published_artifacts
+from relength.store import Record, Store, frame, usable
+
+SCALES = ("reduced", "paper")  # smoke proves a code path and counts for nothing
+DECIDED = ("reproduced", "contradicted", "not reached at reduced scale")
+PAPERS = {
+    "mla": "Monotonic Location Attention",
+    "panm": "Pointer-Augmented Neural Memory",
+    "dnc": "State-space constraints for the DNC",
+    "memreasoner": "MemReasoner",
+}
+
+
+def status(store: Store) -> dict[str, Any]:
+    """State of every artifact, as ``relength status --json`` prints it.
+
+    ``{"artifacts": {"mla-table-2": {"cells": 48, "min_seeds": {"reduced": 3, "paper": 0},
+    "verdicts": {"inconclusive": 17}}, ...}}``; an artifact without an experiment has 0 cells.
+    """
+    return {
+        "artifacts": {
+            row.artifact: {
+                "cells": row.cells,
+                "min_seeds": row.min_seeds,
+                "verdicts": row.verdicts,
+            }
+            for row in board(store).itertuples()
+        }
+    }
+
+
+def board(store: Store) -> pd.DataFrame:
+    """One row per artifact of the four papers, papers in the order of :data:`PAPERS`.
+
+    Columns: artifact, paper, kind, title, needs, experiment (empty without one), cells, trained
+    (cells with at least one seed), min_seeds (dict, by scale), verdicts (dict of counts), state:
+    *untouched* (no experiment), *planned* (no runs yet), *partly* (some cells), *recorded* (every
+    cell), *judged* (a claim is decided).
+    """
+    counts = ledger(store).groupby("artifact")["verdict"].agg(Counter).to_dict()
+    experiments = {artifact: e for e in EXPERIMENTS.values() for artifact in e.artifacts}
+    rows = []
+    for artifact in published_artifacts().itertuples():
+        experiment = experiments.get(artifact.artifact)
+        seeds = {scale: cell_seeds(experiment, store, scale) for scale in SCALES if experiment}
+        verdicts = dict(counts.get(artifact.artifact, {}))
+        rows.append(
+            {
+                "artifact": artifact.artifact,
+                "paper": artifact.paper,
+                "kind": artifact.kind,
+                "title": artifact.title,
+                "needs": artifact.needs,
+                "experiment": experiment.name if experiment else "",
+                "cells": len(experiment.cells("reduced")) if experiment else 0,
+                "trained": len({c for s in seeds.values() for c, n in s.items() if n}),
+                "min_seeds": {s: min(seeds[s].values()) if experiment else 0 for s in SCALES},
+                "verdicts": verdicts,
+            }
+        )
+    table = pd.DataFrame(rows)
+    table["state"] = [_state(row) for row in table.itertuples()]
+    order = {paper: i for i, paper in enumerate(PAPERS)}
+    return table.sort_values("paper", key=lambda p: p.map(order), kind="stable", ignore_index=True)
+
+
+def cell_seeds(experiment: Experiment, store: Store, scale: str) -> dict[tuple[str, str], int]:
+    """Successful seeds of the judged arm in every (row, task) cell of an experiment."""
+    records = [r for r in usable(store.records(experiment.name)) if r["spec"]["scale"] == scale]
+    recorded = {r["key"] for r in records}
+    seeds = dict.fromkeys(experiment.cells(scale), 0)
+    for spec in experiment.specs(scale, sorted({r["spec"]["seed"] for r in records})):
+        if spec.model.arm == experiment.judged_arm and spec.key in recorded:
+            seeds[spec.model.name, spec.task.name] += 1
+    return seeds
+
+
+def _state(row: Any) -> str:
+    if not row.experiment:
+        return "untouched"
+    if any(verdict in row.verdicts for verdict in DECIDED):
+        return "judged"
+    if any(row.min_seeds.values()):
+        return "recorded"
+    return "partly" if row.trained else "planned"
+
+
+def ledger(store: Store) -> pd.DataFrame:
+    """One row per claim of every paper that has claims, with today's verdict."""
+    runs = frame(usable(store.records()))
+    return pd.concat(
+        [claims.ledger(claims.load(paper), runs) for paper in claims.papers()], ignore_index=True
+    )
+
+
+def costs(store: Store) -> pd.DataFrame:
+    """Trainings, failures, optimiser steps and hours per experiment, scale and device."""
+    rows = [
+        {
+            "experiment": record["experiment"],
+            "scale": record["spec"]["scale"],
+            "device": _device(record),
+            "torch": record["provenance"]["torch"],
+            "trainings": record["status"] == "ok",
+            "failed": record["status"] == "failed",
+            "steps": record.get("cost", {}).get("steps", 0),
+            "hours": _hours(record),
+        }
+        for record in store.records()
+    ]
+    by = ["experiment", "scale", "device", "torch"]
+    table = pd.DataFrame(rows, columns=[*by, "trainings", "failed", "steps", "hours"])
+    return table.groupby(by, as_index=False).sum()
+
+
+def _device(record: Record) -> str:
+    provenance = record["provenance"]
+    name = provenance["device_name"]
+    return name if provenance["device"] == "cpu" else f"{name} ({provenance['device']})"
+
+
+def _hours(record: Record) -> float:
+    cost = record.get("cost", {})
+    return (cost.get("training_seconds", 0.0) + cost.get("evaluation_seconds", 0.0)) / 3600
+
+
+def repeats(store: Store) -> pd.DataFrame:
+    """Specs executed more than once, and how far apart the executions are.
+
+    Columns: key, model, task, seed, executions, largest_difference (points of exact match of the
+    checkpoint "selected", over all tests).
+    """
+    runs = frame(store.records())
+    runs = runs[runs.checkpoint == "selected"]
+    spec = ["key", "model", "task", "seed"]
+    spread = runs.groupby([*spec, "test"])["exact_match"].agg(["size", "min", "max"])
+    spread["difference"] = spread["max"] - spread["min"]
+    table = spread.groupby(spec, as_index=False).agg(
+        executions=("size", "max"), largest_difference=("difference", "max")
+    )
+    return table[table.executions > 1].reset_index(drop=True)

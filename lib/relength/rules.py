@@ -1,0 +1,199 @@
+"""The verdict rules, on bare numbers: one per kind of claim.
+
+Every rule takes what the seeds gave (one number or one yes/no per seed) and returns a :class:`Decision`.
+Where the numbers come from is :mod:`relength.claims`' business; how often the rules err is simulated in
+:mod:`relength.false_verdicts`. Fewer seeds than `Margins.least_seeds` never decide anything.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from relength import stats
+from relength.margins import Margin, Margins
+
+Outcome = Literal["reproduced", "contradicted", "inconclusive"]
+Relation = Literal["better", "on_par"]
+
+
+class Decision(NamedTuple):
+    """What one rule says of one part of a claim."""
+
+    outcome: Outcome
+    n: int  # seeds; the smaller sample where two are compared
+    p_for: float  # small: beyond chance in favour of the claim
+    p_against: float  # small: beyond chance against it
+    seen: str  # half a sentence
+    agree: int | None = None  # seeds that satisfy the claim, where each is a yes or a no
+
+
+def majority(yes: ArrayLike, margins: Margins) -> Decision:
+    """Thresholds, "solves", trends, properties: does a majority of the seeds satisfy the claim?
+
+    yes: one bool per seed. Exact binomial test against one half, one-sided, in both directions.
+    """
+    yes = np.asarray(yes, dtype=bool)
+    agree, n = int(yes.sum()), yes.size
+    return _decide(
+        n,
+        stats.majority_p(agree, n),
+        stats.majority_p(n - agree, n),
+        f"{agree} of {n} agree",
+        margins,
+        agree=agree,
+    )
+
+
+def median_value(
+    values: ArrayLike, printed: ArrayLike, margin: Margin, margins: Margins
+) -> Decision:
+    """A value printed as a median, or several of one run: is a majority of the seeds within the margin?
+
+    values: (seeds, tests); printed: (tests,). A seed agrees when all its tests do. Contradicted when a
+    majority is outside and all seeds that are lie on the same side.
+    """
+    values, printed = _two_dimensional(values), np.atleast_1d(np.asarray(printed, dtype=float))
+    room = np.array([margin.around(value) for value in printed])
+    low = (values < printed - room).any(axis=1)
+    high = (values > printed + room).any(axis=1)
+    inside = ~low & ~high
+    decision = majority(inside, margins)
+    one_side = not (low.any() and high.any())
+    p_against = decision.p_against if one_side else 1.0
+    middle = ", ".join(_number(value) for value in np.median(values, axis=0))
+    target = ", ".join(_number(value) for value in printed)
+    seen = f"{decision.seen} (median {middle}; printed {target})"
+    return _decide(decision.n, decision.p_for, p_against, seen, margins, agree=decision.agree)
+
+
+def mean_value(
+    values: ArrayLike, printed: stats.Summary, margin: Margin, margins: Margins
+) -> Decision:
+    """A value printed as mean ± sd: two one-sided Welch tests on the two summaries.
+
+    values: one number per seed. Contradicted when the 95 % interval of the difference lies outside the
+    margin.
+    """
+    values = np.asarray(values, dtype=float)
+    if values.size < margins.least_seeds:
+        seen = f"mean {_number(values.mean())}; printed {_number(printed.mean)}"
+        return _decide(values.size, 1.0, 1.0, seen, margins)
+    ours, room = stats.Summary.of(values), margin.around(printed.mean)
+    test = stats.welch_equivalence(ours, printed, room, margins.sd_floor)
+    seen = (
+        f"mean {_number(ours.mean)} ± {_number(ours.sd)}, printed {_number(printed.mean)} ± "
+        f"{_number(printed.sd)}; 95 % interval of the difference {_number(test.interval.low)} to "
+        f"{_number(test.interval.high)}"
+    )
+    return _decide(values.size, test.p_inside, test.p_outside, seen, margins)
+
+
+def order(
+    first: ArrayLike, second: ArrayLike, relation: Relation, margin: Margin, margins: Margins
+) -> Decision:
+    """Is the first better than the second, or on par with it? One number per seed, higher is better.
+
+    Exact permutation test on independent samples. When all values of both are within the margin of each
+    other it is a tie, whatever the test says: that reproduces "on par" and contradicts "better". A
+    difference in either direction contradicts "on par", so its p value is doubled.
+    """
+    first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    pooled = np.concatenate([first, second])
+    tie = pooled.max() - pooled.min() <= margin.around(float(pooled.max()))
+    p = stats.permutation_order(first, second)
+    seen = f"{_sample(first)} against {_sample(second)}" + (", a tie" if tie else "")
+    # A tie is a rule, not a test. 0 and 1 let it pass through Holm's correction as the certainty it is.
+    if relation == "better":
+        p_for, p_against = (1.0, 0.0) if tie else (p.p_greater, p.p_less)
+    else:
+        p_for, p_against = (0.0, 1.0) if tie else (1.0, min(1.0, 2 * min(p)))
+    return _decide(min(first.size, second.size), p_for, p_against, seen, margins)
+
+
+def cost(ratios: ArrayLike, printed: float, margin: Margin, margins: Margins) -> Decision:
+    """A ratio of costs: do all side-by-side repeats lie within the margin, or all outside?
+
+    The p values are those of the exact binomial test, but only a unanimous sample decides.
+    """
+    ratios = np.asarray(ratios, dtype=float)
+    inside = np.abs(ratios - printed) <= margin.around(printed)
+    agree, n = int(inside.sum()), inside.size
+    return _decide(
+        n,
+        stats.majority_p(agree, n) if agree == n else 1.0,
+        stats.majority_p(n - agree, n) if agree == 0 else 1.0,
+        f"{agree} of {n} within the margin (median {_number(np.median(ratios))}; printed "
+        f"{_number(printed)})",
+        margins,
+        agree=agree,
+    )
+
+
+def conjunction(parts: Sequence[Decision], margins: Margins) -> Decision:
+    """Several parts at once: reproduced if every one is, contradicted if one is after Holm's correction.
+
+    p_for is the largest of the parts (all must hold), p_against the smallest corrected one.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    p_for = max(part.p_for for part in parts)
+    p_against = float(min(stats.holm([part.p_against for part in parts])))
+    n = min(part.n for part in parts)
+    return _decide(n, p_for, p_against, _together(parts), margins)
+
+
+def seeds_for_parts(parts: int, margins: Margins) -> int:
+    """Unanimous seeds with which one failing part of so many contradicts a conjunction."""
+    n = margins.least_seeds
+    while parts * stats.majority_p(n, n) > margins.level:
+        n += 1
+    return n
+
+
+def _decide(
+    n: int, p_for: float, p_against: float, seen: str, margins: Margins, agree: int | None = None
+) -> Decision:
+    outcome: Outcome = "inconclusive"
+    if n >= margins.least_seeds:
+        if p_for <= margins.level:
+            outcome = "reproduced"
+        elif p_against <= margins.level:
+            outcome = "contradicted"
+    return Decision(outcome, n, p_for, p_against, seen, agree)
+
+
+def _together(parts: Sequence[Decision]) -> str:
+    votes = [part for part in parts if part.agree is not None]
+    if len(votes) == len(parts):
+        unanimous = sum(part.agree == part.n for part in parts)
+        if unanimous == len(parts):
+            return f"{_seeds(parts)} agree in each of {len(parts)} parts"
+        against = sum(part.agree == 0 for part in parts)
+        return f"all seeds agree in {unanimous} of {len(parts)} parts, none in {against}"
+    held = sum(part.outcome == "reproduced" for part in parts)
+    lost = sum(part.outcome == "contradicted" for part in parts)
+    if held or lost:
+        return f"{held} of {len(parts)} parts reproduced, {lost} contradicted"
+    return "; ".join(part.seen for part in parts)
+
+
+def _seeds(parts: Sequence[Decision]) -> str:
+    counts = sorted({part.n for part in parts})
+    return f"{counts[0]} of {counts[0]}" if len(counts) == 1 else "all seeds"
+
+
+def _two_dimensional(values: ArrayLike) -> np.ndarray:
+    values = np.asarray(values, dtype=float)
+    return values[:, None] if values.ndim == 1 else values
+
+
+def _sample(values: np.ndarray) -> str:
+    listed = ", ".join(_number(value) for value in np.sort(values)[::-1])
+    return f"median {_number(np.median(values))} ({listed})"
+
+
+def _number(value: float) -> str:
+    """At most two decimals, no trailing zeros: 100, 99.9, 0.05."""
+    return f"{round(float(value), 2) + 0.0:.2f}".rstrip("0").rstrip(".")

@@ -1,0 +1,242 @@
+"""The folder of recorded runs: one JSON line per execution, appended and never changed.
+
+``results/<paper>/<experiment>.runs.jsonl`` is the only thing tables, figures and verdicts are made from.
+"""
+
+import errno
+import json
+import os
+import warnings
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from relength.errors import RelengthError
+from relength.spec import explain
+
+Record = dict[str, Any]
+SUFFIX = ".runs.jsonl"
+LOCK_SECONDS = 30.0
+
+METRICS = ("exact_match", "exact_match_true_length", "token_accuracy", "correct_prefix")
+COLUMNS = (
+    *("key", "run_id", "experiment", "scale", "task", "model", "arm", "seed", "checkpoint", "test"),
+    *("items", *METRICS, "edit_distance", "epochs", "steps", "seconds", "parameters"),
+    *("device", "device_name", "torch", "created", "commit", "code", "margins"),
+)
+
+
+class _Schema(BaseModel):
+    """What every line must hold; the rest of a record is free to grow."""
+
+    model_config = ConfigDict(extra="allow")
+
+    schema_version: int = Field(alias="schema", ge=1, le=1)
+    key: str = Field(pattern="^[0-9a-f]{12}$")
+    run_id: str = Field(pattern="^[0-9a-f]{16}$")
+    experiment: str
+    status: str = Field(pattern="^(ok|failed)$")
+    spec: dict[str, Any]
+    provenance: dict[str, Any]
+    checkpoints: dict[str, Any] | None = None
+    error: str | None = None
+
+    @model_validator(mode="after")
+    def _has_an_outcome(self) -> "_Schema":
+        if self.status == "ok" and not self.checkpoints:
+            raise ValueError("a run that is ok needs its checkpoints")
+        if self.status == "failed" and not self.error:
+            raise ValueError("a run that failed needs its error")
+        return self
+
+
+class Store:
+    """Reads and appends records below one folder, which need not exist yet."""
+
+    def __init__(self, path: Path | str):
+        self.path = Path(path).expanduser().resolve()
+
+    def file(self, paper: str, experiment: str) -> Path:
+        """Where the records of an experiment are."""
+        return self.path / paper / f"{experiment}{SUFFIX}"
+
+    def files(self) -> list[Path]:
+        """Every file of records, in a fixed order."""
+        return sorted(self.path.glob(f"*/*{SUFFIX}"))
+
+    def records(self, experiment: str | None = None) -> list[Record]:
+        """All records, of one experiment if named, in the order in which they were written.
+
+        Raises RelengthError naming file and line when a line is damaged. A last line that was cut off
+        while it was written is left out with a warning.
+        """
+        return [
+            record
+            for file in self.files()
+            if experiment is None or file.name == f"{experiment}{SUFFIX}"
+            for record in _read(file)
+        ]
+
+    def append(self, paper: str, record: Record) -> None:
+        """Add one record: one write and one fsync under a lock, or nothing.
+
+        Raises RelengthError when the record is malformed, the lock is taken or the disk refuses.
+        """
+        _check(record, "The new record")
+        file = self.file(paper, record["experiment"])
+        line = (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        with self._locked(file):
+            _set_torn_line_aside(file)
+            _append(file, line)
+
+    def merge(self, other: "Store") -> int:
+        """Take over every record of another store that is not here yet; returns how many were new.
+
+        Raises RelengthError, before anything is written, when one run_id has two contents.
+        """
+        known = {record["run_id"]: record for record in self.records()}
+        new: list[tuple[str, Record]] = []
+        for file in other.files():
+            for record in _read(file):
+                mine = known.get(record["run_id"])
+                if mine is None:
+                    known[record["run_id"]] = record
+                    new.append((file.parent.name, record))
+                elif mine != record:
+                    raise RelengthError(
+                        f"Run {record['run_id']} differs between {self.path} and {file}: one of them was "
+                        "edited; restore the original line and merge again."
+                    )
+        for paper, record in new:
+            self.append(paper, record)
+        return len(new)
+
+    def _locked(self, file: Path) -> FileLock:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(file.with_name(f".{file.name}.lock"), timeout=LOCK_SECONDS)
+            lock.acquire()
+        except Timeout:
+            raise RelengthError(
+                f"Another process has been writing to {file} for {LOCK_SECONDS:.0f} s: wait for it, or "
+                f"end it and remove {file.with_name(f'.{file.name}.lock')}."
+            ) from None
+        except OSError as error:
+            raise RelengthError(
+                f"Cannot write to {file.parent} ({error.strerror}): free space or rights there, or name "
+                "another folder with --results."
+            ) from None
+        return lock
+
+
+def _read(file: Path) -> Iterator[Record]:
+    data = file.read_bytes()
+    whole, torn = data[: data.rfind(b"\n") + 1], data[data.rfind(b"\n") + 1 :]
+    if torn:
+        warnings.warn(
+            f"The last line of {file} was cut off while it was written and is left out; the run it "
+            "belonged to counts as not run.",
+            stacklevel=4,
+        )
+    for number, line in enumerate(whole.splitlines(), start=1):
+        where = f"{file}, line {number},"
+        try:
+            record = json.loads(line)
+        except ValueError:
+            raise RelengthError(
+                f"{where} is not JSON: restore it from version control, or move the line to another file."
+            ) from None
+        _check(record, where)
+        yield record
+
+
+def _check(record: Any, where: str) -> None:
+    try:
+        _Schema.model_validate(record)
+    except ValidationError as error:
+        raise RelengthError(
+            f"{where} is not a valid record ({explain(error)}): restore it from version control, or "
+            "move it to another file."
+        ) from None
+
+
+def _set_torn_line_aside(file: Path) -> None:
+    """Move a last line without newline into a file beside, so that the next record starts on its own line."""
+    if not file.exists():
+        return
+    data = file.read_bytes()
+    end = data.rfind(b"\n") + 1
+    if end == len(data):
+        return
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    aside = file.with_name(f"{file.name}.torn-{stamp}")
+    aside.write_bytes(data[end:])
+    os.truncate(file, end)
+    warnings.warn(f"A line cut off at the end of {file} was moved to {aside.name}.", stacklevel=4)
+
+
+def _append(file: Path, line: bytes) -> None:
+    size = file.stat().st_size if file.exists() else 0
+    try:
+        with open(file, "ab", buffering=0) as stream:
+            if stream.write(line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(stream.fileno())
+    except OSError as error:
+        if file.exists():
+            os.truncate(file, size)  # whatever part was written is taken back
+        raise RelengthError(
+            f"Cannot write a record to {file} ({error.strerror}): free space on that disk and run the "
+            "same command again, what is recorded is kept."
+        ) from None
+
+
+def usable(records: Iterable[Record], stale: frozenset[str] = frozenset()) -> list[Record]:
+    """The earliest successful execution of each key whose run_id is not among the stale ones."""
+    first: dict[str, Record] = {}
+    for record in sorted(records, key=lambda r: r["provenance"]["created"]):
+        if record["status"] == "ok" and record["run_id"] not in stale:
+            first.setdefault(record["key"], record)
+    return list(first.values())
+
+
+def frame(records: Iterable[Record]) -> pd.DataFrame:
+    """One row per run, checkpoint and test; accuracies in percent. Failed runs have no rows."""
+    rows = []
+    for record in records:
+        if record["status"] != "ok":
+            continue
+        spec, provenance = record["spec"], record["provenance"]
+        run = {
+            **{name: record[name] for name in ("key", "run_id", "experiment", "parameters")},
+            **{name: spec[name] for name in ("scale", "seed")},
+            "task": spec["task"]["name"],
+            "model": spec["model"]["name"],
+            "arm": spec["model"]["arm"],
+            "epochs": len(record["curve"]),
+            "steps": record["cost"]["steps"],
+            "seconds": record["cost"]["training_seconds"] + record["cost"]["evaluation_seconds"],
+            **{
+                name: provenance[name]
+                for name in ("device", "device_name", "torch", "created", "commit", "code", "margins")
+            },
+        }
+        for checkpoint, kept in record["checkpoints"].items():
+            for test, metrics in kept["tests"].items():
+                percent = {name: 100 * metrics[name] for name in METRICS}
+                rows.append(
+                    {
+                        **run,
+                        "checkpoint": checkpoint,
+                        "test": test,
+                        "items": metrics["items"],
+                        **percent,
+                        "edit_distance": metrics["edit_distance"],
+                    }
+                )
+    return pd.DataFrame(rows, columns=list(COLUMNS))

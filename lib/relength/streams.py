@@ -1,0 +1,67 @@
+"""Counter-based random streams: one seed, a separate stream for every purpose.
+
+A stream is a pure function of ``(seed, purpose, path)``. No draw depends on how many other draws came
+before it, so a run is the same alone or in a stack, and after a resume.
+"""
+
+import hashlib
+import json
+
+import numpy as np
+import torch
+from torch import Tensor
+
+# Evaluation sets are fixed per task and length: they belong to this seed, never to a run's own.
+EVALUATION_SEED = 20230723
+
+
+def stream(seed: int, purpose: str, *path: int | str) -> np.random.Generator:
+    """Philox generator keyed by the SHA-256 of ``(seed, purpose, path)``.
+
+    Purposes in use: ``initialisation``, ``data``, ``order``, ``evaluation``; dropout has its own hash,
+    see :func:`dropout_mask`.
+    """
+    digest = hashlib.sha256(json.dumps([seed, purpose, *path]).encode()).digest()
+    return np.random.Generator(np.random.Philox(key=int.from_bytes(digest[:16], "little")))
+
+
+def dropout_key(seed: int, site: str) -> int:
+    """31-bit key of one dropout site of one run; the optimiser step is mixed in by the mask itself."""
+    digest = hashlib.sha256(json.dumps([seed, "dropout", site]).encode()).digest()
+    return int.from_bytes(digest[:4], "little") >> 1
+
+
+# Odd multipliers below 2**31, so that int32 products wrap around the same way on CPU and GPU.
+_GOLDEN, _MIX_A, _MIX_B = 0x1E3779B1, 0x045D9F3B, 0x119DE1F3
+_LOW_BITS = 0x0000FFFF
+
+
+def _scramble(x: Tensor) -> Tensor:
+    """Bijective 32-bit mixer (multiply, xor of the high half into the low half, twice)."""
+    x = (x ^ ((x >> 16) & _LOW_BITS)) * _MIX_A
+    x = (x ^ ((x >> 16) & _LOW_BITS)) * _MIX_B
+    return x ^ ((x >> 16) & _LOW_BITS)
+
+
+def dropout_mask(shape: torch.Size, rate: float, key: Tensor, max_length: int = 8192) -> Tensor:
+    """Keep-mask (B, S, C) from a stateless hash of (key, batch, position, channel).
+
+    ``key`` is a scalar int32 tensor that already mixes seed, site and step (:func:`step_key`). An
+    element's value does not depend on how far the batch is padded, so padding never changes a run.
+    """
+    batch, length, channels = shape
+    device = key.device
+    row = torch.arange(batch, dtype=torch.int32, device=device) * max_length
+    position = torch.arange(length, dtype=torch.int32, device=device)
+    channel = torch.arange(channels, dtype=torch.int32, device=device)
+    # Each axis is scrambled before the next one is added: a plain linear index would leave lattices.
+    rows = _scramble((row[:, None] + position) * _GOLDEN + key)  # (B, S)
+    bits = _scramble(rows[:, :, None] + channel * _GOLDEN)  # (B, S, C)
+    threshold = int((rate - 0.5) * 2**32)  # signed: a share `rate` of all int32 lies below
+    return bits >= max(-(2**31), min(threshold, 2**31 - 1))
+
+
+def step_key(key: int, step: int | Tensor) -> Tensor:
+    """Scalar int32 tensor that mixes a dropout key with the optimiser step."""
+    step = torch.as_tensor(step, dtype=torch.int32)
+    return _scramble(step * _GOLDEN + key)

@@ -1,0 +1,23 @@
+"""Every task by name. A new task is one file in this folder and one line here."""
+
+from relength.tasks.base import Task
+from relength.tasks.copying import (
+    Copy,
+    InvReCopy,
+    InvReverseReCopy,
+    ReCopy,
+    ReverseCopy,
+    ReverseReCopy,
+)
+from relength.tasks.lookup import Lookup, ReverseLookup
+
+TASKS: dict[str, type[Task]] = {
+    "copy": Copy,
+    "reverse_copy": ReverseCopy,
+    "lookup": Lookup,
+    "reverse_lookup": ReverseLookup,
+    "recopy": ReCopy,
+    "reverse_recopy": ReverseReCopy,
+    "inv_recopy": InvReCopy,
+    "inv_reverse_recopy": InvReverseReCopy,
+}

@@ -1,0 +1,140 @@
+"""What every task has in common: a vocabulary, named splits, and samples drawn from a random stream."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from relength.batch import Batch, pad_tokens
+from relength.errors import RelengthError
+from relength.streams import EVALUATION_SEED, stream
+
+PAD, SOS, EOS, UNK = range(4)
+SPECIALS = ("<pad>", "<sos>", "<eos>", "<unk>")
+
+
+class Split(NamedTuple):
+    """One named set of samples: the shortest and longest length in it, and how many samples it has."""
+
+    shortest: int
+    longest: int
+    size: int
+
+
+class Pair(NamedTuple):
+    """One sample as text: source and target symbols, without start and end marks."""
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+
+
+class Task(BaseModel, ABC):
+    """A sequence-to-sequence task: a frozen config that can draw samples and lay out the paper's splits.
+
+    A subclass sets ``name``, ``symbols`` and ``max_length`` and implements :meth:`draw` and
+    :meth:`splits`. A task knows nothing of models.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    symbols: ClassVar[tuple[str, ...]]
+    max_length: ClassVar[int] = 1000
+    dev_splits: ClassVar[tuple[str, ...]] = ("dev",)
+
+    name: str
+    train_size: int = Field(10_001, gt=0, description="training samples")
+    dev_size: int = Field(2_001, gt=0, description="samples per development set")
+    test_size: int = Field(2_001, gt=0, description="samples per test set")
+    validation_size: int = Field(1_000, gt=0, description="in-distribution validation samples")
+
+    @abstractmethod
+    def draw(self, random: np.random.Generator, length: int) -> Pair:
+        """One sample of the given length, in the task's own measure of length."""
+
+    @abstractmethod
+    def splits(self) -> dict[str, Split]:
+        """Every split of the task: ``train``, the dev splits, ``validation`` (in distribution), then tests."""
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """Names of the test splits, shortest first: ``iid``, then the unseen lengths."""
+        return tuple(n for n in self.splits() if n not in ("train", "validation", *self.dev_splits))
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """Special tokens, then the task's symbols; a token's id is its place here."""
+        return SPECIALS + self.symbols
+
+    def provenance(self) -> dict[str, Any]:
+        """Where the samples come from, for the record of a run."""
+        return {"source": "generated"}
+
+    def sample(
+        self, random: np.random.Generator, batch_size: int, length: int | tuple[int, int]
+    ) -> Batch:
+        """``batch_size`` samples of one length, or of lengths uniform over an inclusive range.
+
+        Raises RelengthError when a length is below 1 or above ``max_length``.
+        """
+        return self.encode(self._draw_pairs(random, batch_size, length, unique=False))
+
+    def dataset(self, split: str, seed: int) -> Batch:
+        """All samples of a split. Training data belong to the run's seed, every other split to the task.
+
+        No two samples of a split have the same source, as in the authors' generator; a length too
+        short for that many different sources gives as many as there are.
+        """
+        return self.encode(self.pairs(split, seed))
+
+    def pairs(self, split: str, seed: int) -> list[Pair]:
+        """The samples of a split as text."""
+        if split not in self.splits():
+            raise RelengthError(
+                f"Task {self.name} has no split {split!r}: choose one of {', '.join(self.splits())}."
+            )
+        shortest, longest, size = self.splits()[split]
+        random = (
+            stream(seed, "data", self.name, split)
+            if split == "train"
+            else stream(EVALUATION_SEED, "evaluation", self.name, split)
+        )
+        return self._draw_pairs(random, size, (shortest, longest), unique=True)
+
+    def encode(self, pairs: list[Pair]) -> Batch:
+        """Token ids of the pairs; every target ends with the end token, sources have no marks."""
+        index = {symbol: i for i, symbol in enumerate(self.vocabulary)}
+        return pad_tokens(
+            [[index[s] for s in pair.source] for pair in pairs],
+            [[index[s] for s in pair.target] + [EOS] for pair in pairs],
+            padding=PAD,
+        )
+
+    def decode(self, tokens: list[int]) -> tuple[str, ...]:
+        """Symbols of token ids up to, and without, the first end token."""
+        if EOS in tokens:
+            tokens = tokens[: tokens.index(EOS)]
+        return tuple(self.vocabulary[token] for token in tokens)
+
+    def _draw_pairs(
+        self, random: np.random.Generator, size: int, length: int | tuple[int, int], unique: bool
+    ) -> list[Pair]:
+        shortest, longest = (length, length) if isinstance(length, int) else length
+        if not 1 <= shortest <= longest <= self.max_length:
+            raise RelengthError(
+                f"Task {self.name} has no samples of length {length}: "
+                f"choose lengths between 1 and {self.max_length}, shortest first."
+            )
+        pairs: list[Pair] = []
+        seen: set[tuple[str, ...]] = set()
+        fruitless = 0
+        # A thousand duplicates in a row: the source space of these lengths is exhausted.
+        while len(pairs) < size and fruitless < 1000:
+            pair = self.draw(random, int(random.integers(shortest, longest + 1)))
+            if unique and pair.source in seen:
+                fruitless += 1
+                continue
+            fruitless = 0
+            seen.add(pair.source)
+            pairs.append(pair)
+        return pairs
