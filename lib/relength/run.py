@@ -1,7 +1,9 @@
 """From specs to records: load what is recorded, train the rest only when asked."""
 
+import ctypes
 import multiprocessing
 import os
+import platform
 import signal
 import threading
 import time
@@ -27,6 +29,7 @@ from relength.store import Record, Store, usable
 from relength.tasks.base import SPECIALS
 
 SIGNIFICANT_DIGITS = 6
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 
 
 def run_or_load(
@@ -191,6 +194,14 @@ def small_numbers_are_zero() -> Iterator[None]:
         torch.set_flush_denormal(False)
 
 
+def keep_memory() -> None:
+    """Tell glibc not to hand freed memory back: each step would fault in the same pages anew."""
+    if platform.libc_ver()[0] == "glibc":
+        libc = ctypes.CDLL(None)
+        libc.mallopt(M_TRIM_THRESHOLD, 2**30)
+        libc.mallopt(M_MMAP_THRESHOLD, 2**30)
+
+
 class SerialExecutor(Executor):
     """Does the work in this process, at the moment it is submitted."""
 
@@ -230,8 +241,9 @@ def executor(workers: int) -> Iterator[Executor]:
 
 
 def _start_worker(parent: int) -> None:
-    """One thread per process, and no process that outlives its parent."""
+    """One thread per process, memory that is kept once it was used, no process that outlives its parent."""
     torch.set_num_threads(1)
+    keep_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
 
     def watch() -> None:

@@ -2,8 +2,8 @@
 
 Source: "Monotonic Location Attention for Length Generalization", Sections 4.1, 4.2 and 5.2.
 
-An attention module works in two parts. ``prepare`` runs once per sequence and does everything that does
-not depend on the decoder; ``forward`` runs once per token.
+An attention module works in two parts: ``prepare`` runs once per sequence and does everything that does not
+depend on the decoder, ``forward`` runs once per token. ``kernel`` is the same for the fused loop.
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from relength.models.recurrence import Repeated
+from relength.models.fused import Kernel, SoftmaxKernel
 
 
 class Memory(NamedTuple):
@@ -22,21 +22,21 @@ class Memory(NamedTuple):
     position  (B, S) norm(i) of Eq. 7: 0 at the first position, 1 at the last valid one
     step      (B,) the distance between neighbours, 1 / max(1, s - 1)
     length    (B,) s as floating point
-    keys      (B, d, S), multiplied with a query at every step, or None
-    scores    (B, S) part of the score that no query enters, or None
+    keys      (B, d, S), multiplied with the decoder state at every step, or None
+    scores    (B, S) the part of the score that the state does not enter, -inf where masked, or None
     distance_keys, distance_scores   (S + T, d), (S + T,), row j for the distance j - T, or None
-    readout   linear map from the decoder state (B, d) to the scalars (B, k) that move a focus, or None
+    readout   weight (d, k) and bias (k,) of the map from the state to the scalars that move a focus, or None
     """
 
     mask: Tensor
     position: Tensor
     step: Tensor
     length: Tensor
-    keys: Repeated | None = None
+    keys: Tensor | None = None
     scores: Tensor | None = None
     distance_keys: Tensor | None = None
     distance_scores: Tensor | None = None
-    readout: Repeated | None = None
+    readout: tuple[Tensor, Tensor] | None = None
 
 
 def lay_out(encodings: Tensor, lengths: Tensor) -> Memory:
@@ -55,7 +55,7 @@ class Attention(nn.Module):
 
     bidirectional = False
 
-    def prepare(self, encodings: Tensor, lengths: Tensor, steps: int, fused: bool) -> Memory:
+    def prepare(self, encodings: Tensor, lengths: Tensor, steps: int) -> Memory:
         """Memory for at most ``steps`` decoding steps over encodings (B, S, d)."""
         raise NotImplementedError
 
@@ -72,9 +72,9 @@ class Attention(nn.Module):
         """
         raise NotImplementedError
 
-
-def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    return torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=1)
+    def kernel(self, memory: Memory) -> Kernel:
+        """The same attention for the fused decoding loop."""
+        raise NotImplementedError
 
 
 class ContentAttention(Attention):
@@ -90,12 +90,18 @@ class ContentAttention(Attention):
         self.key = nn.Linear(hidden_size, hidden_size, bias=False)
         self.scale = 1 / math.sqrt(hidden_size)
 
-    def prepare(self, encodings: Tensor, lengths: Tensor, steps: int, fused: bool) -> Memory:
+    def prepare(self, encodings: Tensor, lengths: Tensor, steps: int) -> Memory:
+        memory = lay_out(encodings, lengths)
         keys = self.key(encodings) @ (self.query.weight * self.scale)  # (B, S, d)
-        return lay_out(encodings, lengths)._replace(keys=Repeated(keys.mT, fused))
+        scores = torch.zeros_like(memory.position).masked_fill(~memory.mask, -torch.inf)
+        return memory._replace(keys=keys.mT, scores=scores)
 
     def forward(self, query, t, memory, state):
-        return masked_softmax(memory.keys(query), memory.mask), state
+        scores = memory.scores + torch.bmm(query[:, None], memory.keys).squeeze(1)  # (B, S)
+        return torch.softmax(scores, dim=1), state
+
+    def kernel(self, memory: Memory) -> Kernel:
+        return SoftmaxKernel(memory.keys, memory.scores)
 
 
 class RelativeAttention(Attention):
@@ -115,15 +121,17 @@ class RelativeAttention(Attention):
         self.position_bias = nn.Parameter(torch.zeros(hidden_size))  # b_2
         self.scale = 1 / math.sqrt(hidden_size)
 
-    def prepare(self, encodings: Tensor, lengths: Tensor, steps: int, fused: bool) -> Memory:
+    def prepare(self, encodings: Tensor, lengths: Tensor, steps: int) -> Memory:
+        memory = lay_out(encodings, lengths)
         keys = self.key(encodings)  # (B, S, d)
         distances = torch.arange(-steps, encodings.shape[1], device=encodings.device)
         embedded = sinusoid(distances, encodings.shape[2]).to(encodings.dtype)
-        far = self.distance(embedded)  # (steps + S, d)
+        far = self.distance(embedded)  # (T + S, d)
         query = self.query.weight * self.scale
-        return lay_out(encodings, lengths)._replace(
-            keys=Repeated((keys @ query).mT, fused),
-            scores=keys @ self.content_bias * self.scale,
+        scores = (keys @ self.content_bias * self.scale).masked_fill(~memory.mask, -torch.inf)
+        return memory._replace(
+            keys=(keys @ query).mT,
+            scores=scores,
             distance_keys=far @ query,
             distance_scores=far @ self.position_bias * self.scale,
         )
@@ -132,9 +140,14 @@ class RelativeAttention(Attention):
         width = memory.mask.shape[1]
         first = len(memory.distance_keys) - width - t  # row of the distance 0 - t
         window = slice(first, first + width)
-        content = memory.keys(query) + memory.scores
-        distance = torch.addmm(memory.distance_scores[window], query, memory.distance_keys[window].T)
-        return masked_softmax(content + distance, memory.mask), state
+        content = torch.bmm(query[:, None], memory.keys).squeeze(1)
+        distance = query @ memory.distance_keys[window].T + memory.distance_scores[window]
+        return torch.softmax(memory.scores + content + distance, dim=1), state
+
+    def kernel(self, memory: Memory) -> Kernel:
+        return SoftmaxKernel(
+            memory.keys, memory.scores, memory.distance_keys, memory.distance_scores
+        )
 
 
 def sinusoid(positions: Tensor, size: int) -> Tensor:

@@ -14,11 +14,13 @@ Source: "Monotonic Location Attention for Length Generalization", Sections 4.3, 
 """
 
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 
 from relength.models.attention import Attention, Memory, lay_out
-from relength.models.recurrence import Repeated
+from relength.models.fused import FocusKernel, Kernel, focus
 
 LEAK = 0.01  # m of Eq. 8
 TEMPERATURE = 20.0  # τ of Eq. 14
@@ -54,25 +56,33 @@ class LocationAttention(Attention):
         self.min_sigma, self.clamped = min_sigma, clamped
 
     def centre(self, heads: list[Tensor], past: Tensor, step: Tensor) -> Tensor:
-        """Centre of focus μ_t (B,) from the scalars (B,) of this token (Eq. 11)."""
+        """Centre of focus μ_t (..., B) from the scalars (..., B) of a token, element by element (Eq. 11)."""
         raise NotImplementedError
 
-    def prepare(self, encodings: Tensor, lengths: Tensor, steps: int, fused: bool) -> Memory:
+    def aim(self, memory: Memory, heads: list[Tensor], past: Tensor) -> tuple[Tensor, Tensor]:
+        """Centre and width (..., B) of the focus."""
+        spread, *moves = heads
+        width = (torch.relu(spread) + self.min_sigma) / memory.length  # Eq. 10
+        centre = self.centre(moves, past, memory.step)
+        return clamp(centre) if self.clamped else centre, width
+
+    def prepare(self, encodings: Tensor, lengths: Tensor, steps: int) -> Memory:
         # heads(f_l(h)) is one linear map of h: composed once per sequence, applied once per token.
-        weight = self.heads.weight @ self.hidden.weight  # (heads, d)
+        weight = (self.heads.weight @ self.hidden.weight).T  # (d, heads)
         bias = self.heads.weight @ self.hidden.bias  # (heads,)
-        return lay_out(encodings, lengths)._replace(readout=Repeated(weight.T, fused, bias))
+        return lay_out(encodings, lengths)._replace(readout=(weight, bias))
 
     def forward(self, query, t, memory, state):
-        spread, *heads = memory.readout(query).unbind(1)
-        width = (torch.relu(spread) + self.min_sigma) / memory.length  # Eq. 10
-        centre = self.centre(heads, state, memory.step)
-        if self.clamped:
-            centre = clamp(centre)
-        distance = (memory.position - centre[:, None]) / width[:, None]
-        focus = torch.exp(-0.5 * distance * distance) * memory.mask  # Eqs. 5 and 6
-        weights = focus / (focus.sum(1, keepdim=True) + 1e-20)  # Eq. 9
+        weight, bias = memory.readout
+        centre, width = self.aim(memory, (query @ weight + bias).unbind(1), state)
+        weights, _ = focus(memory.position, memory.mask, centre, width)
         return weights, (weights * memory.position).sum(1)
+
+    def kernel(self, memory: Memory) -> Kernel:
+        shared = (self.hidden.weight, self.hidden.bias, self.heads.weight)
+        own = [p for p in self.parameters() if all(p is not q for q in shared)]
+        aim = partial(self.aim, memory)
+        return FocusKernel(memory.position, memory.mask, memory.readout, aim, own)
 
 
 class LocAttn(LocationAttention):

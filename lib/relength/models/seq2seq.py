@@ -22,7 +22,8 @@ from torch.nn import functional as F
 from relength.batch import Batch
 from relength.models.attention import Attention, ContentAttention, RelativeAttention
 from relength.models.location import BETA, LocAttn, MonoAttn, OneStepAttn
-from relength.models.recurrence import GRU, BiGRU, Repeated, gru_update, reversal, take
+from relength.models import fused as fast
+from relength.models.recurrence import GRU, BiGRU, reversal, take
 from relength.streams import dropout_mask, stream
 from relength.tasks.base import PAD, SOS
 
@@ -119,13 +120,12 @@ class Seq2Seq(nn.Module):
         dropout: scalar key of this step's mask (relength.streams.step_key), None when evaluating.
         """
         lengths = batch.input_lengths + 2
-        start, end = self.marks
+        start, end = len(self.embedding.weight), len(self.embedding.weight) + 1
         tokens = F.pad(batch.inputs, (1, 1), value=PAD)
-        i = torch.arange(tokens.shape[1], device=tokens.device)
-        x = self.embedding(tokens)
-        x = torch.where((i == 0)[:, None], start, x)
-        x = torch.where((i == lengths[:, None] - 1)[:, :, None], end, x)
-        encodings, summary = self.encoder(x, lengths, self.fused)
+        tokens[:, 0] = start
+        tokens.scatter_(1, lengths[:, None] - 1, end)
+        table = torch.cat([self.embedding.weight, self.marks])
+        encodings, summary = self.encoder(table, tokens, lengths, self.fused)
         if dropout is not None and self.config.dropout > 0:
             keep = dropout_mask(encodings.shape, self.config.dropout, dropout)
             encodings = encodings * keep / (1 - self.config.dropout)
@@ -154,29 +154,34 @@ class Seq2Seq(nn.Module):
     def forward(self, batch: Batch, dropout: Tensor | None = None) -> Tensor:
         """Next-token scores (B, T, vocabulary) under teacher forcing."""
         encodings, lengths, h = self.encode(batch, dropout)
-        steps, d = batch.targets.shape[1], h.shape[1]
-        memory = self.attention.prepare(encodings, lengths, steps, self.fused)
-        previous = F.pad(batch.targets[:, :-1], (1, 0), value=SOS)
-        from_values, from_token = self.decoder.weight_ih.split((d, self.config.embedding_size), dim=1)
-        # The decoder's input map is linear in [attended value, embedded token]. The token's part is known
-        # before decoding starts; the value's part is mapped before attending where that is less work.
+        memory = self.attention.prepare(encodings, lengths, batch.targets.shape[1])
         values = self.values(encodings)
-        if values.shape[1] <= steps:
-            attended_gates = Repeated(values @ from_values.T, self.fused)  # (B, S, 3d)
-        else:
-            attended, from_attended = Repeated(values, self.fused), Repeated(from_values.T, self.fused)
-
-            def attended_gates(weights: Tensor) -> Tensor:
-                return from_attended(attended(weights))
-
-        token_gates = F.linear(self.embedding(previous), from_token, self.decoder.bias_ih)  # (B, T, 3d)
-        recurrent = Repeated(self.decoder.weight_hh.T, self.fused, self.decoder.bias_hh)
+        from_values, token_table = self.input_maps()
+        previous = F.pad(batch.targets[:, :-1], (1, 0), value=SOS)
+        token_gates = F.embedding(previous, token_table)  # (B, T, 3d)
+        if self.fused:
+            kernel, gru = self.attention.kernel(memory), self.decoder
+            states = fast.decode(
+                kernel, h, token_gates, values, from_values, gru.weight_hh, gru.bias_hh
+            )
+            return self.logits(states)
         state, states = self.attention.start(memory), []
         for t, token_gate in enumerate(token_gates.unbind(1)):
             weights, state = self.attention(h, t, memory, state)
-            h = self.decoder.update(token_gate + attended_gates(weights), recurrent(h), h, self.fused)
+            attended = torch.bmm(weights[:, None], values).squeeze(1)  # (B, d)
+            h = self.decoder.step(token_gate + attended @ from_values.T, h)
             states.append(h)
         return self.logits(torch.stack(states, dim=1))
+
+    def input_maps(self) -> tuple[Tensor, Tensor]:
+        """The decoder's input map of [attended value, embedded token], in two parts.
+
+        The first is the map (3d, d) of the value; the second is the map of every token of the vocabulary,
+        (V, 3d) with the input bias, so that a token's share is a look-up.
+        """
+        d, e = self.config.hidden_size, self.config.embedding_size
+        from_values, from_token = self.decoder.weight_ih.split((d, e), dim=1)
+        return from_values, F.linear(self.embedding.weight, from_token, self.decoder.bias_ih)
 
     def loss(self, batch: Batch, dropout: Tensor | None = None) -> Tensor:
         """Mean of -log(p + 1e-9) over the target tokens of the batch."""
@@ -190,20 +195,16 @@ class Seq2Seq(nn.Module):
         Returns tokens (B, steps) and, on request, attention weights (B, steps, S).
         """
         encodings, lengths, h = self.encode(batch, dropout=None)
-        d = h.shape[1]
-        memory = self.attention.prepare(encodings, lengths, steps, self.fused)
+        memory = self.attention.prepare(encodings, lengths, steps)
         values = self.values(encodings)
-        from_values, from_token = self.decoder.weight_ih.split((d, self.config.embedding_size), dim=1)
-        token_table = F.linear(self.embedding.weight, from_token, self.decoder.bias_ih)  # (V, 3d)
+        from_values, token_table = self.input_maps()
         state = self.attention.start(memory)
         token = torch.full((len(batch),), SOS, device=h.device)
         tokens, kept = [], []
         for t in range(steps):
             weights, state = self.attention(h, t, memory, state)
             attended = torch.bmm(weights[:, None], values).squeeze(1)  # (B, d)
-            x_gates = torch.addmm(token_table[token], attended, from_values.T)
-            h_gates = F.linear(h, self.decoder.weight_hh, self.decoder.bias_hh)
-            h = gru_update(x_gates, h_gates, h)
+            h = self.decoder.step(torch.addmm(token_table[token], attended, from_values.T), h)
             token = self.logits(h).argmax(1)
             tokens.append(token)
             if keep_weights:
