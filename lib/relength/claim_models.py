@@ -1,12 +1,14 @@
-"""What a claim is: the entries of `book/claims/<paper>.yml`, validated, and the parts they come apart into.
+"""What a claim is: the entries of `book/claims/<paper>.yml`, validated, and what they consist of.
 
-An entry says in few words what a paper claims of which models and cells; :func:`parts` spells it out into
-parts that one rule each can judge, one per model and task because a training run is one model on one task.
+An entry says in few words what a paper claims of which models and cells; :func:`parts` spells it
+out into parts that one rule each can judge, one per model and task because a training run is one
+model on one task.
 """
 
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
+import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from relength.errors import RelengthError
@@ -16,6 +18,7 @@ from relength.rules import Relation
 Kind = Literal["value", "threshold", "solves", "trend", "property", "order", "cost", "conjunction"]
 Metric = Literal["exact_match", "exact_match_true_length", "token_accuracy", "edit_distance"]
 Cell = tuple[str, str]  # model, task
+Sample = tuple[Cell, ...]  # cells that make one number per seed, so that each seed must be in all
 
 
 class _Frozen(BaseModel):
@@ -27,7 +30,7 @@ class Source(_Frozen):
 
     experiment: str
     metric: Metric = "exact_match"
-    checkpoint: Literal["selected", "last", "best_iid"] = "selected"  # selected: the paper's own rule
+    checkpoint: Literal["selected", "last", "best_iid"] = "selected"  # the paper's own rule
     judged_arm: Literal["released", "paper", "repaired"]
     other_arms: dict[str, tuple[str, ...]] = {}  # arm: the models that have it
     claim_per_cell: bool = False  # each printed cell is a value claim of its own
@@ -39,12 +42,14 @@ class Expectation(_Frozen):
     cells: patterns over the columns of the printed table, "copy/*", "*/longest". Exactly one of the
     others says what is expected:
 
-    is            "published": the printed values, within the margin; "solved" or "failed": the levels of
-                  margins.yml, at every test length named
-    falls, rises  accuracy from the shortest test length to the longest
-    tasks_solved, tasks_solved_at_most  in how many of the tasks named a seed is "solved" at every length
-    better_than, on_par_with            other models, in the number of tasks solved or the mean over cells
-    cost_ratio                          training time relative to that of `than`
+    is            "published": the printed values, within the margin; "solved" or "failed": the
+                  levels of margins.yml, at every test length named
+    trend         "falls" or "rises": from the first test length named to the last
+    tasks_solved, tasks_solved_at_most
+                  in how many of the tasks named a seed is "solved" at every length
+    better_than, on_par_with
+                  other models, in the number of tasks solved or the mean over cells
+    cost_ratio    seconds of a run relative to those of the model `than`
     """
 
     models: tuple[str, ...] = Field(min_length=1)
@@ -77,7 +82,7 @@ class Expectation(_Frozen):
 
 
 class ClaimEntry(_Frozen):
-    """A claim as written in the file; statement and kind come from the paper's list of prose claims."""
+    """A claim as written in the file; statement and kind come from the published prose claims."""
 
     id: str
     artifact: str
@@ -112,8 +117,8 @@ class ValuePart(_Frozen):
     n: int | None = None  # runs behind the printed value
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
-        return ((self.model, self.task),)
+    def samples(self) -> tuple[Sample, ...]:
+        return (((self.model, self.task),),)
 
 
 class LevelPart(_Frozen):
@@ -126,8 +131,8 @@ class LevelPart(_Frozen):
     level: Literal["solved", "failed"]
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
-        return ((self.model, self.task),)
+    def samples(self) -> tuple[Sample, ...]:
+        return (((self.model, self.task),),)
 
 
 class TrendPart(_Frozen):
@@ -140,12 +145,12 @@ class TrendPart(_Frozen):
     direction: Literal["falls", "rises"]
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
-        return ((self.model, self.task),)
+    def samples(self) -> tuple[Sample, ...]:
+        return (((self.model, self.task),),)
 
 
 class CountPart(_Frozen):
-    """In how many tasks a seed of a model is solved at every test named: exactly so many, or at most."""
+    """In how many tasks a seed is solved at every test named: exactly so many, or at most."""
 
     rule: Literal["count"] = "count"
     model: str
@@ -154,12 +159,12 @@ class CountPart(_Frozen):
     at_most: bool = False
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
-        return tuple((self.model, task) for task in self.tests)
+    def samples(self) -> tuple[Sample, ...]:
+        return (tuple((self.model, task) for task in self.tests),)
 
 
 class OrderPart(_Frozen):
-    """One model is better than another, or on par with it, in one number per seed over these tasks."""
+    """One model is better than another, or on par with it, in one number per seed."""
 
     rule: Literal["order"] = "order"
     model: str
@@ -169,8 +174,10 @@ class OrderPart(_Frozen):
     tests: dict[str, tuple[str, ...]]
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
-        return tuple((model, task) for model in (self.model, self.other) for task in self.tests)
+    def samples(self) -> tuple[Sample, ...]:
+        return tuple(
+            tuple((model, task) for task in self.tests) for model in (self.model, self.other)
+        )
 
 
 class CostPart(_Frozen):
@@ -183,12 +190,13 @@ class CostPart(_Frozen):
     ratio: float
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
-        return ((self.model, self.task), (self.than, self.task))
+    def samples(self) -> tuple[Sample, ...]:
+        return (((self.model, self.task), (self.than, self.task)),)
 
 
 Part = Annotated[
-    ValuePart | LevelPart | TrendPart | CountPart | OrderPart | CostPart, Field(discriminator="rule")
+    ValuePart | LevelPart | TrendPart | CountPart | OrderPart | CostPart,
+    Field(discriminator="rule"),
 ]
 
 
@@ -208,9 +216,14 @@ class Claim(_Frozen):
     not_testable: str | None = None
 
     @property
+    def samples(self) -> tuple[Sample, ...]:
+        """Every sample that one of its parts needs, once."""
+        return tuple(dict.fromkeys(sample for part in self.parts for sample in part.samples))
+
+    @property
     def cells(self) -> tuple[Cell, ...]:
         """Every (model, task) that it needs, once."""
-        return tuple(dict.fromkeys(cell for part in self.parts for cell in part.cells))
+        return tuple(dict.fromkeys(cell for sample in self.samples for cell in sample))
 
     @property
     def models(self) -> frozenset[str]:
@@ -222,7 +235,7 @@ def parts(line: Expectation, artifact: str) -> list[Part]:
     """The parts of one line of a claim. RelengthError for a model or cell that the table lacks."""
     table = published.table(artifact)
     _known(set(line.models) | {*(line.better_than or ()), *(line.on_par_with or ())}, table["row"])
-    tests = tests_of(line.cells, artifact)
+    tests = lengths_by_task(line.cells, artifact)
     if line.better_than or line.on_par_with:
         relation: Relation = "better" if line.better_than else "on_par"
         return [
@@ -234,7 +247,8 @@ def parts(line: Expectation, artifact: str) -> list[Part]:
     if count is not None:
         at_most = line.tasks_solved is None
         return [
-            CountPart(model=model, tests=tests, count=count, at_most=at_most) for model in line.models
+            CountPart(model=model, tests=tests, count=count, at_most=at_most)
+            for model in line.models
         ]
     return [_part_of_one_task(line, artifact, m, t, tests[t]) for m in line.models for t in tests]
 
@@ -256,51 +270,51 @@ def value_part(artifact: str, model: str, task: str, tests: tuple[str, ...]) -> 
     table = published.table(artifact)
     rows = table[(table["row"] == model) & table["column"].isin([f"{task}/{t}" for t in tests])]
     if len(rows) != len(tests) or rows["value"].isna().any():
-        raise RelengthError(f"{artifact} prints no value for {model} on {task} at {', '.join(tests)}.")
+        raise RelengthError(
+            f"{artifact} prints no value for {model} on {task} at {', '.join(tests)}."
+        )
     spread = rows["spread"].iloc[0]
     if len(rows) > 1 and rows["spread"].notna().any():
-        raise RelengthError(f"{artifact} prints mean ± sd: claim {model} on {task} one cell at a time.")
+        raise RelengthError(
+            f"{artifact} prints mean ± sd: claim {model} on {task} one cell at a time."
+        )
     return ValuePart(
         model=model,
         task=task,
-        printed={c.rpartition("/")[2]: v for c, v in zip(rows["column"], rows["value"], strict=True)},
+        printed={
+            c.rpartition("/")[2]: v for c, v in zip(rows["column"], rows["value"], strict=True)
+        },
         spread=None if spread != spread else spread,
         n=None if rows["n"].isna().any() else int(rows["n"].iloc[0]),
     )
 
 
-def tests_of(patterns: tuple[str, ...], artifact: str) -> dict[str, tuple[str, ...]]:
+def lengths_by_task(patterns: tuple[str, ...], artifact: str) -> dict[str, tuple[str, ...]]:
     """{task: tests} of the table's columns that match a pattern, in the table's order.
 
     "*" stands for anything; the test "longest" is the last one of each task.
     """
-    columns = [c.rpartition("/") for c in published.table(artifact)["column"].unique()]
     tests: dict[str, list[str]] = {}
-    for task, _, test in columns:
+    for column in published.table(artifact)["column"].unique():
+        task, _, test = column.rpartition("/")
         tests.setdefault(task, []).append(test)
-    chosen: dict[str, tuple[str, ...]] = {}
-    for task, known in tests.items():
-        names = {test: f"{task}/{test}" for test in known}
-        longest = f"{task}/longest"
-        kept = tuple(
-            test
-            for test, name in names.items()
-            if any(
-                fnmatchcase(name, p) or (test == known[-1] and p.endswith("/longest")
-                and fnmatchcase(longest, p))
-                for p in patterns
-            )
-        )
-        if kept:
-            chosen[task] = kept
-    every = [f"{t}/{x}" for t, known in tests.items() for x in (*known, "longest")]
+    names = {
+        (task, test): [f"{task}/{test}"] + [f"{task}/longest"] * (test == known[-1])
+        for task, known in tests.items()
+        for test in known
+    }
     for pattern in patterns:
-        if not any(fnmatchcase(name, pattern) for name in every):
-            raise RelengthError(f"{artifact} has no column {pattern!r}: it has {', '.join(every)}.")
+        if not any(fnmatchcase(name, pattern) for both in names.values() for name in both):
+            known = ", ".join(name for both in names.values() for name in both)
+            raise RelengthError(f"{artifact} has no column {pattern!r}: it has {known}.")
+    chosen: dict[str, tuple[str, ...]] = {}
+    for (task, test), both in names.items():
+        if any(fnmatchcase(name, pattern) for name in both for pattern in patterns):
+            chosen[task] = (*chosen.get(task, ()), test)
     return chosen
 
 
-def _known(models: set[str], rows: "published.pd.Series") -> None:
+def _known(models: set[str], rows: pd.Series) -> None:
     known = list(dict.fromkeys(rows))
     for model in sorted(models - set(known)):
         raise RelengthError(f"The table has no row {model!r}: it has {', '.join(known)}.")

@@ -1,7 +1,7 @@
 """The margins of every verdict: `book/claims/margins.yml`, read and fingerprinted.
 
-A module of its own because each training run stores the fingerprint: it must not cost the import of the
-statistics.
+A module of its own because each training run stores the fingerprint: it must not cost the import of
+the statistics.
 """
 
 import hashlib
@@ -71,11 +71,13 @@ def load_margins(path: Path = MARGINS) -> Margins:
     try:
         return Margins.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except (OSError, yaml.YAMLError, ValidationError) as error:
-        raise RelengthError(f"The margins cannot be read: {error}. They belong in {path}.") from error
+        raise RelengthError(
+            f"The margins cannot be read: {error}. They belong in {path}."
+        ) from error
 
 
 def margins_hash(path: Path = MARGINS) -> str:
-    """SHA-256 of the margins file, 64 hex digits: what each record stores as `provenance.margins`."""
+    """SHA-256 of the margins file in hex, which each record stores as `provenance.margins`."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:

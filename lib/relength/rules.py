@@ -1,8 +1,9 @@
 """The verdict rules, on bare numbers: one per kind of claim.
 
-Every rule takes what the seeds gave (one number or one yes/no per seed) and returns a :class:`Decision`.
-Where the numbers come from is :mod:`relength.claims`' business; how often the rules err is simulated in
-:mod:`relength.false_verdicts`. Fewer seeds than `Margins.least_seeds` never decide anything.
+Every rule takes what the seeds gave (one number or one yes/no per seed) and returns a
+:class:`Decision`. Where the numbers come from is :mod:`relength.claims`' business; how often the
+rules err is simulated in :mod:`relength.false_verdicts`. Fewer seeds than `Margins.least_seeds`
+never decide anything.
 """
 
 from collections.abc import Sequence
@@ -49,10 +50,10 @@ def majority(yes: ArrayLike, margins: Margins) -> Decision:
 def median_value(
     values: ArrayLike, printed: ArrayLike, margin: Margin, margins: Margins
 ) -> Decision:
-    """A value printed as a median, or several of one run: is a majority of the seeds within the margin?
+    """A value printed as a median, or several of one run: is a majority within the margin?
 
-    values: (seeds, tests); printed: (tests,). A seed agrees when all its tests do. Contradicted when a
-    majority is outside and all seeds that are lie on the same side.
+    values: (seeds, tests); printed: (tests,). A seed agrees when all its tests do. Contradicted
+    when a majority is outside and all seeds that are lie on the same side.
     """
     values, printed = _two_dimensional(values), np.atleast_1d(np.asarray(printed, dtype=float))
     room = np.array([margin.around(value) for value in printed])
@@ -73,8 +74,8 @@ def mean_value(
 ) -> Decision:
     """A value printed as mean ± sd: two one-sided Welch tests on the two summaries.
 
-    values: one number per seed. Contradicted when the 95 % interval of the difference lies outside the
-    margin.
+    values: one number per seed. Contradicted when the 95 % interval of the difference lies outside
+    the margin.
     """
     values = np.asarray(values, dtype=float)
     if values.size < margins.least_seeds:
@@ -93,18 +94,19 @@ def mean_value(
 def order(
     first: ArrayLike, second: ArrayLike, relation: Relation, margin: Margin, margins: Margins
 ) -> Decision:
-    """Is the first better than the second, or on par with it? One number per seed, higher is better.
+    """Is the first better than the second, or on par with it? Higher numbers are better.
 
-    Exact permutation test on independent samples. When all values of both are within the margin of each
-    other it is a tie, whatever the test says: that reproduces "on par" and contradicts "better". A
-    difference in either direction contradicts "on par", so its p value is doubled.
+    Exact permutation test on independent samples. When all values of both are within the margin of
+    each other it is a tie, whatever the test says: that reproduces "on par" and contradicts
+    "better". A difference in either direction contradicts "on par", so its p value is doubled.
     """
     first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     pooled = np.concatenate([first, second])
     tie = pooled.max() - pooled.min() <= margin.around(float(pooled.max()))
     p = stats.permutation_order(first, second)
     seen = f"{_sample(first)} against {_sample(second)}" + (", a tie" if tie else "")
-    # A tie is a rule, not a test. 0 and 1 let it pass through Holm's correction as the certainty it is.
+    # A tie is a rule, not a test. 0 and 1 let it pass through Holm's correction as the certainty it
+    # is.
     if relation == "better":
         p_for, p_against = (1.0, 0.0) if tie else (p.p_greater, p.p_less)
     else:
@@ -118,6 +120,8 @@ def cost(ratios: ArrayLike, printed: float, margin: Margin, margins: Margins) ->
     The p values are those of the exact binomial test, but only a unanimous sample decides.
     """
     ratios = np.asarray(ratios, dtype=float)
+    if ratios.size == 0:
+        return _decide(0, 1.0, 1.0, "no repeats side by side on one device", margins)
     inside = np.abs(ratios - printed) <= margin.around(printed)
     agree, n = int(inside.sum()), inside.size
     return _decide(
@@ -132,7 +136,7 @@ def cost(ratios: ArrayLike, printed: float, margin: Margin, margins: Margins) ->
 
 
 def conjunction(parts: Sequence[Decision], margins: Margins) -> Decision:
-    """Several parts at once: reproduced if every one is, contradicted if one is after Holm's correction.
+    """Several parts: reproduced if every one is, contradicted if one is after Holm's correction.
 
     p_for is the largest of the parts (all must hold), p_against the smallest corrected one.
     """
@@ -176,7 +180,8 @@ def _together(parts: Sequence[Decision]) -> str:
     lost = sum(part.outcome == "contradicted" for part in parts)
     if held or lost:
         return f"{held} of {len(parts)} parts reproduced, {lost} contradicted"
-    return "; ".join(part.seen for part in parts)
+    leaning = sum(part.p_for < part.p_against for part in parts)
+    return f"the seeds lean towards the claim in {leaning} of {len(parts)} parts"
 
 
 def _seeds(parts: Sequence[Decision]) -> str:

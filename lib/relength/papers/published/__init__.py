@@ -3,9 +3,9 @@
 artifacts.csv     one row per table or figure with results
 tables/*.csv      one row per cell of a table; cells that the paper leaves empty stay empty
 claims.csv        one row per claim of the prose or a caption, in our words
-corrections.csv   where the papers contradict themselves, or these files need a caution: what is printed,
-                  what follows from the paper's own numbers, why. Nothing of it is applied to the tables,
-                  which hold what is printed.
+corrections.csv   where the papers contradict themselves, or these files need a caution: what is
+                  printed, what follows from the paper's own numbers, why. Nothing of it is applied
+                  to the tables, which hold what is printed.
 """
 
 from functools import cache
@@ -21,8 +21,8 @@ _FOLDER = files(__package__)
 def artifacts() -> pd.DataFrame:
     """Tables and figures of all four papers.
 
-    Columns: artifact ("mla-table-2"), paper, kind (table or figure), title, metric, protocol, needs,
-    values (file below this folder, or empty), notes. Empty cells are empty strings.
+    Columns: artifact ("mla-table-2"), paper, kind (table or figure), title, metric, protocol,
+    needs, values (file below this folder, or empty), notes. Empty cells are empty strings.
     """
     return _read("artifacts.csv").copy()
 
@@ -30,8 +30,9 @@ def artifacts() -> pd.DataFrame:
 def table(artifact: str) -> pd.DataFrame:
     """The cells of one table as printed.
 
-    Columns: artifact, row, column ("copy/15"), value and spread (float, NaN where nothing is printed or
-    legible), n (runs aggregated, Int64), unit, note. Raises RelengthError for a table without numbers.
+    Columns: artifact, row, column ("copy/15"), value and spread (float, NaN where nothing is
+    printed or legible), n (runs aggregated, Int64), unit, note. Raises RelengthError for a table
+    without numbers.
     """
     row = artifacts().query("artifact == @artifact")
     if row.empty:
@@ -41,31 +42,37 @@ def table(artifact: str) -> pd.DataFrame:
     name = row["values"].item()
     if not name:
         raise RelengthError(f"The paper prints no numbers for {artifact}: {row['title'].item()}.")
-    cells = _read(name)
-    return cells.assign(
-        value=pd.to_numeric(cells["value"]),
-        spread=pd.to_numeric(cells["spread"]),
-        n=pd.to_numeric(cells["n"]).astype("Int64"),
-    )
+    return _numbers(name).copy()
 
 
 def prose_claims() -> pd.DataFrame:
     """Claims of prose and captions.
 
-    Columns: claim_id ("mla-001"), paper, where, claim, kind (value, order, threshold, trend, property,
-    cost), artifact (several separated by ";", or empty), metric, expected. All text.
+    Columns: claim_id ("mla-001"), paper, where, claim, kind (value, order, threshold, trend,
+    property, cost), artifact (several separated by ";", or empty), metric, expected. All text.
     """
     return _read("claims.csv").copy()
 
 
 def corrections() -> pd.DataFrame:
-    """What is known to be wrong, in conflict or in need of a caution, in the papers or in these files.
+    """What is known to be wrong, in conflict or in need of a caution.
 
-    Columns: artifact, cell (of the table, or the claim or passage), printed, correct (what follows from
-    the paper's other numbers; empty where that is open), why, kind (misprint: one of two printed things is
-    wrong; prose: the text says other than the table; reading: ours to know, nothing is wrong).
+    Columns: artifact, cell (of the table, or the claim or passage), printed, correct (what follows
+    from the paper's other numbers; empty where that is open), why, kind (misprint: one of two
+    printed things is wrong; prose: the text says other than the table; reading: ours to know,
+    nothing is wrong).
     """
     return _read("corrections.csv").copy()
+
+
+@cache
+def _numbers(name: str) -> pd.DataFrame:
+    cells = _read(name)
+    return cells.assign(
+        value=pd.to_numeric(cells["value"]).astype(float),
+        spread=pd.to_numeric(cells["spread"]).astype(float),
+        n=pd.to_numeric(cells["n"]).astype("Int64"),
+    )
 
 
 @cache

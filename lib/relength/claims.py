@@ -1,0 +1,379 @@
+"""From claim and store to verdict: loads the claims, judges them, keeps the ledger.
+
+``judge(claim, frame)`` needs the frame of :func:`relength.store.frame`; nothing about a verdict is
+typed in.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from relength import rules, stats
+from relength.claim_models import (
+    Claim,
+    ClaimEntry,
+    ClaimFile,
+    LevelPart,
+    Part,
+    Sample,
+    Source,
+    parts,
+    value_part,
+)
+from relength.errors import RelengthError
+from relength.evidence import SCALES, Evidence, Reading
+from relength.margins import Margins, load_margins, margins_hash
+from relength.papers import published
+from relength.paths import BOOK
+
+__all__ = [
+    "Claim",
+    "PartVerdict",
+    "Verdict",
+    "judge",
+    "ledger",
+    "load",
+    "load_margins",
+    "margins_hash",
+    "papers",
+    "summary",
+]
+
+FOLDER = BOOK / "claims"
+NOT_REACHED = "not reached at reduced scale"
+
+
+# Loading
+
+
+def papers(folder: Path = FOLDER) -> list[str]:
+    """Short names of the papers that have a file of claims."""
+    return sorted(p.stem for p in folder.glob("*.yml") if p.stem != "margins")
+
+
+def load(paper: str, folder: Path = FOLDER) -> list[Claim]:
+    """The claims of a paper: those of the prose first, then one per printed cell.
+
+    Raises RelengthError that names file and claim when the file says something impossible.
+    """
+    path = folder / f"{paper}.yml"
+    try:
+        file = ClaimFile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except OSError:
+        known = ", ".join(papers(folder))
+        raise RelengthError(f"There are no claims of {paper!r}: {folder} has {known}.") from None
+    except (yaml.YAMLError, ValidationError) as error:
+        raise RelengthError(f"{path} is not a valid file of claims: {error}") from None
+    prose = published.prose_claims().set_index("claim_id")
+    claims = [_prose_claim(entry, file, prose, path) for entry in file.claims]
+    for artifact, source in file.artifacts.items():
+        if source.claim_per_cell:
+            claims += _cell_claims(paper, artifact, source)
+    names = pd.Series([claim.id for claim in claims])
+    if names.duplicated().any():
+        raise RelengthError(f"{path} has two claims named {names[names.duplicated()].iloc[0]!r}.")
+    return claims
+
+
+def _prose_claim(entry: ClaimEntry, file: ClaimFile, prose: pd.DataFrame, path: Path) -> Claim:
+    where = f"{path}, claim {entry.id}"
+    if entry.id not in prose.index:
+        raise RelengthError(f"{where}: the published claims of the package have no such id.")
+    if entry.artifact not in file.artifacts:
+        known = ", ".join(file.artifacts)
+        raise RelengthError(f"{where}: {entry.artifact!r} is not among its artifacts: {known}.")
+    row = prose.loc[entry.id]
+    try:
+        spelt_out = tuple(part for line in entry.expect for part in parts(line, entry.artifact))
+    except RelengthError as error:
+        raise RelengthError(f"{where}: {error}") from None
+    return Claim(
+        id=entry.id,
+        paper=file.paper,
+        artifact=entry.artifact,
+        kind=row["kind"],
+        statement=row["claim"],
+        quote=entry.quote,
+        where=row["where"],
+        source=file.artifacts[entry.artifact],
+        parts=spelt_out,
+        scope=entry.scope,
+        not_testable=entry.not_testable,
+    )
+
+
+def _cell_claims(paper: str, artifact: str, source: Source) -> list[Claim]:
+    cells = published.table(artifact).dropna(subset="value")
+    claims = []
+    for row in cells.itertuples():
+        task, _, test = row.column.rpartition("/")
+        part = value_part(artifact, row.row, task, (test,))
+        value = f"{row.value:g}" + (f" ± {part.spread:g}" if part.spread is not None else "")
+        claims.append(
+            Claim(
+                id=f"{artifact}/{row.row}/{row.column}",
+                paper=paper,
+                artifact=artifact,
+                kind="value",
+                statement=f"{row.row} on {task}, test {test}: {value} {row.unit}",
+                source=source,
+                parts=(part,),
+            )
+        )
+    return claims
+
+
+# Verdicts
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class PartVerdict(_Frozen):
+    """One part of a claim and what its rule said."""
+
+    part: Part
+    outcome: rules.Outcome
+    p_for: float
+    p_against: float
+    seen: str
+
+
+class Verdict(_Frozen):
+    """What the recorded runs say of a claim, computed."""
+
+    claim: str
+    arm: str
+    outcome: str  # reproduced, contradicted, inconclusive, not run, not testable
+    not_reached: bool = (
+        False  # negative at reduced scale: shown as NOT_REACHED, counted as inconclusive
+    )
+    scale: str | None = None
+    seeds: int = 0  # the fewest in any cell needed
+    seen: str = ""  # one sentence
+    p_for: float | None = None
+    p_against: float | None = None
+    needed: str = ""  # what would decide it; empty where it is decided
+    margins_changed: bool | None = None  # since the runs; None where the records do not say
+    parts: tuple[PartVerdict, ...] = ()
+    others: dict[str, "Verdict"] = {}  # arm: its verdict, beside the judged one
+
+    @property
+    def verdict(self) -> str:
+        """The outcome as it is shown: negative ones at reduced scale have their own words."""
+        return NOT_REACHED if self.not_reached else self.outcome
+
+    @property
+    def label(self) -> str:
+        """The same, with the scale where a decided verdict is not of the paper's."""
+        decided = self.outcome in ("reproduced", "contradicted")
+        return f"{self.verdict} (reduced)" if decided and self.scale == "reduced" else self.verdict
+
+
+def judge(
+    claim: Claim,
+    frame: pd.DataFrame,
+    margins: Margins | None = None,
+    current_margins: str | None = None,
+) -> Verdict:
+    """The verdict on a claim from the runs of a frame (usable ones: one per spec).
+
+    Judged at the highest scale with at least five seeds in every cell needed, else at the one with
+    most seeds; scales are never mixed. The verdicts of other arms stand in `others`.
+
+    margins, current_margins: default to margins.yml and its hash as they are now.
+    """
+    margins = margins or load_margins()
+    current = current_margins or margins_hash()
+    evidence = Evidence(claim.source, frame)
+    return _judge_arms(claim, evidence, margins, current)
+
+
+def _judge_arms(claim: Claim, evidence: Evidence, margins: Margins, current: str) -> Verdict:
+    source = claim.source
+    verdict = _judge_arm(claim, source.judged_arm, {}, evidence, margins, current)
+    others = {
+        arm: _judge_arm(claim, arm, dict.fromkeys(models, arm), evidence, margins, current)
+        for arm, models in source.other_arms.items()
+        if claim.models & set(models)
+    }
+    return verdict.model_copy(update={"others": others})
+
+
+def _judge_arm(
+    claim: Claim,
+    arm: str,
+    instead: dict[str, str],
+    evidence: Evidence,
+    margins: Margins,
+    current: str,
+) -> Verdict:
+    """instead: {model: arm} for the models that have the arm; the others keep the judged one."""
+    if claim.not_testable:
+        return Verdict(claim=claim.id, arm=arm, outcome="not testable", seen=claim.not_testable)
+    arms = {model: instead.get(model, claim.source.judged_arm) for model in claim.models}
+    seeds_at = {
+        scale: min(_common_seeds(sample, scale, arms, evidence) for sample in claim.samples)
+        for scale in SCALES
+    }
+    enough = [scale for scale in SCALES if seeds_at[scale] >= margins.least_seeds]
+    scale = enough[0] if enough else max(SCALES, key=seeds_at.__getitem__)
+    seeds, total = seeds_at[scale], len(claim.cells)
+    if seeds == 0:
+        begun = sum(
+            any(evidence.seeds(scale, model, arms[model], task) for scale in SCALES)
+            for model, task in claim.cells
+        )
+        return Verdict(
+            claim=claim.id,
+            arm=arm,
+            outcome="not run",
+            seen=f"{begun} of {total} cells have runs" if begun else "no runs",
+            needed=f"{margins.least_seeds} seeds of {_plural(total, 'cell')}",
+        )
+    run = Reading(evidence, scale, arms, margins)
+    decisions = [run.decide(part) for part in claim.parts]
+    whole = rules.conjunction(decisions, margins)
+    not_reached = whole.outcome == "contradicted" and scale == "reduced"
+    return Verdict(
+        claim=claim.id,
+        arm=arm,
+        outcome="inconclusive" if not_reached else whole.outcome,
+        not_reached=not_reached,
+        scale=scale,
+        seeds=seeds,
+        seen=whole.seen + _learnt(claim, run),
+        p_for=whole.p_for,
+        p_against=whole.p_against,
+        needed=_needed(whole, decisions, not_reached, margins),
+        margins_changed=run.margins_changed(claim, current),
+        parts=tuple(
+            PartVerdict(
+                part=part, outcome=d.outcome, p_for=d.p_for, p_against=d.p_against, seen=d.seen
+            )
+            for part, d in zip(claim.parts, decisions, strict=True)
+        ),
+    )
+
+
+def _common_seeds(sample: Sample, scale: str, arms: dict[str, str], evidence: Evidence) -> int:
+    seeds = [evidence.seeds(scale, model, arms[model], task) for model, task in sample]
+    return len(set.intersection(*seeds))
+
+
+def _learnt(claim: Claim, run: Reading) -> str:
+    """For claims that something fails: did it learn the lengths that it was trained on?"""
+    failed = [p for p in claim.parts if isinstance(p, LevelPart) and p.level == "failed"]
+    known = [run.in_distribution(p.model, p.task) for p in failed]
+    if not known or None in known:
+        return ""
+    return f"; on the lengths trained on, the lowest median is {min(known):.1f} %"
+
+
+def _needed(
+    whole: rules.Decision, parts: Sequence[rules.Decision], not_reached: bool, margins: Margins
+) -> str:
+    if not_reached:
+        return "runs at the scale paper"
+    if whole.outcome != "inconclusive":
+        return ""
+    if whole.n < margins.least_seeds:
+        return f"{_plural(margins.least_seeds - whole.n, 'more seed')} in every cell"
+    lost = [part for part in parts if part.outcome == "contradicted"]
+    if lost:
+        enough = rules.seeds_for_parts(len(parts), margins)
+        return (
+            f"{_plural(len(lost), 'part')} of {len(parts)} on its own would be contradicted; "
+            f"corrected for {len(parts)} parts that takes up to {enough} seeds"
+        )
+    weakest = max(parts, key=lambda part: part.p_for)
+    if weakest.agree is None:
+        return "more seeds: the difference is not beyond chance"
+    for n in range(whole.n + 1, 101):
+        majority = stats.smallest_majority(n, margins.level)
+        share = round(weakest.agree / weakest.n * n)
+        if majority is not None and (share >= majority or n - share >= majority):
+            return f"about {n} seeds, if they go on as now"
+    return "unlikely to be decided by more seeds: they split about evenly"
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+# The ledger
+
+COLUMNS = (
+    *("paper", "claim", "artifact", "kind", "statement", "quote", "where", "scope"),
+    *("arm", "verdict", "label", "outcome", "scale", "seeds", "seen", "needed"),
+    *("p", "q", "margins_changed", "others"),
+)
+
+
+def ledger(claims: Sequence[Claim], frame: pd.DataFrame) -> pd.DataFrame:
+    """One row per claim with its verdict; see :data:`COLUMNS`.
+
+    verdict is :attr:`Verdict.verdict`; p is Verdict.p_for; q, for order claims only, is p after
+    Benjamini and Hochberg over the order claims of the same artifact that were judged; others lists
+    the verdicts of the other arms, "paper: reproduced (reduced)".
+    """
+    margins, current = load_margins(), margins_hash()
+    evidence: dict[str, Evidence] = {}
+    rows = []
+    for claim in claims:
+        source = claim.source.model_dump_json()
+        if source not in evidence:
+            evidence[source] = Evidence(claim.source, frame)
+        verdict = _judge_arms(claim, evidence[source], margins, current)
+        rows.append(
+            {
+                **{
+                    name: getattr(claim, name)
+                    for name in ("paper", "artifact", "kind", "statement")
+                },
+                "claim": claim.id,
+                "quote": claim.quote or "",
+                "where": claim.where,
+                "scope": claim.scope or "",
+                **{
+                    name: getattr(verdict, name)
+                    for name in (
+                        "arm",
+                        "verdict",
+                        "label",
+                        "outcome",
+                        "scale",
+                        "seeds",
+                        "seen",
+                        "needed",
+                    )
+                },
+                "p": np.nan if verdict.p_for is None else verdict.p_for,
+                "q": np.nan,
+                "margins_changed": verdict.margins_changed,
+                "others": "; ".join(f"{arm}: {v.label}" for arm, v in verdict.others.items()),
+            }
+        )
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    orders = table[(table["kind"] == "order") & (table["seeds"] >= margins.least_seeds)]
+    for _, group in orders.groupby("artifact"):
+        table.loc[group.index, "q"] = stats.benjamini_hochberg(group["p"].to_list())
+    return table
+
+
+def summary(table: pd.DataFrame) -> str:
+    """How many claims of a ledger were judged, how they came out, and 5 % of them."""
+    margins = load_margins()
+    judged = table[table["seeds"] >= margins.least_seeds]
+    counts = judged["verdict"].value_counts()
+    came_out = ", ".join(f"{n} {verdict}" for verdict, n in counts.items()) or "none"
+    return (
+        f"{len(judged)} of {len(table)} claims were judged ({came_out}). No correction is made "
+        f"across claims: at {margins.level:.0%} each, up to {margins.level * len(judged):.1f} "
+        "wrong verdicts of either kind are to be expected."
+    )

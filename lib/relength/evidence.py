@@ -1,0 +1,193 @@
+"""The runs behind a claim, found in the store's frame and reduced to what the rules take."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from relength import rules, stats
+from relength.claim_models import (
+    Claim,
+    CostPart,
+    CountPart,
+    LevelPart,
+    OrderPart,
+    Part,
+    Source,
+    TrendPart,
+    ValuePart,
+)
+from relength.errors import RelengthError
+from relength.margins import ROUNDING, Margin, Margins
+
+SCALES = ("paper", "reduced")  # highest first; smoke is not among them and never judges anything
+# What a metric of the store is measured against in margins.yml.
+MEASURES = {
+    "exact_match": "accuracy",
+    "exact_match_true_length": "accuracy",
+    "token_accuracy": "accuracy",
+    "edit_distance": "edit_distance",
+}
+
+
+class Evidence:
+    """The runs of one experiment, as one small table of seeds per cell.
+
+    frame: of :func:`relength.store.frame`, any columns beyond those needed are ignored. Raises
+    RelengthError when a cell has two runs of one seed: two protocols are never mixed silently.
+    """
+
+    def __init__(self, source: Source, frame: pd.DataFrame):
+        self.source = source
+        self._runs = frame[
+            (frame["experiment"] == source.experiment)
+            & (frame["checkpoint"] == source.checkpoint)
+            & frame["scale"].isin(SCALES)
+        ]
+        cell = ["scale", "model", "arm", "task", "seed", "test"]
+        twice = self._runs[self._runs.duplicated(cell)]
+        if len(twice):
+            run = twice.iloc[0]
+            raise RelengthError(
+                f"{source.experiment} has two runs of {run['model']} ({run['arm']}) on "
+                f"{run['task']}, seed {run['seed']}, scale {run['scale']}: pass only the usable "
+                "records of the experiment's own specs."
+            )
+
+        self._cells = {
+            cell: runs.set_index(["seed", "test"])
+            for cell, runs in self._runs.groupby(["scale", "model", "arm", "task"])
+        }
+        self._seeds = {cell: runs.index.unique("seed") for cell, runs in self._cells.items()}
+        self._wide = {
+            cell: runs[source.metric].unstack("test") for cell, runs in self._cells.items()
+        }
+
+    def runs(self, scale: str, model: str, arm: str, task: str) -> pd.DataFrame:
+        """Rows of one cell that has runs, indexed by (seed, test)."""
+        return self._cells[scale, model, arm, task]
+
+    def seeds(self, scale: str, model: str, arm: str, task: str) -> set[int]:
+        """Seeds of one cell that ended well; a failed run has no rows and so is missing."""
+        return set(self._seeds.get((scale, model, arm, task), ()))
+
+    def values(
+        self, scale: str, model: str, arm: str, task: str, tests: Sequence[str]
+    ) -> pd.DataFrame:
+        """Metric of one cell: a row per seed, a column per test.
+
+        Raises RelengthError where a test is missing.
+        """
+        wide = self._wide[scale, model, arm, task]
+        missing = [test for test in tests if test not in wide or wide[test].isna().any()]
+        if missing:
+            raise RelengthError(
+                f"Runs of {model} ({arm}) on {task} have no result at test {missing[0]!r}: "
+                "claim and experiment must name the same test lengths."
+            )
+        return wide[list(tests)]
+
+
+class Reading:
+    """The runs of one scale and one choice of arms, with the rules applied to them."""
+
+    def __init__(self, evidence: Evidence, scale: str, arms: dict[str, str], margins: Margins):
+        self.evidence, self.scale, self.arms, self.margins = evidence, scale, arms, margins
+
+    def values(self, model: str, task: str, tests: Iterable[str]) -> pd.DataFrame:
+        """:meth:`Evidence.values` at this scale, in the chosen arm of the model."""
+        return self.evidence.values(self.scale, model, self.arms[model], task, list(tests))
+
+    def decide(self, part: Part) -> rules.Decision:
+        """What the rule of a part says of it."""
+        match part:
+            case ValuePart():
+                return self._value(part)
+            case LevelPart():
+                level = self.margins.levels[part.level]
+                values = self.values(part.model, part.task, part.tests)
+                return rules.majority(values.map(level.holds).all(axis=1), self.margins)
+            case TrendPart():
+                return rules.majority(self._follows(part), self.margins)
+            case CountPart():
+                return self._count(part)
+            case OrderPart():
+                return self._order(part)
+            case CostPart():
+                margin = self.margins.measures["cost_ratio"]
+                return rules.cost(self._ratios(part), part.ratio, margin, self.margins)
+
+    @property
+    def _margin(self) -> Margin:
+        return self.margins.measures[MEASURES[self.evidence.source.metric]]
+
+    def _value(self, part: ValuePart) -> rules.Decision:
+        values = self.values(part.model, part.task, part.printed).to_numpy()
+        printed = list(part.printed.values())
+        if part.spread is None:
+            return rules.median_value(values, printed, self._margin, self.margins)
+        summary = stats.Summary(printed[0], part.spread, part.n or self.margins.least_seeds)
+        return rules.mean_value(values[:, 0], summary, self._margin, self.margins)
+
+    def _follows(self, part: TrendPart) -> np.ndarray:
+        """Per seed: no step against the trend, and more than the margin from first to last."""
+        values = self.values(part.model, part.task, part.tests).to_numpy()
+        rise = values if part.direction == "rises" else -values
+        room = self._margin.absolute + ROUNDING
+        return (np.diff(rise, axis=1) >= -room).all(axis=1) & (rise[:, -1] - rise[:, 0] > room)
+
+    def _count(self, part: CountPart) -> rules.Decision:
+        solved = self._tasks_solved(part.model, part.tests)
+        if part.at_most:
+            return rules.majority(solved <= part.count, self.margins)
+        margin = self.margins.measures["tasks_solved"]
+        return rules.median_value(solved, part.count, margin, self.margins)
+
+    def _order(self, part: OrderPart) -> rules.Decision:
+        if part.by == "tasks_solved":
+            samples = [self._tasks_solved(m, part.tests) for m in (part.model, part.other)]
+            margin = self.margins.measures["tasks_solved"]
+        else:
+            samples = [self._mean(m, part.tests) for m in (part.model, part.other)]
+            margin = self._margin
+            if self.evidence.source.metric == "edit_distance":
+                samples = [-sample for sample in samples]  # lower is better
+        return rules.order(*samples, part.relation, margin, self.margins)
+
+    def _tasks_solved(self, model: str, tests: dict[str, tuple[str, ...]]) -> pd.Series:
+        level = self.margins.levels["solved"]
+        solved = [
+            self.values(model, task, lengths).map(level.holds).all(axis=1)
+            for task, lengths in tests.items()
+        ]
+        return pd.concat(solved, axis=1, join="inner").sum(axis=1)
+
+    def _mean(self, model: str, tests: dict[str, tuple[str, ...]]) -> pd.Series:
+        values = [self.values(model, task, lengths) for task, lengths in tests.items()]
+        return pd.concat(values, axis=1, join="inner").mean(axis=1)
+
+    def _ratios(self, part: CostPart) -> pd.Series:
+        first, second = (
+            self.evidence.runs(self.scale, model, self.arms[model], part.task)
+            .groupby(["seed", "device_name"])["seconds"]
+            .first()
+            for model in (part.model, part.than)
+        )
+        return (first / second).dropna()
+
+    def in_distribution(self, model: str, task: str) -> float | None:
+        """Median result on the lengths trained on, if recorded."""
+        runs = self.evidence.runs(self.scale, model, self.arms[model], task)
+        if "iid" not in runs.index.unique("test"):
+            return None
+        return float(runs.xs("iid", level="test")[self.evidence.source.metric].median())
+
+    def margins_changed(self, claim: Claim, current: str) -> bool | None:
+        """Whether a run was made under other margins; None where the records do not say."""
+        used = [
+            self.evidence.runs(self.scale, m, self.arms[m], t).get("margins")
+            for m, t in claim.cells
+        ]
+        if any(hashes is None or hashes.isna().any() for hashes in used):
+            return None
+        return any((hashes != current).any() for hashes in used)

@@ -1,0 +1,424 @@
+"""Claims: what the files say, which runs they judge, and what verdicts come out."""
+
+import re
+
+import pandas as pd
+import pytest
+import yaml
+
+from relength import claims
+from relength.claim_models import (
+    Claim,
+    CostPart,
+    CountPart,
+    LevelPart,
+    OrderPart,
+    Source,
+    TrendPart,
+    ValuePart,
+    lengths_by_task,
+)
+from relength.errors import RelengthError
+from relength.papers import published
+
+ARTIFACT = "mla-table-2"
+SOURCE = Source(
+    experiment="mla_table2", judged_arm="released", other_arms={"paper": ("OneStepAttn",)}
+)
+
+
+def runs(
+    values,
+    *,
+    model="OneStepAttn",
+    task="copy",
+    test="100",
+    arm="released",
+    scale="paper",
+    first_seed=0,
+    **columns,
+) -> pd.DataFrame:
+    """Rows of one cell as the store's frame has them: one per seed, in the order of `values`."""
+    return pd.DataFrame(
+        {
+            "experiment": "mla_table2",
+            "checkpoint": "selected",
+            "scale": scale,
+            "model": model,
+            "task": task,
+            "arm": arm,
+            "seed": range(first_seed, first_seed + len(values)),
+            "test": test,
+            "exact_match": [float(value) for value in values],
+            "seconds": 60.0,
+            "device_name": "a machine",
+            "margins": claims.margins_hash(),
+        }
+        | columns
+    )
+
+
+def claim(*parts, kind="value", source=SOURCE) -> Claim:
+    return Claim(
+        id="x", paper="mla", artifact=ARTIFACT, kind=kind, statement="x", source=source, parts=parts
+    )
+
+
+HUNDRED = claim(ValuePart(model="OneStepAttn", task="copy", printed={"100": 100.0}))
+
+
+def printed_runs(seeds: int, **columns) -> pd.DataFrame:
+    """A store in which every seed of every cell gives exactly the printed value."""
+    cells = published.table(ARTIFACT)
+    tables = []
+    for cell in cells.itertuples():
+        task, _, test = cell.column.rpartition("/")
+        tables.append(runs([cell.value] * seeds, model=cell.row, task=task, test=test, **columns))
+    return pd.concat(tables, ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def mla() -> list[Claim]:
+    return claims.load("mla")
+
+
+# The files
+
+
+def test_every_printed_cell_is_a_claim_and_prose_claims_keep_their_ids(mla):
+    ids = [c.id for c in mla]
+    assert len(ids) == len(set(ids))
+    cells = [i for i in ids if "/" in i]
+    assert len(cells) == 144
+    assert f"{ARTIFACT}/MonoAttn/inv_reverse_recopy/100" in cells
+    of_the_table = {f"mla-{n:03d}" for n in (*range(1, 20), 29, 52, 54)}
+    assert set(ids) - set(cells) == of_the_table
+
+
+def test_prose_claims_speak_of_the_artifact_that_the_paper_names(mla):
+    prose = published.prose_claims().set_index("claim_id")
+    for c in (c for c in mla if "/" not in c.id):
+        assert c.artifact in prose.loc[c.id, "artifact"].split("; ")
+        assert c.kind == prose.loc[c.id, "kind"]
+
+
+def test_quotes_are_one_sentence(mla):
+    # A full stop, then a capital letter: two sentences. "et al., 2020)" and "§5.2" are none.
+    for c in mla:
+        if c.quote:
+            assert not re.search(r"[.!?] [A-Z]", c.quote.strip()), c.id
+            assert "\n" not in c.quote.strip()
+
+
+def test_claims_judge_the_released_code_and_show_the_other_reading():
+    source = claims.load("mla")[0].source
+    assert source.judged_arm == "released"
+    assert source.other_arms == {"paper": ("OneStepAttn", "MonoAttn")}
+
+
+def test_patterns_of_cells():
+    assert lengths_by_task(("*lookup/longest",), ARTIFACT) == {
+        "lookup": ("11",),
+        "reverse_lookup": ("11",),
+    }
+    assert lengths_by_task(("copy/*",), ARTIFACT) == {"copy": ("15", "30", "100")}
+    recopy = lengths_by_task(("*recopy/30", "*recopy/100"), ARTIFACT)
+    assert list(recopy) == ["recopy", "reverse_recopy", "inv_recopy", "inv_reverse_recopy"]
+    assert set(recopy.values()) == {("30", "100")}
+
+
+GOOD = {
+    "paper": "mla",
+    "artifacts": {ARTIFACT: {"experiment": "mla_table2", "judged_arm": "released"}},
+    "claims": [
+        {"id": "mla-001", "artifact": ARTIFACT, "expect": [{"models": ["Content"], "is": "solved"}]}
+    ],
+}
+
+
+def written(folder, **changes):
+    entry = GOOD["claims"][0] | changes
+    (folder / "mla.yml").write_text(yaml.safe_dump(GOOD | {"claims": [entry]}))
+    return folder
+
+
+def test_a_good_file_loads(tmp_path):
+    (loaded,) = claims.load("mla", written(tmp_path))
+    assert len(loaded.parts) == 8  # one per task
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"id": "mla-999"}, "mla-999: the published claims of the package have no such id"),
+        ({"artifact": "mla-table-7"}, "'mla-table-7' is not among its artifacts"),
+        ({"expect": [{"models": ["Contnet"], "is": "solved"}]}, "no row 'Contnet'"),
+        ({"expect": [{"models": ["Content"], "is": "great"}]}, "not a valid file of claims"),
+        ({"expect": [{"models": ["Content"]}]}, "expects exactly one thing"),
+        ({"expect": []}, "either expect or not_testable"),
+        ({"verdict": "reproduced"}, "Extra inputs are not permitted"),
+        (
+            {"expect": [{"models": ["Content"], "is": "solved", "cells": ["copy/20"]}]},
+            "no column 'copy/20'",
+        ),
+    ],
+)
+def test_a_wrong_file_is_an_error_that_names_the_fault(tmp_path, changes, sentence):
+    with pytest.raises(RelengthError, match=re.escape(sentence)):
+        claims.load("mla", written(tmp_path, **changes))
+
+
+def test_an_unknown_paper_is_an_error():
+    with pytest.raises(RelengthError, match="no claims of 'nobody'"):
+        claims.load("nobody")
+
+
+# Which runs are judged
+
+
+def test_without_runs_nothing_is_judged():
+    verdict = claims.judge(HUNDRED, runs([]))
+    assert (verdict.outcome, verdict.scale, verdict.seeds) == ("not run", None, 0)
+    assert verdict.needed == "5 seeds of 1 cell"
+
+
+def test_smoke_runs_are_no_runs():
+    assert claims.judge(HUNDRED, runs([100] * 9, scale="smoke")).outcome == "not run"
+
+
+def test_three_seeds_are_inconclusive_and_say_what_was_seen():
+    verdict = claims.judge(HUNDRED, runs([100, 99, 98]))
+    assert verdict.outcome == "inconclusive"
+    assert verdict.seen.startswith("3 of 3 agree")
+    assert verdict.needed == "2 more seeds in every cell"
+
+
+def test_five_seeds_decide():
+    assert claims.judge(HUNDRED, runs([100] * 5)).label == "reproduced"
+    assert claims.judge(HUNDRED, runs([0] * 5)).label == "contradicted"
+
+
+def test_reduced_scale_never_contradicts():
+    good = claims.judge(HUNDRED, runs([100] * 5, scale="reduced"))
+    assert (good.outcome, good.label) == ("reproduced", "reproduced (reduced)")
+    bad = claims.judge(HUNDRED, runs([0] * 5, scale="reduced"))
+    assert bad.outcome == "inconclusive"
+    assert bad.verdict == bad.label == "not reached at reduced scale"
+    assert bad.needed == "runs at the scale paper"
+
+
+def test_the_highest_scale_with_five_seeds_judges():
+    reduced = runs([0] * 8, scale="reduced")
+    five = claims.judge(HUNDRED, pd.concat([reduced, runs([100] * 5)]))
+    assert (five.scale, five.seeds, five.outcome) == ("paper", 5, "reproduced")
+    four = claims.judge(HUNDRED, pd.concat([reduced, runs([100] * 4)]))
+    assert (four.scale, four.seeds, four.not_reached) == ("reduced", 8, True)
+
+
+def test_below_five_seeds_the_scale_with_more_is_shown_and_none_are_mixed():
+    frame = pd.concat([runs([0] * 3, scale="reduced"), runs([100] * 2)])
+    verdict = claims.judge(HUNDRED, frame)
+    assert (verdict.scale, verdict.seeds) == ("reduced", 3)
+    assert verdict.seen.startswith("0 of 3 agree")
+
+
+def test_every_cell_needs_its_seeds():
+    both = claim(
+        LevelPart(model="OneStepAttn", task="copy", tests=("100",), level="solved"),
+        LevelPart(model="OneStepAttn", task="recopy", tests=("100",), level="solved"),
+    )
+    five, three = runs([100] * 5), runs([100] * 3, task="recopy")
+    verdict = claims.judge(both, pd.concat([five, three]))
+    assert (verdict.outcome, verdict.seeds) == ("inconclusive", 3)
+    alone = claims.judge(both, five)
+    assert (alone.outcome, alone.seen) == ("not run", "1 of 2 cells have runs")
+
+
+def test_a_failed_run_is_a_missing_seed():
+    # A failed run leaves no rows: seeds 0, 1, 3, 4 are four seeds.
+    frame = runs([100] * 5)
+    assert claims.judge(HUNDRED, frame[frame["seed"] != 2]).outcome == "inconclusive"
+
+
+def test_two_runs_of_one_seed_are_never_mixed_silently():
+    with pytest.raises(RelengthError, match=r"two runs of OneStepAttn .* seed 0"):
+        claims.judge(HUNDRED, pd.concat([runs([100] * 5), runs([0])]))
+
+
+def test_other_experiments_and_checkpoints_are_not_judged():
+    other = runs([0] * 5, experiment="another")
+    last = runs([0] * 5, checkpoint="last")
+    verdict = claims.judge(HUNDRED, pd.concat([runs([100] * 5), other, last]))
+    assert verdict.outcome == "reproduced"
+
+
+def test_a_missing_test_length_is_an_error():
+    with pytest.raises(RelengthError, match="no result at test '100'"):
+        claims.judge(HUNDRED, runs([100] * 5, test="30"))
+
+
+def test_other_arms_stand_beside_the_judged_one():
+    frame = pd.concat([runs([0] * 5), runs([100] * 5, arm="paper")])
+    verdict = claims.judge(HUNDRED, frame)
+    assert verdict.outcome == "contradicted"
+    assert verdict.others["paper"].outcome == "reproduced"
+
+
+def test_a_model_without_the_other_arm_keeps_its_own():
+    better = claim(
+        OrderPart(
+            model="OneStepAttn",
+            other="Content",
+            relation="better",
+            by="mean",
+            tests={"copy": ("100",)},
+        ),
+        kind="order",
+    )
+    frame = pd.concat([runs([0] * 5), runs([100] * 5, arm="paper"), runs([0] * 5, model="Content")])
+    verdict = claims.judge(better, frame)
+    assert verdict.outcome == "contradicted"  # a tie at 0
+    assert verdict.others["paper"].outcome == "reproduced"
+
+
+def test_a_claim_about_models_with_one_arm_has_no_others():
+    content = claim(ValuePart(model="Content", task="copy", printed={"100": 0.0}))
+    assert claims.judge(content, runs([0] * 5, model="Content")).others == {}
+
+
+def test_changed_margins_are_told():
+    same, old = runs([100] * 4), runs([100], first_seed=4, margins="0" * 64)
+    assert claims.judge(HUNDRED, runs([100] * 5)).margins_changed is False
+    assert claims.judge(HUNDRED, pd.concat([same, old])).margins_changed is True
+    assert claims.judge(HUNDRED, same.drop(columns="margins")).margins_changed is None
+
+
+def test_not_testable_is_a_verdict_of_its_own():
+    untestable = HUNDRED.model_copy(update={"parts": (), "not_testable": "The data are gone."})
+    verdict = claims.judge(untestable, runs([100] * 5))
+    assert (verdict.outcome, verdict.seen) == ("not testable", "The data are gone.")
+
+
+# Each kind of part
+
+
+def test_level_failed_tells_what_was_learnt():
+    fails = claim(
+        LevelPart(model="OneStepAttn", task="copy", tests=("30", "100"), level="failed"),
+        kind="threshold",
+    )
+    frame = pd.concat(
+        [runs([40] * 5, test="30"), runs([0] * 5), runs([99, 98, 97, 96, 95], test="iid")]
+    )
+    verdict = claims.judge(fails, frame)
+    assert verdict.outcome == "reproduced"
+    assert "on the lengths trained on, the lowest median is 97.0 %" in verdict.seen
+
+
+def test_a_trend_has_to_fall_by_more_than_the_margin():
+    falls = claim(
+        TrendPart(model="OneStepAttn", task="copy", tests=("15", "30", "100"), direction="falls"),
+        kind="trend",
+    )
+
+    def outcome(*curve):
+        tests = ("15", "30", "100")
+        frame = [runs([v] * 5, test=t) for v, t in zip(curve, tests, strict=True)]
+        return claims.judge(falls, pd.concat(frame)).outcome
+
+    assert outcome(100, 60, 0) == "reproduced"
+    assert outcome(100, 103, 0) == "reproduced"  # a step up within the margin is noise
+    assert outcome(100, 98, 96) == "contradicted"
+    assert outcome(60, 100, 0) == "contradicted"
+
+
+def test_tasks_solved_are_counted_per_seed():
+    tests = {"copy": ("30", "100"), "recopy": ("100",), "lookup": ("11",)}
+    frame = pd.concat(
+        [
+            runs([100] * 5, test="30"),
+            runs([94] * 5),  # copy is not solved: one of its lengths is below 95
+            runs([95] * 5, task="recopy"),
+            runs([100] * 5, task="lookup", test="11"),
+        ]
+    )
+    two = CountPart(model="OneStepAttn", tests=tests, count=2)
+    assert claims.judge(claim(two), frame).outcome == "reproduced"
+    three = two.model_copy(update={"count": 3})
+    assert claims.judge(claim(three), frame).outcome == "contradicted"
+    at_most = two.model_copy(update={"count": 2, "at_most": True})
+    assert claims.judge(claim(at_most), frame).outcome == "reproduced"
+
+
+def test_only_seeds_that_all_tasks_have_are_counted():
+    part = CountPart(model="OneStepAttn", tests={"copy": ("100",), "recopy": ("100",)}, count=2)
+    frame = pd.concat([runs([100] * 5), runs([100] * 5, task="recopy", first_seed=2)])
+    assert claims.judge(claim(part), frame).seeds == 3
+
+
+def test_cost_ratios_are_of_equal_seeds_on_one_device():
+    part = CostPart(model="MonoAttn", than="OneStepAttn", task="copy", ratio=2.0)
+    slow = runs([0] * 5, model="MonoAttn", seconds=[120.0, 130.0, 110.0, 140.0, 100.0])
+    verdict = claims.judge(claim(part, kind="cost"), pd.concat([runs([0] * 5), slow]))
+    assert verdict.outcome == "reproduced"
+    elsewhere = slow.assign(device_name="another machine")
+    verdict = claims.judge(claim(part, kind="cost"), pd.concat([runs([0] * 5), elsewhere]))
+    assert verdict.seen == "no repeats side by side on one device"
+
+
+def test_a_value_with_a_spread_is_judged_by_its_mean():
+    part = ValuePart(model="OneStepAttn", task="copy", printed={"100": 60.0}, spread=1.0, n=5)
+    assert claims.judge(claim(part), runs([60, 61, 59, 60.5, 59.5])).outcome == "reproduced"
+    assert claims.judge(claim(part), runs([80, 81, 79, 80.5, 79.5])).outcome == "contradicted"
+
+
+@pytest.mark.parametrize(
+    ("values", "needed"),
+    [
+        (
+            [100] * 4 + [0],
+            "about 11 seeds",
+        ),  # four fifths of 11 are 9, the first majority of that share
+        ([100] * 5 + [0] * 5, "split about evenly"),
+    ],
+)
+def test_what_would_decide(values, needed):
+    verdict = claims.judge(HUNDRED, runs(values))
+    assert verdict.outcome == "inconclusive"
+    assert needed in verdict.needed
+
+
+# The ledger
+
+
+@pytest.fixture(scope="module")
+def as_printed(mla) -> pd.DataFrame:
+    return claims.ledger(mla, printed_runs(5))
+
+
+def test_a_store_that_equals_the_paper_reproduces_every_claim(as_printed):
+    wrong = as_printed.loc[as_printed["verdict"] != "reproduced", "claim"]
+    assert wrong.empty, wrong.to_list()
+
+
+def test_the_ledger_counts_what_it_judged(mla, as_printed):
+    assert list(as_printed.columns) == list(claims.COLUMNS)
+    assert "166 of 166 claims were judged (166 reproduced)" in claims.summary(as_printed)
+    assert "up to 8.3 wrong verdicts" in claims.summary(as_printed)
+    empty = claims.ledger(mla, printed_runs(0))
+    assert set(empty["verdict"]) == {"not run"}
+    assert "0 of 166 claims were judged (none)" in claims.summary(empty)
+
+
+def test_order_claims_carry_a_false_discovery_rate(as_printed):
+    ordered = as_printed[as_printed["q"].notna()]
+    assert set(ordered["claim"]) == {"mla-016", "mla-052"}
+    # Complete separation of five against five seeds: 1 of 252, twice, so q = p.
+    assert ordered["q"].to_list() == pytest.approx([1 / 252] * 2)
+
+
+def test_few_seeds_have_no_false_discovery_rate(mla):
+    order = [c for c in mla if c.kind == "order"]
+    table = claims.ledger(order, printed_runs(3, scale="reduced"))
+    assert table["q"].isna().all()
+    assert "in 8 of 8 parts" in table.set_index("claim").loc["mla-016", "seen"]

@@ -1,0 +1,87 @@
+"""The published numbers are complete, typed, and what the papers print."""
+
+import pandas as pd
+import pytest
+
+from relength.errors import RelengthError
+from relength.papers import published
+
+
+def test_counts_of_artifacts_claims_and_cells():
+    artifacts, claims = published.artifacts(), published.prose_claims()
+    assert len(artifacts) == 87
+    assert artifacts["artifact"].is_unique
+    assert claims.groupby("paper").size().to_dict() == {
+        "panm": 97,
+        "mla": 54,
+        "dnc": 70,
+        "memreasoner": 57,
+    }
+    with_numbers = artifacts.loc[artifacts["values"] != "", "artifact"]
+    assert len(with_numbers) == 49
+    assert sum(len(published.table(name)) for name in with_numbers) == 2294
+
+
+def test_every_table_is_numeric_and_names_itself():
+    artifacts = published.artifacts()
+    for name in artifacts.loc[artifacts["values"] != "", "artifact"]:
+        table = published.table(name)
+        assert (table["artifact"] == name).all()
+        assert table["value"].dtype == float
+        assert table["spread"].dtype == float
+        assert not table.duplicated(["row", "column"]).any(), name
+
+
+def test_table_2_is_a_full_grid_with_the_printed_values():
+    table = published.table("mla-table-2")
+    assert len(table) == 6 * 8 * 3
+    assert (table["n"] == 5).all()
+    value = table.set_index(["row", "column"])["value"]
+    assert value["Content", "inv_recopy/15"] == 0.05
+    assert value["LocAttn", "inv_recopy/30"] == 58.8
+    assert value["MonoAttn", "lookup/11"] == 29.9
+    assert value["MonoAttn", "inv_reverse_recopy/100"] == 98.3
+    assert value["Relative", "reverse_lookup/11"] == 0.4
+    # 33.3 + 3.7 + 19.1 + 25 + 0.05 in the row Content, by hand
+    assert value["Content"].sum() == pytest.approx(81.15)
+
+
+def test_what_the_paper_leaves_empty_stays_empty():
+    table = published.table("panm-table-19")
+    assert table["value"].isna().sum() == 1
+    assert pd.isna(published.table("mla-table-2")["spread"]).all()
+
+
+def test_a_returned_table_is_a_copy():
+    table = published.table("mla-table-2")
+    table.loc[0, "value"] = -1
+    assert published.table("mla-table-2").loc[0, "value"] == 0
+
+
+@pytest.mark.parametrize(
+    ("artifact", "sentence"),
+    [("mla-table-1", "no artifact 'mla-table-1'"), ("panm-table-10", "prints no numbers")],
+)
+def test_a_table_without_numbers_is_an_error_in_one_sentence(artifact, sentence):
+    with pytest.raises(RelengthError, match=sentence):
+        published.table(artifact)
+
+
+def test_corrections_speak_of_known_artifacts_and_claims():
+    corrections = published.corrections()
+    named = corrections["artifact"][corrections["artifact"] != ""]
+    assert set(named) <= set(published.artifacts()["artifact"])
+    assert set(corrections["kind"]) == {"misprint", "prose", "reading"}
+    ids = corrections["cell"].str.extract(r"\((mla-\d+)\)")[0].dropna()
+    assert set(ids) <= set(published.prose_claims()["claim_id"])
+
+
+def test_the_corrected_counts_follow_from_the_printed_cells():
+    # "Bi-Relative is above MonoAttn in 5 cells", "RMonoAttn lower in 8, higher in 4": recomputed.
+    two = published.table("mla-table-2").pivot(index="row", columns="column", values="value")
+    seven = published.table("mla-table-7").pivot(index="row", columns="column", values="value")
+    assert (two.loc["Bi-Relative"] > two.loc["MonoAttn"]).sum() == 5
+    assert (two.loc["Bi-Relative"] > two.loc["OneStepAttn"]).sum() == 2
+    assert (two.loc["LocAttn"] > two.loc["OneStepAttn"]).sum() == 4
+    assert (seven.loc["RMonoAttn"] < two.loc["MonoAttn"]).sum() == 8
+    assert (seven.loc["RMonoAttn"] > two.loc["MonoAttn"]).sum() == 4

@@ -1,0 +1,229 @@
+"""Each verdict rule on numbers worked out by hand, and how often the rules are wrong."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relength import rules, stats
+from relength.false_verdicts import SITUATIONS, false_verdict_rates
+from relength.margins import Level, Margin, load_margins
+
+MARGINS = load_margins()
+POINTS = MARGINS.measures["accuracy"]
+seeds = st.lists(st.sampled_from([0.0, 40.0, 60.0, 94.0, 96.0, 100.0]), min_size=1, max_size=6)
+
+
+def test_the_margins_are_those_of_the_design():
+    assert Margin(absolute=5) == POINTS
+    assert MARGINS.measures["edit_distance"] == Margin(absolute=0.5, relative=0.1)
+    assert MARGINS.measures["length"] == Margin(relative=0.1)
+    assert MARGINS.measures["cost_ratio"] == Margin(relative=0.25)
+    assert MARGINS.levels["solved"] == Level(at_least=95)
+    assert (MARGINS.level, MARGINS.least_seeds, MARGINS.sd_floor) == (0.05, 5, 0.5)
+
+
+@pytest.mark.parametrize(("value", "margin"), [(1.0, 0.5), (5.0, 0.5), (90.0, 9.0), (0.0, 0.5)])
+def test_the_larger_of_two_margins_applies(value, margin):
+    assert MARGINS.measures["edit_distance"].around(value) == pytest.approx(margin)
+
+
+def test_a_share_of_a_count_meets_its_level_in_spite_of_rounding():
+    assert MARGINS.levels["solved"].holds(100 * (1900 / 2000))
+    assert not MARGINS.levels["solved"].holds(100 * (1899 / 2000))
+    assert not MARGINS.levels["failed"].holds(50.0)
+
+
+@pytest.mark.parametrize(
+    ("agree", "n", "outcome"),
+    [
+        (3, 3, "inconclusive"),
+        (4, 4, "inconclusive"),
+        (5, 5, "reproduced"),
+        (4, 5, "inconclusive"),
+        (0, 5, "contradicted"),
+        (7, 8, "reproduced"),
+        (6, 8, "inconclusive"),
+        (1, 8, "contradicted"),
+        (9, 10, "reproduced"),
+        (15, 20, "reproduced"),
+        (14, 20, "inconclusive"),
+        (5, 20, "contradicted"),
+    ],
+)
+def test_majority(agree, n, outcome):
+    decision = rules.majority([True] * agree + [False] * (n - agree), MARGINS)
+    assert decision.outcome == outcome
+    assert decision.seen == f"{agree} of {n} agree"
+
+
+@pytest.mark.parametrize(
+    ("values", "outcome"),
+    [
+        ([98, 99, 100, 96, 95], "reproduced"),
+        ([98, 99, 100, 96, 94.9], "inconclusive"),
+        ([0, 0, 10, 50, 94], "contradicted"),
+        ([98, 99, 100, 96], "inconclusive"),
+    ],
+)
+def test_value_printed_as_a_median_of_100(values, outcome):
+    assert rules.median_value(values, 100, POINTS, MARGINS).outcome == outcome
+
+
+def test_a_value_is_contradicted_only_from_one_side():
+    one_side, both = [0, 0, 10, 20, 30], [0, 0, 10, 100, 100]
+    assert rules.median_value(one_side, 60, POINTS, MARGINS).outcome == "contradicted"
+    assert rules.median_value(both, 60, POINTS, MARGINS).outcome == "inconclusive"
+
+
+def test_a_seed_agrees_when_all_its_tests_do():
+    values = np.array([[100, 100, 98]] * 4 + [[100, 100, 60]])
+    decision = rules.median_value(values, [100, 100, 98.8], POINTS, MARGINS)
+    assert (decision.agree, decision.n, decision.outcome) == (4, 5, "inconclusive")
+
+
+@pytest.mark.parametrize(
+    ("values", "outcome"),
+    [
+        ([60.1, 59.9, 60.5, 59.5, 60.0], "reproduced"),
+        ([80.0, 81.0, 79.0, 80.5, 79.5], "contradicted"),
+        ([60, 90, 20, 75, 40], "inconclusive"),
+        ([60.1, 59.9, 60.5, 59.5], "inconclusive"),
+    ],
+)
+def test_value_printed_as_mean_and_sd(values, outcome):
+    printed = stats.Summary(60.0, 1.0, 5)
+    assert rules.mean_value(values, printed, POINTS, MARGINS).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "better", "on_par"),
+    [
+        ([100] * 5, [0] * 5, "reproduced", "contradicted"),
+        ([0] * 5, [100] * 5, "contradicted", "contradicted"),
+        ([100, 98, 97, 99, 100], [96, 96, 97, 98, 95.5], "contradicted", "reproduced"),
+        ([100, 100, 0, 0, 0], [0, 0, 0, 0, 0], "inconclusive", "inconclusive"),
+        ([100] * 4, [0] * 4, "inconclusive", "inconclusive"),
+        ([0] * 5, [0] * 5, "contradicted", "reproduced"),
+    ],
+)
+def test_order(first, second, better, on_par):
+    assert rules.order(first, second, "better", POINTS, MARGINS).outcome == better
+    assert rules.order(first, second, "on_par", POINTS, MARGINS).outcome == on_par
+
+
+@pytest.mark.parametrize(
+    ("ratios", "outcome"),
+    [
+        ([2.0, 1.6, 2.4, 2.5, 1.5], "reproduced"),
+        ([2.0, 1.6, 2.4, 2.5, 3.0], "inconclusive"),
+        ([3.0, 1.0, 4.0, 3.5, 2.6], "contradicted"),
+        ([2.0, 2.0, 2.0, 2.0], "inconclusive"),
+        ([], "inconclusive"),
+    ],
+)
+def test_cost_ratio_of_two(ratios, outcome):
+    assert rules.cost(ratios, 2.0, MARGINS.measures["cost_ratio"], MARGINS).outcome == outcome
+
+
+def test_nearly_all_repeats_are_not_all():
+    # 9 of 10 would be a majority beyond chance, but the rule for costs asks for every repeat.
+    ratios = [2.0] * 9 + [9.0]
+    decision = rules.cost(ratios, 2.0, MARGINS.measures["cost_ratio"], MARGINS)
+    assert decision.outcome == "inconclusive"
+
+
+def votes(*agreeing: int, n: int = 5) -> list[rules.Decision]:
+    return [rules.majority([True] * k + [False] * (n - k), MARGINS) for k in agreeing]
+
+
+def test_a_conjunction_needs_every_part():
+    assert rules.conjunction(votes(5, 5, 5), MARGINS).outcome == "reproduced"
+    assert rules.conjunction(votes(5, 5, 4), MARGINS).outcome == "inconclusive"
+
+
+def test_one_failing_part_contradicts_only_after_holm():
+    # 0 of 5 has p = 1/32; over two parts that is 1/16. Six seeds make it 2/64, eight over eight
+    # parts 8/256.
+    assert rules.conjunction(votes(0), MARGINS).outcome == "contradicted"
+    assert rules.conjunction(votes(5, 0), MARGINS).outcome == "inconclusive"
+    assert rules.conjunction(votes(6, 0, n=6), MARGINS).outcome == "contradicted"
+    assert rules.conjunction(votes(*[8] * 7, 0, n=8), MARGINS).outcome == "contradicted"
+    assert [rules.seeds_for_parts(k, MARGINS) for k in (1, 2, 3, 4, 8)] == [5, 6, 6, 7, 8]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(seeds, min_size=1, max_size=4))
+def test_a_conjunction_is_never_surer_than_its_parts(cells):
+    parts = [rules.median_value(cell, 100, POINTS, MARGINS) for cell in cells]
+    whole = rules.conjunction(parts, MARGINS)
+    outcomes = [part.outcome for part in parts]
+    if whole.outcome == "reproduced":
+        assert set(outcomes) == {"reproduced"}
+    if whole.outcome == "contradicted":
+        assert "contradicted" in outcomes
+
+
+@settings(max_examples=50, deadline=None)
+@given(seeds, st.sampled_from([0.0, 60.0, 100.0]), st.randoms())
+def test_the_order_of_seeds_never_matters(values, printed, random):
+    shuffled = random.sample(values, len(values))
+    assert rules.median_value(values, printed, POINTS, MARGINS) == rules.median_value(
+        shuffled, printed, POINTS, MARGINS
+    )
+
+
+@settings(max_examples=50, deadline=None)
+@given(seeds, seeds)
+def test_fewer_than_five_seeds_decide_nothing(first, second):
+    decision = rules.order(first, second, "better", POINTS, MARGINS)
+    if min(len(first), len(second)) < 5:
+        assert decision.outcome == "inconclusive"
+
+
+# How often they are wrong
+
+REPEATS = 1000
+
+
+@pytest.fixture(scope="module")
+def rates():
+    return false_verdict_rates(seeds=(5,), repeats=REPEATS).set_index(["situation", "verdict"])
+
+
+def test_no_rule_breaks_its_promise(rates):
+    promised = rates[rates["promised"]]
+    three_errors = 3 * np.sqrt(0.05 * 0.95 / REPEATS)
+    assert promised["rate"].max() <= 0.05 + three_errors
+    assert set(promised["rule"]) == {situation.rule for situation in SITUATIONS}
+
+
+def test_cells_without_spread_are_never_judged_wrongly(rates):
+    certain = rates[
+        rates.index.get_level_values("situation").str.contains(r"(?:^|; )(?:both )?all at")
+    ]
+    assert len(certain) >= 6
+    assert (certain["rate"] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("situation", "verdict", "exact"),
+    [
+        ("half of the seeds at 100, half at 0", "reproduced", 1 / 32),
+        ("half of the seeds at 100, half at 0", "contradicted", 1 / 32),
+        # All five on one side, and there are two sides.
+        ("printed 60; half at 0, half at 100, so that 60 is a median", "contradicted", 2 / 32),
+        # No seed shows the failure that one in twenty has.
+        ("theirs all at 100, one in twenty of ours at 0", "reproduced", 0.95**5),
+        # All ten at 100 (a tie), plus the test's own errors, which are far rarer.
+        ("one in twenty against one in five at 0: often all at 100, a tie", "contradicted", 0.2536),
+    ],
+)
+def test_simulated_rates_are_the_exact_ones(rates, situation, verdict, exact):
+    error = np.sqrt(exact * (1 - exact) / REPEATS)
+    assert rates.loc[(situation, verdict), "rate"] == pytest.approx(exact, abs=4 * error)
+
+
+def test_the_simulation_is_the_same_on_every_call():
+    first = false_verdict_rates(seeds=(5,), repeats=20)
+    assert first.equals(false_verdict_rates(seeds=(5,), repeats=20))
