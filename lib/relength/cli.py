@@ -197,5 +197,85 @@ def render(
     console.print(f"The book is at {index}", soft_wrap=True)
 
 
+@app.command()
+def claims(
+    paper: Annotated[str | None, typer.Argument(help="Only the claims of this paper.")] = None,
+    results: Results = RESULTS,
+) -> None:
+    """Every claim with its verdict, computed now from the recorded runs."""
+    from relength.report.scoreboard import ledger
+    from relength.store import Store
+
+    rows = ledger(Store(results))
+    table = Table("claim", "verdict", "scale", "seeds", "seen")
+    for row in rows[rows.paper == paper].itertuples() if paper else rows.itertuples():
+        table.add_row(row.claim, row.label, row.scale or "–", str(row.seeds), row.seen)
+    console.print(table)
+
+
+@app.command()
+def verify(
+    results: Results = RESULTS,
+    task: Annotated[list[str] | None, typer.Option(help="Only these tasks (repeatable).")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Only these models (repeatable).")] = None,
+    full: Annotated[
+        int, typer.Option(min=0, help="Train this many records again, chosen at random, and compare.")
+    ] = 0,
+) -> None:
+    """Replay the first steps of recorded runs with today's code and say which records are stale."""
+    from relength import verify as check
+    from relength.store import Store
+
+    store = Store(results)
+
+    def chosen(record: dict[str, Any]) -> bool:
+        spec = record["spec"]
+        return (not task or spec["task"]["name"] in task) and (
+            not model or spec["model"]["name"] in model
+        )
+
+    done = []
+    for number, total, probe in check.probes(store, chosen):
+        done.append(probe)
+        seen = "-" if probe.difference is None else f"{probe.difference:.1e}"
+        console.print(
+            f"{number}/{total} {probe.key} {probe.label}: {probe.outcome} (largest difference {seen}), "
+            f"stands for {len(probe.run_ids)} records",
+            soft_wrap=True,
+            highlight=False,
+        )
+    if not done:
+        raise RelengthError(f"There is nothing to verify in {store.path}: name a folder with --results.")
+    if not (task or model):
+        console.print(f"Written to {check.write(store, done)}", soft_wrap=True)
+    for line in check.retrain(store, full, chosen):
+        console.print(line, soft_wrap=True, highlight=False)
+    if stale := [probe for probe in done if probe.outcome == "stale"]:
+        raise RelengthError(
+            f"{len(stale)} of {len(done)} probes differ by more than {check.TOLERANCE}: tables leave their "
+            "records out until `relength run --refresh` records them anew."
+        )
+
+
+@app.command()
+def bench(
+    task: Annotated[list[str] | None, typer.Option(help="Tasks to train on (repeatable).")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Side-by-side repeats.")] = 5,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Length of one measurement.")] = 4.0,
+    results: Results = RESULTS,
+) -> None:
+    """Measure training speed here, side by side with the frozen baseline loop, and keep the result."""
+    from relength.engine import bench as speed
+    from relength.store import Store
+
+    table = Table("task", "trainer", "steps/s", "ratio to the frozen loop")
+    for name in task or ["copy", "recopy", "inv_recopy"]:
+        outcome = speed.measure(name, rounds, seconds)
+        speed.keep(Store(results), outcome)
+        for trainer, rate in outcome["steps_per_second"].items():
+            table.add_row(name, trainer, f"{rate:.1f}", f"{outcome['ratio_to_baseline'][trainer]:.2f}")
+    console.print(table)
+
+
 if __name__ == "__main__":
     main()

@@ -7,6 +7,7 @@ from rapidfuzz.distance import Levenshtein
 from torch import Tensor
 
 from relength.batch import Batch
+from relength.losses import token_loss
 from relength.tasks.base import EOS
 
 BATCH_SIZE = 256
@@ -39,16 +40,20 @@ def by_length(data: Batch) -> list[Batch]:
 
 @torch.no_grad()
 def teacher_forced(model: torch.nn.Module, batches: list[Batch]) -> tuple[float, float]:
-    """Exact match and mean loss per sample batch when every step sees the true previous token."""
+    """Exact match and mean loss when every step sees the true previous token."""
     hits, items, loss = 0, 0, 0.0
     for batch in batches:
-        logits = model(batch)
-        right = (logits.argmax(2) == batch.targets) | ~batch.mask
-        hits += int(right.all(1).sum())
+        right, mean = right_and_loss(model(batch), batch)
+        hits += int(right)
         items += len(batch)
-        p = torch.softmax(logits, 2).gather(2, batch.targets[:, :, None]).squeeze(2)
-        loss += float((-(p + 1e-9).log() * batch.mask).sum() / batch.mask.sum() * len(batch))
+        loss += float(mean) * len(batch)
     return hits / items, loss / items
+
+
+def right_and_loss(logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """How many outputs are right to the last token, and the mean loss of a target token."""
+    right = (logits.argmax(2) == batch.targets) | ~batch.mask
+    return right.all(1).sum(), token_loss(logits, batch)
 
 
 def free_running(model: torch.nn.Module, batches: list[Batch]) -> Metrics:

@@ -12,11 +12,12 @@ from typing import Any
 
 import torch
 
-from relength.paths import BOOK, ROOT
+from relength.margins import margins_hash
+from relength.paths import ROOT
 
 PACKAGE = Path(__file__).parent
 # What a trained model and its metrics depend on. A change here asks for a new probe, no more.
-TRAINING_CODE = ("batch.py", "data.py", "streams.py", "evaluate.py", "tasks", "models", "engine")
+TRAINING_CODE = ("batch.py", "data.py", "streams.py", "losses.py", "evaluate.py", "tasks", "models", "engine")
 
 
 def collect(device: str, data: dict[str, Any]) -> dict[str, Any]:
@@ -34,12 +35,6 @@ def collect(device: str, data: dict[str, Any]) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "data": data,
     }
-
-
-@cache
-def margins_hash() -> str:
-    """SHA-256 of the margins that are in force: a verdict says when they changed after its runs."""
-    return hashlib.sha256((BOOK / "claims" / "margins.yml").read_bytes()).hexdigest()
 
 
 @cache

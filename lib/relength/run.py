@@ -25,7 +25,7 @@ from relength.engine.training import Trained
 from relength.errors import RelengthError
 from relength.papers import Experiment
 from relength.spec import RunSpec
-from relength.store import Record, Store, usable
+from relength.store import Record, Store
 from relength.tasks.base import SPECIALS
 
 SIGNIFICANT_DIGITS = 6
@@ -61,12 +61,12 @@ def run_or_load(
             for record in execute_all(missing, experiment, store, pool, workers, device):
                 if on_record is not None:
                     on_record(record)
-    return usable(r for r in store.records(experiment.name) if r["key"] in wanted)
+    return [record for record in store.usable(experiment.name) if record["key"] in wanted]
 
 
 def pending(specs: Iterable[RunSpec], store: Store, experiment: Experiment) -> list[RunSpec]:
     """The specs without a successful record, in the order given."""
-    done = {record["key"] for record in usable(store.records(experiment.name))}
+    done = {record["key"] for record in store.usable(experiment.name)}
     return [spec for spec in specs if spec.key not in done]
 
 

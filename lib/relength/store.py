@@ -82,6 +82,18 @@ class Store:
             for record in _read(file)
         ]
 
+    @property
+    def freshness(self) -> Path:
+        """What `relength verify` found, written beside the records."""
+        return self.path / "freshness.json"
+
+    def usable(self, experiment: str | None = None) -> list[Record]:
+        """What tables, figures and verdicts are made from: see :func:`usable`."""
+        stale: frozenset[str] = frozenset()
+        if self.freshness.exists():
+            stale = frozenset(json.loads(self.freshness.read_text())["stale"])
+        return usable(self.records(experiment), stale)
+
     def append(self, paper: str, record: Record) -> None:
         """Add one record: one write and one fsync under a lock, or nothing.
 

@@ -61,7 +61,7 @@ def dropout_mask(shape: torch.Size, rate: float, key: Tensor, max_length: int = 
     return bits >= max(-(2**31), min(threshold, 2**31 - 1))
 
 
-def step_key(key: int, step: int | Tensor) -> Tensor:
-    """Scalar int32 tensor that mixes a dropout key with the optimiser step."""
+def step_key(key: int | Tensor, step: int | Tensor) -> Tensor:
+    """int32 tensor that mixes dropout keys with the optimiser step; a scalar, or one for each key."""
     step = torch.as_tensor(step, dtype=torch.int32)
     return _scramble(step * _GOLDEN + key)

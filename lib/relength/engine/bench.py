@@ -1,5 +1,6 @@
 """How fast training is here, as ratios of what was measured side by side in one run."""
 
+import json
 import multiprocessing
 import statistics
 import time
@@ -9,9 +10,11 @@ from typing import Any
 
 import torch
 
+from relength import provenance
 from relength.engine.baseline import PlainLoop
 from relength.engine.training import Trainer
 from relength.spec import make_spec
+from relength.store import Store
 from relength.streams import stream
 
 ROUNDS = 5
@@ -48,6 +51,14 @@ def measure(
             for name, r in rates.items()
         },
     }
+
+
+def keep(store: Store, outcome: dict[str, Any]) -> None:
+    """Append a measurement, with the machine it was made on, to the store's ``bench.jsonl``."""
+    store.path.mkdir(parents=True, exist_ok=True)
+    origin = {**provenance.collect("cpu", {}), "threads": outcome["baseline_threads"]}
+    with open(store.path / "bench.jsonl", "a", encoding="utf-8") as file:
+        file.write(json.dumps({**outcome, "provenance": origin}) + "\n")
 
 
 def _plain(task: str, seconds: float) -> float:

@@ -20,9 +20,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from relength.batch import Batch
+from relength.losses import token_loss
+from relength.models import fused as fast
 from relength.models.attention import Attention, ContentAttention, RelativeAttention
 from relength.models.location import BETA, LocAttn, MonoAttn, OneStepAttn
-from relength.models import fused as fast
 from relength.models.recurrence import GRU, BiGRU, reversal, take
 from relength.streams import dropout_mask, stream
 from relength.tasks.base import PAD, SOS
@@ -122,8 +123,8 @@ class Seq2Seq(nn.Module):
         lengths = batch.input_lengths + 2
         start, end = len(self.embedding.weight), len(self.embedding.weight) + 1
         tokens = F.pad(batch.inputs, (1, 1), value=PAD)
-        tokens[:, 0] = start
-        tokens.scatter_(1, lengths[:, None] - 1, end)
+        i = torch.arange(tokens.shape[1], device=tokens.device)
+        tokens = torch.where(i == lengths[:, None] - 1, end, tokens).where(i > 0, start)
         table = torch.cat([self.embedding.weight, self.marks])
         encodings, summary = self.encoder(table, tokens, lengths, self.fused)
         if dropout is not None and self.config.dropout > 0:
@@ -184,9 +185,8 @@ class Seq2Seq(nn.Module):
         return from_values, F.linear(self.embedding.weight, from_token, self.decoder.bias_ih)
 
     def loss(self, batch: Batch, dropout: Tensor | None = None) -> Tensor:
-        """Mean of -log(p + 1e-9) over the target tokens of the batch."""
-        p = torch.softmax(self(batch, dropout), dim=2).gather(2, batch.targets[:, :, None]).squeeze(2)
-        return -(p + 1e-9).log().mul(batch.mask).sum() / batch.mask.sum()
+        """What training minimises, see relength.losses.token_loss."""
+        return token_loss(self(batch, dropout), batch)
 
     @torch.no_grad()
     def generate(self, batch: Batch, steps: int, keep_weights: bool = False) -> tuple[Tensor, Tensor | None]:

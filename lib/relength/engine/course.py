@@ -1,0 +1,157 @@
+"""The course of one run: learning curve, learning rate, checkpoints to keep, and when to stop.
+
+The rules are the released code's. They look at one score per epoch and know nothing of tensors on devices, so
+they are the same for a run that trains alone and for one in a stack.
+"""
+
+import copy
+import math
+import os
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from relength.errors import RelengthError
+from relength.spec import RunSpec, Training
+
+PROBE_STEPS = 20
+PROBE_ITEMS = 64
+# torch.optim.lr_scheduler.ReduceLROnPlateau's own: by how much, relatively, a score must be better.
+PLATEAU_THRESHOLD = 1e-4
+
+State = dict[str, Tensor]
+
+
+@dataclass
+class Progress:
+    """Everything of a run that changes besides its weights; saved whole, so that a resume is exact.
+
+    kept  name of a checkpoint -> (epoch, weights)
+    """
+
+    rate: float
+    epoch: int = 0
+    step: int = 0
+    best: float = -1.0
+    best_validation: float = -1.0
+    impatience: int = 0
+    plateau_best: float = float("-inf")
+    bad_epochs: int = 0
+    solved: int = 0
+    finished: bool = False
+    seconds: float = 0.0
+    curve: list[dict[str, float]] = field(default_factory=list)
+    probe: dict[str, Any] = field(default_factory=dict)
+    kept: dict[str, tuple[int, State]] = field(default_factory=dict)
+
+
+@dataclass
+class Snapshot:
+    """A run between two epochs, saved whole. One format for runs alone and in a stack: either resumes either.
+
+    weights, first, second  name of a parameter -> its value and Adam's two moments
+    """
+
+    key: str
+    weights: State
+    first: State
+    second: State
+    progress: dict[str, Any]
+
+    def save(self, path: Path) -> None:
+        """Write atomically: a reader sees the old file or the new one."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(f".{os.getpid()}.tmp")
+        torch.save(vars(self), temporary)
+        temporary.replace(path)
+
+    @classmethod
+    def load(cls, path: Path, spec: RunSpec, device: str) -> "Snapshot":
+        """Read a snapshot of this spec. RelengthError when it is damaged or belongs to another run."""
+        try:
+            snapshot = cls(**torch.load(path, map_location=device, weights_only=True))
+        except (OSError, RuntimeError, TypeError, EOFError, pickle.UnpicklingError) as error:
+            raise RelengthError(
+                f"The saved state {path} cannot be read ({type(error).__name__}): remove it, and the "
+                "run starts anew."
+            ) from error
+        if snapshot.key != spec.key:
+            raise RelengthError(
+                f"{path} belongs to run {snapshot.key}, not to {spec.key}: remove it to start anew."
+            )
+        return snapshot
+
+
+class Course:
+    """Applies the protocol of a spec to what one epoch after the other brings."""
+
+    def __init__(self, spec: RunSpec):
+        self.spec = spec
+        self.progress = Progress(rate=spec.training.learning_rate)
+
+    def resume(self, snapshot: Snapshot) -> None:
+        """Continue where a snapshot was taken."""
+        self.progress = Progress(**copy.deepcopy(snapshot.progress))
+
+    def end_epoch(
+        self, loss: float, dev: float, validation: float, weights: Callable[[], State]
+    ) -> None:
+        """Take note of an epoch: mean training loss, both accuracies, and weights if they are to be kept.
+
+        Raises RelengthError when the loss is no number: the run has diverged and is over.
+        """
+        progress, training = self.progress, self.spec.training
+        if not math.isfinite(loss):
+            progress.finished = True
+            raise RelengthError(
+                f"Training diverged: the mean loss of epoch {progress.epoch} is {loss}; lower the "
+                f"learning rate ({progress.rate:g}) or the gradient clip ({training.clip_norm:g})."
+            )
+        progress.curve.append(
+            {
+                "epoch": progress.epoch,
+                "step": progress.step,
+                "train_loss": loss,
+                "dev_accuracy": dev,
+                "iid_accuracy": validation,
+                "learning_rate": progress.rate,
+            }
+        )
+        if progress.epoch > 0:  # the released code does not step the schedule after the first epoch
+            self._plateau(dev, training)
+        # A near-tie replaces the kept weights, but the bar stays at the best score seen.
+        if dev >= progress.best - training.tie:
+            progress.best = max(progress.best, dev)
+            progress.impatience = 0
+            progress.kept["selected"] = (progress.epoch, weights())
+        else:
+            progress.impatience += 1
+        if validation >= progress.best_validation:
+            progress.best_validation = validation
+            progress.kept["best_iid"] = (progress.epoch, weights())
+        solved = training.solved_accuracy is not None and dev >= training.solved_accuracy
+        progress.solved = progress.solved + 1 if solved else 0
+        progress.finished = (
+            progress.epoch + 1 >= training.epochs
+            or progress.impatience > training.patience
+            or progress.solved >= training.solved_epochs
+        )
+        if progress.finished:
+            progress.kept["last"] = (progress.epoch, weights())
+        progress.epoch += 1
+
+    def _plateau(self, score: float, training: Training) -> None:
+        """Cut the rate when the score has not been better for more than ``plateau_patience`` epochs."""
+        progress = self.progress
+        if score > progress.plateau_best * (1 + PLATEAU_THRESHOLD):
+            progress.plateau_best, progress.bad_epochs = score, 0
+        else:
+            progress.bad_epochs += 1
+        if progress.bad_epochs > training.plateau_patience:
+            progress.rate *= training.plateau_factor
+            progress.bad_epochs = 0

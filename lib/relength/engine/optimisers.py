@@ -1,0 +1,101 @@
+"""Optimisers for many runs at once: parameters stacked along a leading replica axis.
+
+PyTorch's own optimisers know one learning rate for all replicas; here rate, clipping and freezing are per
+replica and live on the device, so that a step needs no word from the host and fits into a CUDA graph. With
+one replica each equals its namesake in ``torch.optim``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+Tensors = Sequence[Tensor]  # each (R, ...)
+
+
+def spread(per_replica: Tensor, like: Tensor) -> Tensor:
+    """(R,) shaped to broadcast against (R, ...)."""
+    return per_replica.view(-1, *[1] * (like.ndim - 1))
+
+
+def clip_(grads: Tensors, most: float) -> Tensor:
+    """Scale each replica's gradients in place to a global norm of at most ``most``; returns the norms (R,)."""
+    squares = [grad.reshape(len(grad), -1).square().sum(1) for grad in grads]
+    norms = torch.stack(squares).sum(0).sqrt()
+    scale = (most / (norms + 1e-6)).clamp(max=1.0)
+    torch._foreach_mul_(list(grads), [spread(scale, grad) for grad in grads])
+    return norms
+
+
+@dataclass
+class Adam:
+    """Adam (Kingma and Ba, 2015); ``decoupled`` weight decay makes it AdamW (Loshchilov and Hutter, 2019)."""
+
+    params: Tensors
+    weight_decay: float = 0.0
+    decoupled: bool = False
+    betas: tuple[float, float] = (0.9, 0.999)
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
+        replicas, device = len(self.params[0]), self.params[0].device
+        self.step_count = torch.zeros(replicas, dtype=torch.float64, device=device)
+        self.first = [torch.zeros_like(p) for p in self.params]
+        self.second = [torch.zeros_like(p) for p in self.params]
+
+    @property
+    def state(self) -> list[Tensor]:
+        """Everything that a checkpoint must keep; loading copies into these tensors."""
+        return [self.step_count, *self.first, *self.second]
+
+    @torch.no_grad()
+    def update_(self, grads: Tensors, rate: Tensor, active: Tensor) -> None:
+        """One step in place. rate (R,); replicas with ``active`` (R,) False keep their parameters."""
+        a, b = self.betas
+        self.step_count += 1
+        grads = list(grads)
+        if self.weight_decay and not self.decoupled:
+            grads = torch._foreach_add(grads, list(self.params), alpha=self.weight_decay)
+        torch._foreach_lerp_(self.first, grads, 1 - a)
+        torch._foreach_mul_(self.second, b)
+        torch._foreach_addcmul_(self.second, grads, grads, 1 - b)
+        dtype = self.params[0].dtype
+        size = (rate.double() / (1 - a**self.step_count)).to(dtype)  # (R,)
+        root = (1 - b**self.step_count).sqrt().to(dtype)  # (R,)
+        for p, m, v in zip(self.params, self.first, self.second, strict=True):
+            new = p
+            if self.weight_decay and self.decoupled:
+                new = new * (1 - spread(rate, p) * self.weight_decay)
+            new = new - spread(size, p) * m / (v.sqrt() / spread(root, p) + self.epsilon)
+            p.copy_(torch.where(spread(active, p), new, p))
+
+
+@dataclass
+class RMSprop:
+    """RMSprop (Hinton's lecture, PyTorch's variant): square average, optional momentum."""
+
+    params: Tensors
+    alpha: float = 0.99
+    momentum: float = 0.0
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
+        self.square = [torch.zeros_like(p) for p in self.params]
+        self.buffer = [torch.zeros_like(p) for p in self.params] if self.momentum else []
+
+    @property
+    def state(self) -> list[Tensor]:
+        """Everything that a checkpoint must keep; loading copies into these tensors."""
+        return [*self.square, *self.buffer]
+
+    @torch.no_grad()
+    def update_(self, grads: Tensors, rate: Tensor, active: Tensor) -> None:
+        """One step in place. rate (R,); replicas with ``active`` (R,) False keep their parameters."""
+        torch._foreach_mul_(self.square, self.alpha)
+        torch._foreach_addcmul_(self.square, list(grads), list(grads), 1 - self.alpha)
+        for i, (p, grad, v) in enumerate(zip(self.params, grads, self.square, strict=True)):
+            move = grad / (v.sqrt() + self.epsilon)
+            if self.momentum:
+                move = self.buffer[i].mul_(self.momentum).add_(move)
+            p.copy_(torch.where(spread(active, p), p - spread(rate, p) * move, p))

@@ -1,0 +1,458 @@
+"""Many runs trained as one program: replicas stacked along a leading axis.
+
+Models here are tiny and their runs many, so a GPU that trains one at a time is idle. Runs whose models have
+equal shapes are stacked, and every operation of a step is done for all of them at once: ``torch.func.vmap``
+over the model's plain path, and optimisers that know one rate per replica. Nothing inside an epoch waits for
+the device. On a GPU whole steps are captured in CUDA graphs, one per shape of batch, and replayed.
+
+A replica in a stack is the run that trains alone: same data, same order, same dropout, same protocol. It is
+frozen when it is finished or when its loss is no longer a number, and leaves the stack when half of the
+stack is frozen.
+"""
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.func import functional_call, grad_and_value, vmap
+from torch.nn import functional as F
+
+from relength.batch import Batch
+from relength.engine import optimisers
+from relength.engine.course import PROBE_ITEMS, PROBE_STEPS, Course, Snapshot
+from relength.engine.training import Trained, build
+from relength.errors import RelengthError
+from relength.evaluate import BATCH_SIZE, right_and_loss, score
+from relength.spec import RunSpec
+from relength.streams import dropout_key, step_key, stream
+from relength.tasks.base import PAD
+
+# Batches are padded up to a multiple of this on a GPU: few shapes mean few graphs.
+BUCKET = 4
+
+Lengths = tuple[int, int]
+Weights = dict[str, Tensor]
+
+
+def signature(spec: RunSpec) -> str:
+    """Runs of equal signature can be stacked: they differ in seed, learning rate, and task of equal shape."""
+    task = spec.task
+    shape = {
+        "vocabulary": len(task.vocabulary),
+        "splits": {name: split.size for name, split in task.splits().items()},
+        "dev": task.dev_splits,
+    }
+    training = spec.training.model_dump(exclude={"learning_rate"})
+    return json.dumps([spec.scale, spec.model.model_dump(), training, shape], sort_keys=True)
+
+
+def stacks(specs: Iterable[RunSpec], most: int) -> list[list[RunSpec]]:
+    """The specs in groups of at most ``most`` that can train together, in the order of their first members."""
+    groups: dict[str, list[RunSpec]] = {}
+    for spec in specs:
+        groups.setdefault(signature(spec), []).append(spec)
+    return [group[i : i + most] for group in groups.values() for i in range(0, len(group), most)]
+
+
+@dataclass
+class StackedData:
+    """The same split of every replica: fields of Batch with a leading replica axis, (R, N, …)."""
+
+    inputs: Tensor
+    targets: Tensor
+    input_lengths: Tensor
+    target_lengths: Tensor
+
+    @classmethod
+    def of(cls, batches: Sequence[Batch], device: str) -> "StackedData":
+        """Stack batches of equal size, padded to the longest of them."""
+
+        def stacked(name: str) -> Tensor:
+            tokens = [getattr(batch, name) for batch in batches]
+            width = max(t.shape[1] for t in tokens)
+            return torch.stack([F.pad(t, (0, width - t.shape[1]), value=PAD) for t in tokens])
+
+        lengths = (
+            torch.stack([getattr(b, name) for b in batches])
+            for name in ("input_lengths", "target_lengths")
+        )
+        return cls(*(t.to(device) for t in (stacked("inputs"), stacked("targets"), *lengths)))
+
+    def widths(self, index: np.ndarray) -> Lengths:
+        """Longest input and target among the samples (R, B) of all replicas; looks at the host's copy."""
+        if not hasattr(self, "_host"):
+            self._host = (self.input_lengths.cpu().numpy(), self.target_lengths.cpu().numpy())
+        return tuple(int(np.take_along_axis(x, index, 1).max()) for x in self._host)
+
+    def gather(self, index: Tensor, widths: Lengths) -> tuple[Tensor, ...]:
+        """inputs (R, B, S), targets (R, B, T) and both lengths (R, B) of the samples ``index`` (R, B)."""
+        s, t = widths
+
+        def rows(tokens: Tensor, width: int) -> Tensor:
+            return tokens[:, :, :width].gather(1, index[:, :, None].expand(-1, -1, width))
+
+        return (
+            rows(self.inputs, s),
+            rows(self.targets, t),
+            self.input_lengths.gather(1, index),
+            self.target_lengths.gather(1, index),
+        )
+
+    @property
+    def items(self) -> int:
+        """Samples per replica."""
+        return self.inputs.shape[1]
+
+    def by_length(self, items: int | None = None) -> list[tuple[Tensor, Lengths]]:
+        """Indices (R, B) of samples of similar input length, and their widths; all, or the first ``items``."""
+        order = self.input_lengths.argsort(dim=1, stable=True)[:, :items]
+        return [
+            (chunk, self.widths(chunk.cpu().numpy())) for chunk in order.split(BATCH_SIZE, dim=1)
+        ]
+
+    def keep(self, replicas: Tensor) -> "StackedData":
+        return StackedData(
+            *(getattr(self, name)[replicas] for name in self.__dataclass_fields__)
+        )
+
+
+class _Call(torch.nn.Module):
+    """Lets functional_call reach a model's other methods."""
+
+    def __init__(self, model: torch.nn.Module):
+        super().__init__()
+        self.model = model
+
+    def forward(self, method: str, *arguments: Any, **named: Any) -> Any:
+        return getattr(self.model, method)(*arguments, **named)
+
+
+def _batch(inputs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor) -> Batch:
+    mask = torch.arange(targets.shape[1], device=targets.device) < target_lengths[:, None]
+    return Batch(inputs, targets, mask, input_lengths, target_lengths)
+
+
+class Stack:
+    """Runs in progress together: :meth:`run_epoch` until :attr:`finished`, then :meth:`results`.
+
+    Replicas need not be at the same epoch: a resumed one continues beside a new one.
+
+    graphs: capture steps in CUDA graphs (default: on a GPU). Raises RelengthError when the model has an
+    operation that vmap cannot batch.
+    """
+
+    def __init__(self, specs: Sequence[RunSpec], device: str = "cpu", graphs: bool | None = None):
+        if len({signature(spec) for spec in specs}) != 1:
+            raise RelengthError(
+                "These runs cannot share a stack: their models or protocols differ in shape."
+            )
+        self.device = device
+        self.graphs = torch.device(device).type == "cuda" if graphs is None else graphs
+        self.all_courses = [Course(spec) for spec in specs]
+        self.courses = list(self.all_courses)  # of the replicas that are still stacked
+        self.failures: dict[str, str] = {}  # key -> what went wrong
+        self.training = specs[0].training
+        models = [build(spec, device) for spec in specs]
+        for model in models:
+            model.fused = False
+        self.call = _Call(models[0])
+        self.params = _stacked([_Call(model).state_dict() for model in models])
+        self.optimiser = optimisers.Adam(
+            list(self.params.values()), weight_decay=self.training.weight_decay, decoupled=True
+        )
+        self.data = self._split("train")
+        self.dev = [self._split(name) for name in specs[0].task.dev_splits]
+        self.validation = self._split("validation")
+        self._allocate()
+
+    @property
+    def specs(self) -> list[RunSpec]:
+        """Specs of the replicas that are still stacked."""
+        return [course.spec for course in self.courses]
+
+    @property
+    def finished(self) -> bool:
+        return all(course.progress.finished for course in self.all_courses)
+
+    def _split(self, name: str) -> StackedData:
+        return StackedData.of([s.task.dataset(name, s.seed) for s in self.specs], self.device)
+
+    def _allocate(self) -> None:
+        """Everything a step reads and writes, at addresses that stay: what a CUDA graph needs."""
+        count = len(self.courses)
+        dtype = next(iter(self.params.values())).dtype
+        keys = [dropout_key(spec.seed, "encodings") for spec in self.specs]
+        steps = [course.progress.step for course in self.courses]
+        self.keys = torch.tensor(keys, dtype=torch.int32, device=self.device)
+        self.step = torch.tensor(steps, dtype=torch.int32, device=self.device)
+        self.rate = torch.zeros(count, dtype=dtype, device=self.device)
+        self.active = torch.ones(count, dtype=torch.bool, device=self.device)
+        self.index = torch.zeros(
+            count, self.training.batch_size, dtype=torch.int64, device=self.device
+        )
+        self.loss = torch.zeros(count, dtype=dtype, device=self.device)
+        self.loss_sum = torch.zeros(count, dtype=dtype, device=self.device)
+        self.captured: dict[Lengths, Any] = {}
+
+    def run_epoch(self) -> None:
+        """Train one epoch of every active replica, evaluate, and let each course decide."""
+        started = time.perf_counter()
+        running = [(r, c) for r, c in enumerate(self.courses) if not c.progress.finished]
+        steps = self.run_steps()
+        losses = (self.loss_sum / steps).tolist()
+        dev = sum(self._accuracy(data)[0] for data in self.dev) / len(self.dev)
+        validation, _ = self._accuracy(self.validation)
+        seconds = (time.perf_counter() - started) / len(running)
+        for r, course in running:
+            course.progress.seconds += seconds
+            course.progress.step += steps
+            accuracies = float(dev[r]), float(validation[r])
+            try:
+                course.end_epoch(losses[r], *accuracies, lambda r=r: self._weights(r))
+            except RelengthError as diverged:  # its neighbours go on
+                self.failures[course.spec.key] = str(diverged)
+        frozen = sum(course.progress.finished for course in self.courses)
+        if len(self.courses) > frozen >= len(self.courses) / 2:
+            self._compact()
+
+    def run_steps(self, most: int | None = None) -> int:
+        """Train on the batches of this epoch, or on its first ones; returns how many."""
+        self.rate.copy_(
+            torch.tensor([c.progress.rate for c in self.courses], dtype=self.rate.dtype)
+        )
+        self.active.copy_(torch.tensor([not c.progress.finished for c in self.courses]))
+        items, size = self.data.inputs.shape[1], self.training.batch_size
+        order = np.stack(
+            [
+                stream(c.spec.seed, "order", c.progress.epoch).permutation(items)
+                for c in self.courses
+            ]
+        )  # (R, N)
+        on_device = torch.from_numpy(order).to(self.device)
+        starts = range(0, items, size)[:most]
+        probing = any(not course.progress.probe for course in self.courses)
+        first: list[Tensor] = []
+        self.loss_sum.zero_()
+        for start in starts:
+            chunk = slice(start, start + size)
+            self._step(on_device[:, chunk], self._padded(self.data.widths(order[:, chunk])))
+            if probing and len(first) < PROBE_STEPS:
+                first.append(self.loss.clone())
+                if len(first) == min(PROBE_STEPS, len(starts)):
+                    self._probe(first)
+        return len(starts)
+
+    def _padded(self, widths: Lengths) -> Lengths:
+        """Widths rounded up so that few graphs serve all batches; exact where there are no graphs."""
+        if not self.graphs:
+            return widths
+        most = (self.data.inputs.shape[2], self.data.targets.shape[2])
+        return tuple(min(-(-w // BUCKET) * BUCKET, m) for w, m in zip(widths, most, strict=True))
+
+    def _step(self, index: Tensor, widths: Lengths) -> None:
+        """One optimiser step of all replicas on the samples ``index`` (R, B)."""
+        if not self.graphs or index.shape != self.index.shape:  # the last batch of an epoch is short
+            self._train(index, widths)
+            return
+        self.index.copy_(index)
+        if widths not in self.captured:
+            self.captured[widths] = self._capture(widths)
+        self.captured[widths].replay()
+
+    def _capture(self, widths: Lengths) -> Any:
+        """Record one step as a graph. Warming up takes steps, so what they change is put back."""
+        changed = [*self.params.values(), *self.optimiser.state, self.step, self.loss, self.loss_sum]
+        before = [tensor.clone() for tensor in changed]
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(2):
+                self._train(self.index, widths)
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._train(self.index, widths)
+        for tensor, old in zip(changed, before, strict=True):
+            tensor.copy_(old)
+        return graph
+
+    def _train(self, index: Tensor, widths: Lengths) -> None:
+        keys = step_key(self.keys, self.step)
+        grads, loss = self.gradients(self.data.gather(index, widths), keys)
+        optimisers.clip_(grads, self.training.clip_norm)
+        self.optimiser.update_(grads, self.rate, self.active)
+        self.step += 1
+        self.loss.copy_(loss)
+        self.loss_sum += loss
+
+    def gradients(self, samples: tuple[Tensor, ...], keys: Tensor) -> tuple[list[Tensor], Tensor]:
+        """Gradients, each (R, …), and losses (R,) of one batch per replica."""
+
+        def loss_of(params: Weights, key: Tensor, *samples: Tensor) -> Tensor:
+            return functional_call(self.call, params, ("loss", _batch(*samples), key))
+
+        try:
+            grads, loss = vmap(grad_and_value(loss_of))(self.params, keys, *samples)
+        except RuntimeError as error:
+            if "vmap" not in str(error):
+                raise
+            raise RelengthError(
+                f"Model {self.specs[0].model.name} has an operation that cannot be stacked "
+                f"({str(error).splitlines()[0]}): train it with --stack 1, or write the operation so "
+                "that torch.func.vmap can batch it."
+            ) from error
+        return [grads[name] for name in self.params], loss
+
+    @torch.no_grad()
+    def _accuracy(
+        self, data: StackedData, items: int | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Teacher-forced exact match and mean loss (R,) on a split, or on its first samples by length."""
+
+        def judge(params: Weights, *samples: Tensor) -> tuple[Tensor, Tensor]:
+            batch = _batch(*samples)
+            logits = functional_call(self.call, params, ("forward", batch))
+            return right_and_loss(logits, batch)
+
+        hits = losses = 0
+        for chunk in data.by_length(items):
+            right, loss = vmap(judge)(self.params, *data.gather(*chunk))
+            hits, losses = hits + right, losses + loss * chunk[0].shape[1]
+        n = data.items if items is None else min(items, data.items)
+        return (hits.double() / n).cpu().numpy(), (losses.double() / n).cpu().numpy()
+
+    def _probe(self, first: list[Tensor]) -> None:
+        losses = torch.stack(first).T.tolist()
+        _, after = self._accuracy(self.validation, PROBE_ITEMS)
+        for course, mine, loss in zip(self.courses, losses, after, strict=True):
+            if not course.progress.probe:
+                course.progress.probe = {"losses": mine, "validation_loss": float(loss)}
+
+    def _weights(self, replica: int) -> Weights:
+        return {
+            name.removeprefix("model."): tensor[replica].clone()
+            for name, tensor in self.params.items()
+        }
+
+    def _compact(self) -> None:
+        """Drop the replicas that are frozen; their courses keep what they have to hand in."""
+        stay = [r for r, course in enumerate(self.courses) if not course.progress.finished]
+        keep = torch.tensor(stay, device=self.device)
+        self.courses = [self.courses[r] for r in stay]
+        self.params = {name: tensor[keep] for name, tensor in self.params.items()}
+        moments = [tensor[keep] for tensor in self.optimiser.state]
+        self.optimiser = optimisers.Adam(
+            list(self.params.values()), weight_decay=self.training.weight_decay, decoupled=True
+        )
+        for tensor, kept in zip(self.optimiser.state, moments, strict=True):
+            tensor.copy_(kept)
+        self.data, self.validation = self.data.keep(keep), self.validation.keep(keep)
+        self.dev = [data.keep(keep) for data in self.dev]
+        self._allocate()
+
+    def save(self, folder: Path) -> None:
+        """Write what each unfinished run needs to resume, alone or in any stack."""
+        moments = self.optimiser.first, self.optimiser.second
+        for r, course in enumerate(self.courses):
+            if course.progress.finished:
+                continue
+            first, second = (
+                {
+                    name.removeprefix("model."): tensor[r].clone()
+                    for name, tensor in zip(self.params, tensors, strict=True)
+                }
+                for tensors in moments
+            )
+            Snapshot(
+                course.spec.key, self._weights(r), first, second, vars(course.progress)
+            ).save(folder / f"{course.spec.key}.pt")
+
+    def load(self, folder: Path) -> None:
+        """Continue those runs that have a saved state in the folder."""
+        for r, course in enumerate(self.courses):
+            path = folder / f"{course.spec.key}.pt"
+            if not path.exists():
+                continue
+            snapshot = Snapshot.load(path, course.spec, self.device)
+            course.resume(snapshot)
+            self.optimiser.step_count[r] = course.progress.step
+            for i, (name, tensor) in enumerate(self.params.items()):
+                plain = name.removeprefix("model.")
+                tensor[r] = snapshot.weights[plain]
+                self.optimiser.first[i][r] = snapshot.first[plain]
+                self.optimiser.second[i][r] = snapshot.second[plain]
+        self._allocate()
+
+    @torch.no_grad()
+    def results(self) -> dict[str, Trained]:
+        """What each successful run hands to its record, by key; all replicas are tested together."""
+        started = time.perf_counter()
+        courses = [c for c in self.all_courses if c.spec.key not in self.failures]
+        if not courses:
+            return {}
+        tested: list[dict[int, dict[str, Any]]] = [{} for _ in courses]
+        names = courses[0].spec.task.tests
+        for test in names:
+            sets = [c.spec.task.dataset(test, c.spec.seed) for c in courses]
+            data = StackedData.of(sets, self.device)
+            for kept in ("selected", "best_iid", "last"):
+                epochs = [c.progress.kept[kept][0] for c in courses]
+                new = [r for r, e in enumerate(epochs) if test not in tested[r].get(e, {})]
+                if not new:
+                    continue
+                weights = [courses[r].progress.kept[kept][1] for r in new]
+                chosen = data.keep(torch.tensor(new, device=self.device))
+                for r, metrics in zip(new, self._free_running(weights, chosen), strict=True):
+                    tested[r].setdefault(epochs[r], {})[test] = metrics
+        seconds = (time.perf_counter() - started) / len(courses)
+        return {
+            course.spec.key: self._trained(course, results, seconds)
+            for course, results in zip(courses, tested, strict=True)
+        }
+
+    def _free_running(self, weights: list[Weights], data: StackedData) -> list[dict[str, Any]]:
+        params = _stacked([{f"model.{k}": v for k, v in w.items()} for w in weights])
+        steps = data.targets.shape[2]
+
+        def decode(params: Weights, *samples: Tensor) -> Tensor:
+            return functional_call(self.call, params, ("generate", _batch(*samples), steps))[0]
+
+        predictions: list[list[tuple[Batch, Tensor]]] = [[] for _ in weights]
+        for chunk in data.by_length():
+            samples = data.gather(*chunk)
+            tokens = vmap(decode)(params, *samples).cpu()
+            for r in range(len(weights)):
+                batch = _batch(*(x[r].cpu() for x in samples))
+                predictions[r].append((batch, tokens[r]))
+        return [score(mine)._asdict() for mine in predictions]
+
+    def _trained(self, course: Course, tested: dict[int, dict[str, Any]], seconds: float) -> Trained:
+        progress = course.progress
+        model = build(course.spec, self.device)
+        model.load_state_dict(progress.kept["selected"][1])
+        return Trained(
+            model=model,
+            checkpoints={
+                name: {"epoch": epoch, "tests": tested[epoch]}
+                for name, (epoch, _) in progress.kept.items()
+            },
+            parameters=sum(p.numel() for p in model.parameters()),
+            curve=progress.curve,
+            probe=progress.probe,
+            cost={
+                "steps": progress.step,
+                "training_seconds": progress.seconds,
+                "evaluation_seconds": seconds,
+                "stacked": len(self.all_courses),
+            },
+        )
+
+
+def _stacked(states: list[Weights]) -> Weights:
+    return {name: torch.stack([state[name] for state in states]) for name in states[0]}

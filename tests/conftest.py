@@ -1,0 +1,124 @@
+"""What all tests share: no network, one thread, repeatable examples, and very small runs."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import settings
+
+from relength.papers import EXPERIMENTS
+from relength.paths import ROOT
+from relength.spec import RunSpec, make_spec
+from relength.store import Store
+
+if not os.environ.get("RELENGTH_DATA"):
+    os.environ["RELENGTH_OFFLINE"] = "1"
+
+torch.set_num_threads(1)
+
+settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+settings.register_profile("explore", deadline=None, max_examples=500)  # new examples each time
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Callable[..., RunSpec]:
+    """Makes specs of runs that train in a fraction of a second."""
+
+    def make(
+        task: str = "copy",
+        model: str = "OneStepAttn",
+        arm: str = "released",
+        seed: int = 0,
+        **training,
+    ) -> RunSpec:
+        sizes = {"train_size": 24, "dev_size": 8, "test_size": 8, "validation_size": 8}
+        return make_spec(
+            task={"name": task, **sizes},
+            model={"name": model, "arm": arm, "embedding_size": 6, "hidden_size": 8},
+            training={"epochs": 3, "batch_size": 8, **training},
+            scale="smoke",
+            seed=seed,
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def table_2():
+    """The one experiment that a store of tiny runs belongs to."""
+    return EXPERIMENTS["mla_table2"]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A store that does not exist yet."""
+    return Store(tmp_path / "results")
+
+
+@pytest.fixture
+def make_record() -> Callable[..., dict[str, Any]]:
+    """Makes valid records; a number tells them apart."""
+
+    def make(number: int = 0, **changes: Any) -> dict[str, Any]:
+        metrics = {
+            "items": 8,
+            "exact_match": 0.5,
+            "exact_match_true_length": 0.625,
+            "token_accuracy": 0.75,
+            "correct_prefix": 0.6,
+            "edit_distance": 1.5,
+        }
+        record = {
+            "schema": 1,
+            "key": f"{number:012x}",
+            "run_id": f"{number:016x}",
+            "experiment": "mla_table2",
+            "status": "ok",
+            "spec": {
+                "scale": "smoke",
+                "seed": number,
+                "task": {"name": "copy"},
+                "model": {"name": "OneStepAttn", "arm": "released"},
+            },
+            "checkpoints": {"selected": {"epoch": 2, "tests": {"iid": metrics, "15": metrics}}},
+            "parameters": 249_039,
+            "curve": [{"epoch": 0}, {"epoch": 1}, {"epoch": 2}],
+            "cost": {"steps": 9, "training_seconds": 1.0, "evaluation_seconds": 0.5},
+            "provenance": {
+                "created": "2026-01-01T00:00:00Z",
+                "device": "cpu",
+                "device_name": "a processor",
+                "torch": "2.13.0",
+                "commit": None,
+                "code": "0" * 12,
+                "margins": "0" * 64,
+            },
+        }
+        return record | changes
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def python() -> Callable[..., subprocess.Popen]:
+    """Starts Python on this checkout, one thread, output captured."""
+
+    def start(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.Popen:
+        variables = {"PYTHONPATH": str(ROOT / "lib"), "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+        return subprocess.Popen(
+            [sys.executable, *arguments],
+            cwd=cwd,
+            env=os.environ | variables | environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return start

@@ -1,0 +1,343 @@
+"""Training is the protocol of the paper, and the same again after any interruption."""
+
+import math
+from functools import partial
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relength.engine import train, training
+from relength.engine.training import Trainer, build
+from relength.errors import RelengthError
+from relength.spec import make_spec
+from relength.streams import dropout_key, step_key
+
+# The paper's sizes of everything but the data: what a rule does is seen after seconds.
+RULES = {"epochs": 30, "plateau_patience": 2, "patience": 5, "solved_epochs": 3}
+
+
+def finish(trainer: Trainer) -> Trainer:
+    while not trainer.progress.finished:
+        trainer.run_epoch()
+    return trainer
+
+
+def outcome(trainer: Trainer) -> dict:
+    """Everything a record takes from a run, without times."""
+    result = trainer.result()
+    return {
+        "checkpoints": result.checkpoints,
+        "curve": result.curve,
+        "probe": result.probe,
+        "steps": result.cost["steps"],
+        "weights": {name: p.tolist() for name, p in result.model.state_dict().items()},
+    }
+
+
+# --- reproducibility ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("model", "arm"), [("LocAttn", "released"), ("MonoAttn", "paper")])
+def test_equal_specs_give_identical_runs_and_another_seed_another(tiny, model, arm):
+    runs = [outcome(finish(Trainer(tiny("copy", model, arm, seed)))) for seed in (0, 0, 1)]
+    assert runs[0] == runs[1]
+    assert runs[0]["curve"] != runs[2]["curve"]
+
+
+@pytest.mark.equality
+@settings(max_examples=6)
+@given(
+    stops=st.sets(st.integers(1, 5), min_size=1),
+    reading=st.sampled_from(
+        [("OneStepAttn", "released"), ("MonoAttn", "paper"), ("Relative", "released")]
+    ),
+)
+def test_a_run_stopped_at_any_epoch_and_resumed_is_bit_identical(
+    tiny, tmp_path_factory, stops, reading
+):
+    # At this rate and patience the schedule and every checkpoint have moved by the end.
+    spec = tiny("copy", *reading, epochs=6, plateau_patience=0, learning_rate=0.01)
+    uninterrupted = outcome(finish(Trainer(spec)))
+    path = tmp_path_factory.mktemp("checkpoints") / "run.pt"
+    trainer = Trainer(spec)
+    for epoch in range(1, 7):
+        trainer.run_epoch()
+        if epoch in stops:
+            trainer.save(path)
+            trainer = Trainer(spec)
+            trainer.load(path)
+    assert outcome(trainer) == uninterrupted
+
+
+def test_an_interrupted_training_goes_on_where_it_was_saved(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", -1.0)
+    spec, path, epochs = tiny(epochs=4), tmp_path / "folder" / "run.pt", []
+
+    def watch(progress, stop_at=None):
+        epochs.append(progress.epoch)
+        if progress.epoch == stop_at:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(spec, checkpoint=path, on_epoch=partial(watch, stop_at=3))
+    resumed = train(spec, checkpoint=path, on_epoch=watch)
+    assert epochs == [1, 2, 3, 3, 4]  # the third epoch was not saved yet
+    assert list(path.parent.iterdir()) == []
+    whole = train(spec)
+    assert (resumed.curve, resumed.checkpoints) == (whole.curve, whole.checkpoints)
+
+
+def test_a_checkpoint_of_another_run_is_refused(tiny, tmp_path):
+    ours, other = tiny(seed=0), tiny(seed=1)
+    Trainer(ours).save(tmp_path / "run.pt")
+    with pytest.raises(RelengthError) as refusal:
+        Trainer(other).load(tmp_path / "run.pt")
+    message = str(refusal.value)
+    assert all(
+        part in message for part in (str(tmp_path / "run.pt"), ours.key, other.key, "remove")
+    )
+
+
+def test_equal_seeds_show_every_model_the_same_batches(tiny, monkeypatch):
+    seen: dict[str, list] = {}
+    for model in ("Content", "MonoAttn"):
+        batches = seen.setdefault(model, [])
+        monkeypatch.setattr(
+            Trainer,
+            "train_step",
+            lambda self, batch, batches=batches: batches.append(batch) or torch.zeros(()),
+        )
+        finish(Trainer(tiny("inv_recopy", model)))
+    assert len(seen["Content"]) == len(seen["MonoAttn"]) == 9
+    for ours, theirs in zip(*seen.values(), strict=True):
+        assert torch.equal(ours.inputs, theirs.inputs) and torch.equal(ours.targets, theirs.targets)
+
+
+def test_an_epoch_shows_every_sample_once_and_the_next_in_another_order(tiny, monkeypatch):
+    rows = []
+    monkeypatch.setattr(
+        Trainer,
+        "train_step",
+        lambda self, batch: (
+            rows.extend(batch.targets[batch.mask].split(batch.target_lengths.tolist()))
+            or torch.zeros(())
+        ),
+    )
+    trainer = finish(Trainer(tiny(epochs=2)))
+    texts = [tuple(row.tolist()) for row in rows]
+    assert sorted(texts[:24]) == sorted(texts[24:]) and texts[:24] != texts[24:]
+    assert len(set(texts)) == len(trainer.data) == 24
+
+
+# --- one optimiser step -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("clip_norm", "decay"), [(1e-3, 0.0), (1e3, 0.1)])
+def test_a_step_is_adamw_on_the_clipped_gradient_of_the_loss(tiny, clip_norm, decay):
+    spec = tiny(precision="float64", clip_norm=clip_norm, weight_decay=decay)
+    trainer, model = Trainer(spec), build(spec)
+    batch = trainer.data.select(slice(0, 8))
+    loss = model.loss(batch, step_key(dropout_key(spec.seed, "encodings"), 0))
+    loss.backward()
+    norm = math.sqrt(sum(float((p.grad**2).sum()) for p in model.parameters()))
+    assert trainer.train_step(batch).item() == pytest.approx(loss.item(), rel=1e-12)
+    scale = min(1.0, clip_norm / (norm + 1e-6))
+    for ours, start in zip(trainer.model.parameters(), model.parameters(), strict=True):
+        g = start.grad * scale
+        # In the first step both corrected moments are the gradient and its square.
+        expected = start * (1 - 1e-3 * decay) - 1e-3 * g / (g.abs() + 1e-8)
+        torch.testing.assert_close(ours, expected, rtol=0, atol=1e-9)
+
+
+def test_dropout_differs_from_step_to_step(tiny):
+    # A learning rate too small to matter: only the mask can change the loss of the same batch.
+    trainer = Trainer(tiny(learning_rate=1e-30))
+    batch = trainer.data.select(slice(0, 8))
+    assert len({trainer.train_step(batch).item() for _ in range(6)}) == 6
+
+
+@pytest.mark.parametrize(("samples", "steps"), [(24, 3), (200, 20)])
+def test_the_probe_is_the_first_losses_and_an_evaluation_right_after_them(
+    tiny, monkeypatch, samples, steps
+):
+    losses, evaluated_after = [], []
+    step, evaluate = Trainer.train_step, training.teacher_forced
+
+    def counted(trainer, batch):
+        losses.append(step(trainer, batch))
+        return losses[-1]
+
+    monkeypatch.setattr(Trainer, "train_step", counted)
+    monkeypatch.setattr(
+        training,
+        "teacher_forced",
+        lambda *args: evaluated_after.append(len(losses)) or evaluate(*args),
+    )
+    fields = tiny(epochs=2).model_dump()
+    fields["task"]["train_size"] = samples
+    probe = finish(Trainer(make_spec(**fields))).progress.probe
+    assert probe["losses"] == [float(loss) for loss in losses[:steps]]
+    assert evaluated_after[0] == steps and math.isfinite(probe["validation_loss"])
+
+
+# --- schedule, selection and the end of training ------------------------------------------------
+
+
+class Scripted(Trainer):
+    """A run whose scores are given; it takes no steps."""
+
+    def __init__(self, spec, dev: list[float], validation: list[float], monkeypatch):
+        super().__init__(spec)
+        scores = {id(self.dev[0]): dev, id(self.validation): validation}
+        monkeypatch.setattr(
+            training,
+            "teacher_forced",
+            lambda model, batches: (scores.get(id(batches), [0.0] * 99)[self.progress.epoch], 0.0),
+        )
+
+    def train_step(self, batch):
+        self.progress.step += 1
+        return torch.zeros(())
+
+
+SCORES = st.lists(st.integers(0, 2000).map(lambda n: n / 2000), min_size=30, max_size=30)
+# Scores that climb slowly meet ties, plateaus and new bests far more often than arbitrary ones.
+SLOW = st.lists(
+    st.sampled_from([-0.0015, -0.0005, 0.0, 0.0005, 0.0025]), min_size=30, max_size=30
+).map(lambda steps: [round(0.5 + sum(steps[: i + 1]), 4) for i in range(30)])
+
+
+def by_the_rules(dev: list[float], validation: list[float], solved_at: float | None) -> dict:
+    """The released protocol as the facts tell it, plus the early end of solved runs."""
+    best, impatience, solved = -math.inf, 0, 0
+    kept: dict[str, int] = {}
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    optimiser = torch.optim.AdamW([parameter], lr=1e-3)
+    schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(
+        optimiser, mode="max", factor=0.5, patience=RULES["plateau_patience"]
+    )
+    rates = []
+    for epoch in range(RULES["epochs"]):
+        rates.append(optimiser.param_groups[0]["lr"])
+        if epoch > 0:
+            schedule.step(dev[epoch])
+        if dev[epoch] > best or best - dev[epoch] <= 0.001:  # a tie within 0.001 is as good
+            best, impatience = max(best, dev[epoch]), 0
+            kept["selected"] = epoch
+        else:
+            impatience += 1
+        if validation[epoch] >= max(validation[: epoch + 1]):
+            kept["best_iid"] = epoch
+        solved = solved + 1 if solved_at is not None and dev[epoch] >= solved_at else 0
+        if impatience > RULES["patience"] or solved >= RULES["solved_epochs"]:
+            break
+    return {"kept": kept | {"last": epoch}, "rates": rates}
+
+
+def separated(scores: list[float]) -> bool:
+    """Whether no two scores lie so near to the tie's edge that rounding would decide."""
+    return all(abs(abs(a - b) - 0.001) > 1e-9 for a in scores for b in scores)
+
+
+@settings(max_examples=30)
+@given(
+    dev=st.one_of(SCORES, SLOW).filter(separated),
+    validation=st.one_of(SCORES, SLOW),
+    solved_at=st.sampled_from([None, 0.505, 0.9]),
+)
+def test_schedule_selection_patience_and_end_follow_the_rules(tiny, dev, validation, solved_at):
+    spec = tiny(**RULES, solved_accuracy=solved_at)
+    with pytest.MonkeyPatch.context() as patch:
+        progress = finish(Scripted(spec, dev, validation, patch)).progress
+    expected = by_the_rules(dev, validation, solved_at)
+    assert {name: epoch for name, (epoch, _) in progress.kept.items()} == expected["kept"]
+    assert [point["learning_rate"] for point in progress.curve] == expected["rates"]
+    assert [point["dev_accuracy"] for point in progress.curve] == dev[: len(progress.curve)]
+
+
+def test_the_rate_halves_on_the_fifth_bad_epoch_and_the_first_epoch_does_not_count(
+    tiny, monkeypatch
+):
+    # 0.9 in epoch 0 is not shown to the schedule: 0.5 is its first best score.
+    dev = [0.9, 0.5, *[0.4] * 12]
+    progress = finish(Scripted(tiny(epochs=14), dev, [0.0] * 14, monkeypatch)).progress
+    rates = [point["learning_rate"] for point in progress.curve]
+    assert rates == [1e-3] * 7 + [5e-4] * 5 + [2.5e-4] * 2
+
+
+def test_a_near_tie_replaces_the_checkpoint_but_does_not_lower_the_bar(tiny, monkeypatch):
+    dev = [0.9, 0.8995, 0.8988, 0.8]  # the third is within 0.001 of the second, not of the best
+    progress = finish(Scripted(tiny(epochs=4), dev, [0.0] * 4, monkeypatch)).progress
+    assert progress.kept["selected"][0] == 1 and progress.best == 0.9 and progress.impatience == 2
+
+
+def test_patience_must_be_exceeded(tiny, monkeypatch):
+    progress = finish(
+        Scripted(tiny(epochs=99, patience=4), [0.9] + [0.1] * 98, [0.0] * 99, monkeypatch)
+    ).progress
+    assert len(progress.curve) == 6  # the best epoch and five without a new best
+
+
+def test_solved_epochs_count_only_in_a_row(tiny, monkeypatch):
+    dev = [1.0, 1.0, 0.5, 1.0, 0.999, 0.9995, 0.2]
+    spec = tiny(epochs=7, solved_accuracy=0.999, solved_epochs=3)
+    assert len(finish(Scripted(spec, dev, [0.0] * 7, monkeypatch)).progress.curve) == 6
+
+
+def test_lookup_averages_its_two_development_sets(tiny, monkeypatch):
+    trainer = Trainer(tiny("lookup", epochs=1))
+    scores = {id(trainer.dev[0]): 0.2, id(trainer.dev[1]): 0.6}
+    monkeypatch.setattr(
+        training, "teacher_forced", lambda _, batches: (scores.get(id(batches), 0.0), 0.0)
+    )
+    trainer.run_epoch()
+    assert trainer.progress.curve[0]["dev_accuracy"] == pytest.approx(0.4)
+
+
+# --- the result ---------------------------------------------------------------------------------
+
+
+def test_a_result_has_three_checkpoints_with_every_test(tiny):
+    spec = tiny(epochs=4)
+    result = train(spec)
+    assert set(result.checkpoints) == {"selected", "last", "best_iid"}
+    for checkpoint in result.checkpoints.values():
+        assert list(checkpoint["tests"]) == ["iid", "15", "30", "100"]
+        assert all(metrics["items"] == 8 for metrics in checkpoint["tests"].values())
+    assert result.checkpoints["last"]["epoch"] == 3
+    assert [point["step"] for point in result.curve] == [3, 6, 9, 12]
+    assert result.cost["steps"] == 12
+    assert result.parameters == sum(p.numel() for p in build(spec).parameters())
+
+
+def test_a_result_brings_the_weights_of_the_selected_checkpoint(tiny, monkeypatch):
+    # Development scores that make the second of four epochs the best.
+    dev = [0.1, 0.9, 0.2, 0.2]
+    spec, weights = tiny(epochs=4), []
+    trainer = Trainer(spec)
+    original = training.teacher_forced
+    monkeypatch.setattr(
+        training,
+        "teacher_forced",
+        lambda model, batches: (
+            (dev[trainer.progress.epoch], 0.0)
+            if batches is trainer.dev[0]
+            else original(model, batches)
+        ),
+    )
+    while not trainer.progress.finished:
+        trainer.run_epoch()
+        weights.append(trainer.model.embedding.weight.detach().clone())
+    result = trainer.result()
+    assert result.checkpoints["selected"]["epoch"] == 1
+    assert torch.equal(result.model.embedding.weight, weights[1])
+    assert not torch.equal(weights[1], weights[3])
+
+
+def test_a_model_learns_something(tiny):
+    fields = tiny(epochs=12, learning_rate=0.01).model_dump()
+    fields["task"]["train_size"] = 200
+    curve = train(make_spec(**fields)).curve
+    assert curve[-1]["train_loss"] < 0.95 * curve[0]["train_loss"]

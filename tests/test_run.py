@@ -1,0 +1,208 @@
+"""From specs to records: nothing is trained unasked, nothing is lost, and a failure is a record."""
+
+import json
+import math
+from concurrent.futures import Executor, Future
+from concurrent.futures.process import BrokenProcessPool
+
+import pytest
+import torch
+
+from relength import run as run_module
+from relength.engine import training
+from relength.errors import RelengthError
+from relength.run import check_device, execute, execute_all, executor, pending, rounded, run_or_load
+from relength.spec import make_spec
+from relength.store import usable
+
+
+def plain(record: dict) -> dict:
+    """What two executions of a spec have in common: no times, no identity."""
+    return {k: v for k, v in record.items() if k not in ("run_id", "cost", "provenance")}
+
+
+# --- loading ------------------------------------------------------------------------------------
+
+
+def test_an_empty_store_is_shown_without_an_optimiser_step(tiny, table_2, store, monkeypatch):
+    def never(*_, **__):
+        raise AssertionError("something was trained")
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", never)
+    monkeypatch.setattr(torch.Tensor, "backward", never)
+    monkeypatch.setattr(training.Trainer, "__init__", never)
+    assert run_or_load([tiny(), tiny(seed=1)], store, table_2) == []
+    assert not store.path.exists()
+
+
+def test_what_is_recorded_is_loaded_and_only_what_is_missing_trained(tiny, table_2, store):
+    specs = [tiny(epochs=1, seed=seed) for seed in range(3)]
+    first = run_or_load(specs[:2], store, table_2, train=True, workers=1)
+    assert [r["key"] for r in first] == [s.key for s in specs[:2]]
+    assert run_or_load(specs, store, table_2) == first
+    assert pending(specs, store, table_2) == [specs[2]]
+    trained = []
+    all_three = run_or_load(specs, store, table_2, train=True, workers=1, on_record=trained.append)
+    assert [r["key"] for r in trained] == [specs[2].key]
+    assert all_three == [*first, *trained]
+    assert run_or_load(specs[1:2], store, table_2) == first[1:]
+
+
+def test_refresh_appends_an_execution_and_overwrites_nothing(tiny, table_2, store):
+    spec = tiny(epochs=1)
+    [first] = run_or_load([spec], store, table_2, train=True, workers=1)
+    [still] = run_or_load([spec], store, table_2, train=True, refresh=True, workers=1)
+    once, again = store.records()
+    assert first == still == once  # the earliest counts
+    assert once["run_id"] != again["run_id"] and plain(once) == plain(again)
+
+
+# --- the record ---------------------------------------------------------------------------------
+
+
+def test_a_record_says_what_was_trained_how_well_and_where(tiny, table_2, store):
+    spec = tiny("inv_recopy", "MonoAttn", "paper")
+    [record] = run_or_load([spec], store, table_2, train=True, workers=1)
+    assert make_spec(**record["spec"]) == spec and record["key"] == spec.key
+    assert set(record["checkpoints"]) == {"selected", "last", "best_iid"}
+    assert list(record["checkpoints"]["last"]["tests"]) == ["iid", "15", "30", "100"]
+    assert [point["epoch"] for point in record["curve"]] == [0, 1, 2]
+    assert len(record["first_losses"]) == 3 and record["probe"].keys() == {"validation_loss"}
+    assert record["cost"]["steps"] == 9 and record["parameters"] > 1000
+    provenance = record["provenance"]
+    assert provenance["device"] == "cpu" and provenance["data"] == {"source": "generated"}
+    assert provenance["torch"] == torch.__version__.split("+")[0]
+    assert all(provenance[name] for name in ("created", "code", "margins", "python", "device_name"))
+
+
+def test_the_attention_of_a_record_is_that_of_a_sample_of_unseen_length(tiny, table_2, store):
+    spec = tiny("copy")
+    [record] = run_or_load([spec], store, table_2, train=True, workers=1)
+    attention, [sample, *_] = record["attention"], spec.task.pairs("15", 0)
+    assert attention["test"] == "15"
+    assert tuple(attention["source"]) == ("START", *sample.source, "END")
+    assert tuple(attention["target"]) == (*sample.target, "EOS")
+    assert len(attention["weights"]) == len(attention["prediction"]) == 16
+    for row in attention["weights"]:
+        assert len(row) == 17 and sum(row) == pytest.approx(1, abs=0.02)
+
+
+def test_numbers_of_a_record_have_six_digits(tiny, table_2, store):
+    assert rounded({"a": [1 / 3, 2e-9 / 3], "n": 1234567, "t": (0.5,)}) == {
+        "a": [0.333333, 6.66667e-10],
+        "n": 1234567,
+        "t": [0.5],
+    }
+
+
+# --- failures -----------------------------------------------------------------------------------
+
+
+def test_a_failed_run_is_a_record_with_its_traceback_and_the_grid_goes_on(
+    tiny, table_2, store, monkeypatch
+):
+    specs = [tiny(epochs=1, seed=seed) for seed in range(3)]
+    train = run_module.train
+
+    def fragile(spec, *args):
+        if spec.seed == 1:
+            raise ZeroDivisionError("the second run breaks")
+        return train(spec, *args)
+
+    monkeypatch.setattr(run_module, "train", fragile)
+    good = run_or_load(specs, store, table_2, train=True, workers=1)
+    assert [r["spec"]["seed"] for r in good] == [0, 2]
+    broken = store.records()[1]
+    assert broken["status"] == "failed" and "checkpoints" not in broken
+    assert "Traceback" in broken["error"] and "the second run breaks" in broken["error"]
+    assert pending(specs, store, table_2) == [specs[1]]
+
+    monkeypatch.undo()
+    assert len(run_or_load(specs, store, table_2, train=True, workers=1)) == 3
+    assert [r["status"] for r in store.records()] == ["ok", "failed", "ok", "ok"]
+
+
+def test_a_run_whose_loss_is_no_number_is_recorded_and_the_grid_goes_on(tiny, table_2, store):
+    specs = [tiny(epochs=2, learning_rate=1e30), tiny(epochs=2)]
+    trainer = training.Trainer(specs[0])
+    losses = [trainer.train_step(batch).item() for batch in trainer.data.chunks(8)]
+    assert not all(map(math.isfinite, losses))
+    run_or_load(specs, store, table_2, train=True, workers=1)
+    assert [r["key"] for r in store.records()] == [s.key for s in specs]
+    for text in store.files()[0].read_text().splitlines():
+        json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+
+def test_a_full_disk_ends_the_campaign_in_one_sentence_and_keeps_what_was_recorded(
+    tiny, table_2, store, monkeypatch
+):
+    specs = [tiny(epochs=1, seed=seed) for seed in range(3)]
+    run_or_load(specs[:1], store, table_2, train=True, workers=1)
+    before = store.records()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("relength.store.os.fsync", full)
+    with pytest.raises(RelengthError, match="No space left on device"):
+        run_or_load(specs, store, table_2, train=True, workers=1)
+    monkeypatch.undo()
+    assert store.records() == before
+    assert len(run_or_load(specs, store, table_2, train=True, workers=1)) == 3
+
+
+class Killed(Executor):
+    """A pool whose processes the system has ended."""
+
+    def submit(self, fn, /, *args, **kwargs):
+        future: Future = Future()
+        future.set_exception(BrokenProcessPool("a process in the pool was terminated"))
+        return future
+
+
+def test_a_worker_ended_from_outside_is_said_in_one_sentence(tiny, table_2, store):
+    with pytest.raises(RelengthError, match=r"ended from outside.*same command again"):
+        list(execute_all([tiny()], table_2, store, Killed(), 2, "cpu"))
+
+
+# --- executors and devices ----------------------------------------------------------------------
+
+
+@pytest.mark.smoke
+def test_two_processes_record_what_one_records(tiny, table_2, store):
+    specs = [tiny("copy", model) for model in ("Content", "Bi-Relative", "LocAttn")]
+    serial = {
+        spec.key: execute(spec, table_2.name, "cpu", store.path / ".checkpoints") for spec in specs
+    }
+    records = run_or_load(specs, store, table_2, train=True, workers=2)
+    assert len(usable(records)) == 3
+    for record in records:
+        assert plain(record) == plain(json.loads(json.dumps(serial[record["key"]])))
+    assert not list((store.path / ".checkpoints").glob("*"))
+
+
+def test_no_workers_are_refused():
+    with pytest.raises(RelengthError, match="0 workers cannot train anything"), executor(0):
+        pass
+
+
+def test_devices_that_exist_are_accepted():
+    check_device("cpu")
+    if torch.cuda.is_available():
+        check_device("cuda")
+
+
+@pytest.mark.parametrize("device", ["gpu", "tpu", "", "cuda:x", "meta", "cpu:cuda"])
+def test_an_unknown_device_is_refused(device):
+    with pytest.raises(RelengthError, match=r"Unknown device .*choose cpu, cuda or cuda:<number>"):
+        check_device(device)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+@pytest.mark.parametrize("device", ["cuda", "cuda:0"])
+def test_a_gpu_where_there_is_none_is_refused_before_anything_is_trained(
+    tiny, table_2, store, device
+):
+    with pytest.raises(RelengthError, match=f"'{device}' was asked for.*no GPU here.*--device cpu"):
+        run_or_load([tiny()], store, table_2, train=True, device=device)
+    assert not store.path.exists()

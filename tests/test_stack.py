@@ -1,0 +1,243 @@
+"""Runs in a stack are the runs that train alone: in gradients, after many steps, after a resume."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relength.engine import optimisers
+from relength.engine.course import Course
+from relength.engine.stack import Stack, signature, stacks
+from relength.engine.training import Trainer, train
+from relength.errors import RelengthError
+from relength.papers.mla import MODELS, PAPER_ARM
+from relength.spec import make_spec
+from relength.streams import step_key
+
+pytestmark = pytest.mark.equality
+
+ARMS = [{"name": name} for name in MODELS] + [{"name": n, **c} for n, c in PAPER_ARM.items()]
+STEPS = 50
+
+
+def run_spec(model, seed, task="recopy", **training):
+    model = {"name": model} if isinstance(model, str) else model
+    return make_spec(
+        task={
+            "name": task,
+            "train_size": 40,
+            "dev_size": 6,
+            "test_size": 6,
+            "validation_size": 6,
+        },
+        model={**model, "embedding_size": 6, "hidden_size": 8},
+        training={"epochs": 2, "batch_size": 8, "precision": "float64", **training},
+        scale="smoke",
+        seed=seed,
+    )
+
+
+def single_steps(spec, steps, nudge=0.0):
+    """Parameters of a lone run after some steps over the same batches, from weights moved by ``nudge``."""
+    trainer = Trainer(spec)
+    with torch.no_grad():
+        for p in trainer.model.parameters():
+            p += nudge
+    batches = trainer.data.chunks(8)
+    for i in range(steps):
+        trainer.train_step(batches[i % len(batches)])
+    return dict(trainer.model.named_parameters())
+
+
+def apart(a, b):
+    return max(float((a[name] - b[name]).detach().abs().max()) for name in a)
+
+
+@pytest.mark.parametrize("model", ARMS, ids=lambda m: f"{m['name']}-{m.get('arm', 'released')}")
+@settings(max_examples=3)
+@given(
+    seeds=st.lists(st.integers(0, 10**6), min_size=1, max_size=4, unique=True),
+    task=st.sampled_from(["copy", "recopy", "inv_recopy"]),
+    step=st.integers(0, 10**6),
+)
+def test_first_gradients_equal_those_of_lone_runs(model, seeds, task, step):
+    stack = Stack([run_spec(model, seed, task) for seed in seeds])
+    index = torch.arange(8).expand(len(seeds), -1)
+    widths = stack.data.widths(index.numpy())
+    keys = step_key(stack.keys, step)
+    grads, losses = stack.gradients(stack.data.gather(index, widths), keys)
+    for r, spec in enumerate(stack.specs):
+        lone = Trainer(spec)
+        loss = lone.model.loss(lone.data.select(slice(0, 8)), keys[r])
+        loss.backward()
+        assert abs(float(losses[r]) - loss.item()) < 1e-12
+        for grad, p in zip(grads, lone.model.parameters(), strict=True):
+            torch.testing.assert_close(grad[r], p.grad, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("model", ARMS, ids=lambda m: f"{m['name']}-{m.get('arm', 'released')}")
+def test_fifty_steps_stay_as_close_as_rounding_allows(model):
+    specs = [run_spec(model, seed, "copy") for seed in (0, 1, 2)]
+    stack = Stack(specs)
+    stack.rate.fill_(specs[0].training.learning_rate)
+    order = torch.arange(40).expand(3, -1).split(8, dim=1)
+    for i in range(STEPS):
+        index = order[i % len(order)]
+        stack._step(index, stack.data.widths(index.numpy()))
+    for r, spec in enumerate(specs):
+        lone = single_steps(spec, STEPS)
+        chaos = apart(lone, single_steps(spec, STEPS, nudge=1e-15))
+        assert apart(lone, stack._weights(r)) <= max(1e-10, 100 * chaos)
+
+
+def test_whole_runs_agree_in_curve_selection_and_tests():
+    specs = [run_spec("Content", seed, task) for task in ("copy", "reverse_copy") for seed in (0, 1)]
+    stack = Stack(specs)
+    while not stack.finished:
+        stack.run_epoch()
+    results = stack.results()
+    for spec in specs:
+        alone, stacked = train(spec), results[spec.key]
+        assert stacked.checkpoints == alone.checkpoints
+        assert stacked.probe["losses"] == pytest.approx(alone.probe["losses"], rel=1e-9)
+        for ours, theirs in zip(stacked.curve, alone.curve, strict=True):
+            assert ours == pytest.approx(theirs, rel=1e-9)
+
+
+def test_a_stack_resumes_where_it_stopped_and_takes_over_a_run_that_began_alone(tmp_path):
+    specs = [run_spec("Relative", seed, epochs=3) for seed in (0, 1)]
+    uninterrupted = Stack(specs)
+    while not uninterrupted.finished:
+        uninterrupted.run_epoch()
+    stopped = Stack(specs)
+    stopped.run_epoch()
+    stopped.save(tmp_path)
+    alone = Trainer(specs[1])  # one epoch further than its neighbour
+    alone.run_epoch()
+    alone.run_epoch()
+    alone.save(tmp_path / f"{specs[1].key}.pt")
+    resumed = Stack(specs)
+    resumed.load(tmp_path)
+    assert [c.progress.epoch for c in resumed.courses] == [1, 2]
+    while not resumed.finished:
+        resumed.run_epoch()
+    for a, b in zip(uninterrupted.all_courses, resumed.all_courses, strict=True):
+        for left, right in zip(a.progress.curve, b.progress.curve, strict=True):
+            assert left == pytest.approx(right, rel=1e-8)
+
+
+def test_finished_replicas_leave_and_the_others_go_on_as_before(monkeypatch):
+    """Three of four runs are done after the first epoch; the fourth must not notice."""
+    specs = [run_spec("Content", seed, epochs=3) for seed in range(4)]
+    end_epoch = Course.end_epoch
+
+    def early(self, *arguments):
+        end_epoch(self, *arguments)
+        if self.spec.seed != 2:
+            self.progress.kept["last"] = self.progress.kept["selected"]
+            self.progress.finished = True
+
+    monkeypatch.setattr(Course, "end_epoch", early)
+    stack = Stack(specs)
+    stack.run_epoch()
+    assert [spec.seed for spec in stack.specs] == [2]
+    while not stack.finished:
+        stack.run_epoch()
+    monkeypatch.undo()
+    assert set(stack.results()) == {spec.key for spec in specs}
+    expected = train(specs[2]).curve
+    for ours, theirs in zip(stack.all_courses[2].progress.curve, expected, strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-9)
+
+
+def test_a_replica_that_diverges_fails_alone():
+    good, bad = run_spec("Content", 0), run_spec("Content", 1, learning_rate=1e200)
+    stack = Stack([good, bad])
+    while not stack.finished:
+        stack.run_epoch()
+    assert list(stack.failures) == [bad.key]
+    assert "diverged" in stack.failures[bad.key]
+    results = stack.results()
+    assert list(results) == [good.key]
+    for ours, theirs in zip(results[good.key].curve, train(good).curve, strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-9)
+
+
+def test_only_runs_of_equal_shape_share_a_stack():
+    recopy, copy = run_spec("Content", 0), run_spec("Content", 1, task="copy")
+    other = run_spec("Relative", 0)
+    slower = run_spec("Content", 2, learning_rate=1e-4)
+    assert signature(recopy) == signature(copy) == signature(slower) != signature(other)
+    with pytest.raises(RelengthError, match="cannot share a stack"):
+        Stack([recopy, other])
+    grouped = stacks([recopy, other, copy, slower], most=2)
+    assert [[s.key for s in g] for g in grouped] == [
+        [recopy.key, copy.key],
+        [slower.key],
+        [other.key],
+    ]
+
+
+# --- optimisers ----------------------------------------------------------------------------------
+
+PAIRS = {
+    "adam": (lambda p: optimisers.Adam(p), torch.optim.Adam, {}),
+    "adam with decay": (
+        lambda p: optimisers.Adam(p, weight_decay=0.1),
+        torch.optim.Adam,
+        {"weight_decay": 0.1},
+    ),
+    "adamw": (
+        lambda p: optimisers.Adam(p, weight_decay=0.1, decoupled=True),
+        torch.optim.AdamW,
+        {"weight_decay": 0.1},
+    ),
+    "rmsprop": (lambda p: optimisers.RMSprop(p), torch.optim.RMSprop, {}),
+    "rmsprop with momentum": (
+        lambda p: optimisers.RMSprop(p, momentum=0.9),
+        torch.optim.RMSprop,
+        {"momentum": 0.9},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@settings(max_examples=10)
+@given(seed=st.integers(0, 1000), frozen=st.booleans())
+def test_each_replica_is_optimised_as_by_torch(name, seed, frozen):
+    """Three replicas with their own rates, clipped like torch clips; the last one may be frozen."""
+    ours, theirs, options = PAIRS[name]
+    random = torch.Generator().manual_seed(seed)
+    start = [
+        torch.randn(3, *shape, dtype=torch.float64, generator=random) for shape in ((4, 2), (5,))
+    ]
+    rates = torch.tensor([1e-1, 1e-3, 1e-2], dtype=torch.float64)
+    stacked = [p.clone() for p in start]
+    optimiser = ours(stacked)
+    active = torch.tensor([True, True, not frozen])
+    alone = [[p[r].clone().requires_grad_() for p in start] for r in range(3)]
+    their = [theirs(alone[r], lr=float(rates[r]), **options) for r in range(3)]
+    for _ in range(5):
+        grads = [3 * torch.randn(p.shape, dtype=p.dtype, generator=random) for p in start]
+        for r in range(3):
+            for p, grad in zip(alone[r], grads, strict=True):
+                p.grad = grad[r].clone()
+            torch.nn.utils.clip_grad_norm_(alone[r], 2.0)
+            if active[r]:
+                their[r].step()
+        norms = optimisers.clip_(grads, 2.0)
+        assert norms.shape == (3,)
+        optimiser.update_(grads, rates, active)
+    for r in range(3):
+        for p, lone in zip(stacked, alone[r], strict=True):
+            torch.testing.assert_close(p[r], lone.detach(), rtol=1e-12, atol=1e-12)
+
+
+def test_a_frozen_replica_keeps_its_weights_even_when_its_gradient_is_no_number():
+    p = torch.ones(2, 3, dtype=torch.float64)
+    optimiser = optimisers.Adam([p])
+    grads = [torch.stack([torch.ones(3), torch.full((3,), math.nan)]).double()]
+    optimiser.update_(grads, torch.tensor([0.1, 0.1]), torch.tensor([True, False]))
+    assert (p[0] < 1).all() and (p[1] == 1).all()

@@ -1,0 +1,77 @@
+"""Freshness: a probe tells code that still gives a record from code that does not, and from other data."""
+
+import json
+
+import pytest
+
+from relength import verify
+from relength.papers import EXPERIMENTS
+from relength.run import run_or_load
+from relength.spec import make_spec
+from relength.store import Store
+
+EXPERIMENT = EXPERIMENTS["mla_table2"]
+SIZES = {"train_size": 96, "dev_size": 8, "test_size": 8, "validation_size": 8}
+
+
+def recorded(folder, task="copy"):
+    spec = make_spec(
+        task={"name": task, **SIZES},
+        model="OneStepAttn",
+        training={"epochs": 1},
+        scale="smoke",
+        seed=3,
+    )
+    store = Store(folder)
+    (record,) = run_or_load([spec], store, EXPERIMENT, train=True, workers=1)
+    return store, record
+
+
+def rewrite(store, change):
+    """Put a changed copy of the only record in its place."""
+    (file,) = store.files()
+    record = json.loads(file.read_text())
+    change(record)
+    file.write_text(json.dumps(record) + "\n")
+
+
+def test_todays_code_reproduces_what_it_recorded(tmp_path):
+    store, _ = recorded(tmp_path)
+    ((number, total, probe),) = verify.probes(store)
+    assert (number, total, probe.outcome) == (1, 1, "fresh")
+    assert probe.difference < verify.TOLERANCE / 10
+
+
+def test_a_loss_that_is_off_by_one_percent_is_stale_and_leaves_the_tables(tmp_path):
+    store, record = recorded(tmp_path)
+    rewrite(store, lambda r: r["first_losses"].__setitem__(2, r["first_losses"][2] * 1.01))
+    done = [probe for _, _, probe in verify.probes(store)]
+    assert [probe.outcome for probe in done] == ["stale"]
+    assert done[0].difference == pytest.approx(0.01, rel=0.05)
+    assert [r["run_id"] for r in store.usable()] == [record["run_id"]]
+    verify.write(store, done)
+    assert store.usable() == []
+    assert len(store.records()) == 1, "nothing recorded is lost"
+
+
+def test_records_made_from_other_data_are_neither_fresh_nor_stale(tmp_path):
+    store, _ = recorded(tmp_path, task="lookup")
+    rewrite(store, lambda r: r["provenance"]["data"].update(sha256={"train.tsv": "0" * 64}))
+    done = [probe for _, _, probe in verify.probes(store)]
+    assert [probe.outcome for probe in done] == ["other data"]
+    verify.write(store, done)
+    assert len(store.usable()) == 1
+
+
+def test_training_again_agrees_with_the_record_and_says_where_it_does_not(tmp_path):
+    store, _ = recorded(tmp_path)
+    (line,) = verify.retrain(store, 1)
+    assert "agrees with its record" in line
+
+    def solved(record):
+        record["checkpoints"]["selected"]["tests"]["30"]["exact_match"] = 1.0
+
+    rewrite(store, solved)
+    (line,) = verify.retrain(store, 1)
+    assert "differs from its record" in line
+    assert "30 -100.0" in line
