@@ -1,4 +1,4 @@
-"""The yardstick of speed: the frozen loop trains the same model, and rates are measured side by side."""
+"""The yardstick of speed: the frozen loop trains the same model; rates are taken side by side."""
 
 import torch
 

@@ -84,7 +84,7 @@ def test_an_interrupted_training_goes_on_where_it_was_saved(tiny, tmp_path, monk
         train(spec, checkpoint=path, on_epoch=partial(watch, stop_at=3))
     resumed = train(spec, checkpoint=path, on_epoch=watch)
     assert epochs == [1, 2, 3, 3, 4]  # the third epoch was not saved yet
-    assert list(path.parent.iterdir()) == []
+    assert list(path.parent.iterdir()) == [path]  # until whoever records the run removes it
     whole = train(spec)
     assert (resumed.curve, resumed.checkpoints) == (whole.curve, whole.checkpoints)
 
@@ -98,6 +98,15 @@ def test_a_checkpoint_of_another_run_is_refused(tiny, tmp_path):
     assert all(
         part in message for part in (str(tmp_path / "run.pt"), ours.key, other.key, "remove")
     )
+
+
+@pytest.mark.parametrize("kept", [0, 10, 2000, -1])
+def test_a_damaged_checkpoint_is_refused_with_the_way_out(tiny, tmp_path, kept):
+    path = tmp_path / "run.pt"
+    Trainer(tiny()).save(path)
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(RelengthError, match=rf"{path} cannot be read .*remove it"):
+        train(tiny(), checkpoint=path)
 
 
 def test_equal_seeds_show_every_model_the_same_batches(tiny, monkeypatch):

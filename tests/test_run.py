@@ -8,10 +8,11 @@ from concurrent.futures.process import BrokenProcessPool
 import pytest
 import torch
 
-from relength import run as run_module
+from relength import execute as execute_module
 from relength.engine import training
 from relength.errors import RelengthError
-from relength.run import check_device, execute, execute_all, executor, pending, rounded, run_or_load
+from relength.execute import Job, execute, rounded
+from relength.run import check_device, execute_all, executor, pending, run_or_load
 from relength.spec import make_spec
 from relength.store import usable
 
@@ -19,6 +20,10 @@ from relength.store import usable
 def plain(record: dict) -> dict:
     """What two executions of a spec have in common: no times, no identity."""
     return {k: v for k, v in record.items() if k not in ("run_id", "cost", "provenance")}
+
+
+def job_of(store, *specs, **options) -> Job:
+    return Job(specs, "mla_table2", "cpu", store.path / ".checkpoints", **options)
 
 
 # --- loading ------------------------------------------------------------------------------------
@@ -39,6 +44,7 @@ def test_what_is_recorded_is_loaded_and_only_what_is_missing_trained(tiny, table
     specs = [tiny(epochs=1, seed=seed) for seed in range(3)]
     first = run_or_load(specs[:2], store, table_2, train=True, workers=1)
     assert [r["key"] for r in first] == [s.key for s in specs[:2]]
+    assert list(store.checkpoints.iterdir()) == []  # recorded, so nothing is left to resume
     assert run_or_load(specs, store, table_2) == first
     assert pending(specs, store, table_2) == [specs[2]]
     trained = []
@@ -102,14 +108,14 @@ def test_a_failed_run_is_a_record_with_its_traceback_and_the_grid_goes_on(
     tiny, table_2, store, monkeypatch
 ):
     specs = [tiny(epochs=1, seed=seed) for seed in range(3)]
-    train = run_module.train
+    train = execute_module.train
 
     def fragile(spec, *args):
         if spec.seed == 1:
             raise ZeroDivisionError("the second run breaks")
         return train(spec, *args)
 
-    monkeypatch.setattr(run_module, "train", fragile)
+    monkeypatch.setattr(execute_module, "train", fragile)
     good = run_or_load(specs, store, table_2, train=True, workers=1)
     assert [r["spec"]["seed"] for r in good] == [0, 2]
     broken = store.records()[1]
@@ -122,11 +128,15 @@ def test_a_failed_run_is_a_record_with_its_traceback_and_the_grid_goes_on(
     assert [r["status"] for r in store.records()] == ["ok", "failed", "ok", "ok"]
 
 
-def test_a_run_whose_loss_is_no_number_is_recorded_and_the_grid_goes_on(tiny, table_2, store):
-    specs = [tiny(epochs=2, learning_rate=1e30), tiny(epochs=2)]
+@pytest.mark.parametrize("samples", [24, 8])  # diverges within the epoch, or in its last step
+def test_a_run_that_diverges_is_recorded_and_the_grid_goes_on(tiny, table_2, store, samples):
+    fields = tiny(epochs=1, learning_rate=1e30).model_dump()
+    fields["task"]["train_size"] = samples
+    specs = [make_spec(**fields), tiny(epochs=1)]
     trainer = training.Trainer(specs[0])
     losses = [trainer.train_step(batch).item() for batch in trainer.data.chunks(8)]
-    assert not all(map(math.isfinite, losses))
+    after = trainer.model.loss(trainer.data.select(slice(0, 8))).item()
+    assert not all(map(math.isfinite, [*losses, after]))
     run_or_load(specs, store, table_2, train=True, workers=1)
     assert [r["key"] for r in store.records()] == [s.key for s in specs]
     for text in store.files()[0].read_text().splitlines():
@@ -162,7 +172,7 @@ class Killed(Executor):
 
 def test_a_worker_ended_from_outside_is_said_in_one_sentence(tiny, table_2, store):
     with pytest.raises(RelengthError, match=r"ended from outside.*same command again"):
-        list(execute_all([tiny()], table_2, store, Killed(), 2, "cpu"))
+        list(execute_all([job_of(store, tiny())], table_2, store, Killed(), 2))
 
 
 # --- executors and devices ----------------------------------------------------------------------
@@ -171,9 +181,7 @@ def test_a_worker_ended_from_outside_is_said_in_one_sentence(tiny, table_2, stor
 @pytest.mark.smoke
 def test_two_processes_record_what_one_records(tiny, table_2, store):
     specs = [tiny("copy", model) for model in ("Content", "Bi-Relative", "LocAttn")]
-    serial = {
-        spec.key: execute(spec, table_2.name, "cpu", store.path / ".checkpoints") for spec in specs
-    }
+    serial = {spec.key: execute(job_of(store, spec))[0] for spec in specs}
     records = run_or_load(specs, store, table_2, train=True, workers=2)
     assert len(usable(records)) == 3
     for record in records:

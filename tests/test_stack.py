@@ -40,7 +40,7 @@ def run_spec(model, seed, task="recopy", **training):
 
 
 def single_steps(spec, steps, nudge=0.0):
-    """Parameters of a lone run after some steps over the same batches, from weights moved by ``nudge``."""
+    """A lone run's parameters after steps on the same batches, from weights moved by ``nudge``."""
     trainer = Trainer(spec)
     with torch.no_grad():
         for p in trainer.model.parameters():
@@ -93,7 +93,9 @@ def test_fifty_steps_stay_as_close_as_rounding_allows(model):
 
 
 def test_whole_runs_agree_in_curve_selection_and_tests():
-    specs = [run_spec("Content", seed, task) for task in ("copy", "reverse_copy") for seed in (0, 1)]
+    specs = [
+        run_spec("Content", seed, task) for task in ("copy", "reverse_copy") for seed in (0, 1)
+    ]
     stack = Stack(specs)
     while not stack.finished:
         stack.run_epoch()
@@ -175,8 +177,8 @@ def test_only_runs_of_equal_shape_share_a_stack():
     grouped = stacks([recopy, other, copy, slower], most=2)
     assert [[s.key for s in g] for g in grouped] == [
         [recopy.key, copy.key],
-        [slower.key],
         [other.key],
+        [slower.key],
     ]
 
 

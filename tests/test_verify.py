@@ -1,4 +1,4 @@
-"""Freshness: a probe tells code that still gives a record from code that does not, and from other data."""
+"""Freshness: a probe tells code that gives a record from code that does not, and other data."""
 
 import json
 

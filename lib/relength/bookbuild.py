@@ -5,6 +5,7 @@ tracked, so a build never changes a file of the repository.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,10 +17,15 @@ from pathlib import Path
 from relength.errors import RelengthError
 from relength.paths import BOOK, NOTEBOOKS, ROOT
 from relength.report.passages import PASSAGES
+from relength.report.scoreboard import survey
 from relength.store import Store
 
 EXECUTED = BOOK / "executed"
 BUILD = ROOT / "_build"
+# What a browser fetches when it opens a page. Links that a reader may follow are not meant.
+REMOTE = re.compile(
+    r"""<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=["'](?:https?:)?//"""
+)
 
 
 def render(results: Path, out: Path = BUILD, say: Callable[[str], None] = print) -> Path:
@@ -48,6 +54,8 @@ def execute_notebooks(results: Path, out: Path = EXECUTED) -> list[Path]:
 
 
 def _execute(source: Path, target: Path, results: Path) -> None:
+    from jupyter_core.utils import ensure_event_loop
+
     papermill = _papermill()
     if "results" not in papermill.inspect_notebook(str(source)):
         raise RelengthError(
@@ -72,6 +80,9 @@ def _execute(source: Path, target: Path, results: Path) -> None:
                 f"Notebook {source.name} failed with {error.ename}: {error.evalue} "
                 f"The traceback is in {target}."
             ) from error
+        finally:
+            # The event loop that the kernel's client made for this thread; nobody else closes it.
+            ensure_event_loop().close()
 
 
 def _papermill():
@@ -84,7 +95,7 @@ def _papermill():
         @classmethod
         def execute_managed_notebook(cls, nb_man, kernel_name, sockets, **options):
             config = Config(KernelManager={"transport": "ipc", "ip": sockets})
-            # A kernel logs the interrupt with which it is shut down as an error; cells report theirs.
+            # A kernel logs the interrupt that shuts it down as an error; cells report their own.
             config.NotebookClient.extra_arguments = ["--IPKernelApp.log_level=50"]
             return super().execute_managed_notebook(nb_man, kernel_name, config=config, **options)
 
@@ -94,12 +105,12 @@ def _papermill():
 
 def write_fragments(results: Path, out: Path = EXECUTED) -> list[Path]:
     """Write the passages that pages include: scoreboard, claims, cost, margins, error rates."""
-    store = Store(results)
+    state = survey(Store(results))
     out.mkdir(parents=True, exist_ok=True)
     written = []
     for name, passage in PASSAGES.items():
         written.append(out / f"{name}.md")
-        written[-1].write_text(passage(store), encoding="utf-8")
+        written[-1].write_text(passage(state), encoding="utf-8")
     return written
 
 
@@ -126,7 +137,18 @@ def build(out: Path = BUILD) -> Path:
             lines = (done.stdout + done.stderr).splitlines()
             complaints = [line for line in lines if "WARNING" in line or "ERROR" in line]
             raise RelengthError("The book did not build:\n" + "\n".join(complaints or lines[-15:]))
+        check_offline(Path(folder) / "_build" / "html")
         shutil.rmtree(out / "html", ignore_errors=True)
         out.mkdir(parents=True, exist_ok=True)
         shutil.move(Path(folder) / "_build" / "html", out / "html")
     return out / "html" / "index.html"
+
+
+def check_offline(html: Path) -> None:
+    """Raise RelengthError if opening a page would ask the network for something."""
+    for page in sorted(html.rglob("*.html")):
+        if found := REMOTE.search(page.read_text(encoding="utf-8")):
+            raise RelengthError(
+                f"Page {page.relative_to(html)} would load something from the network "
+                f"({found.group()}…): serve it from book/assets instead."
+            )

@@ -1,6 +1,7 @@
-"""The command line: list, run, status, merge, render, claims, verify, bench."""
+"""The command line: list, run, status, merge, refresh, render, claims, verify, bench."""
 
 import json
+import re
 import signal
 import sys
 import tempfile
@@ -12,6 +13,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.progress import TimeElapsedColumn as Elapsed
 from rich.progress import TimeRemainingColumn as Remaining
@@ -38,7 +40,7 @@ def main() -> NoReturn:
     try:
         app()
     except RelengthError as error:
-        errors.print(f"[bold red]Error:[/] {error}", soft_wrap=True, highlight=False)
+        errors.print("[bold red]Error:[/]", escape(str(error)), soft_wrap=True, highlight=False)
         sys.exit(2)
     sys.exit(0)
 
@@ -49,7 +51,9 @@ def list_experiments() -> None:
     from relength.papers import EXPERIMENTS
     from relength.spec import SCALES
 
-    table = Table("experiment", "paper", "artifacts", *(f"runs a seed, {scale}" for scale in SCALES))
+    table = Table(
+        "experiment", "paper", "artifacts", *(f"runs a seed, {scale}" for scale in SCALES)
+    )
     for experiment in EXPERIMENTS.values():
         sizes = (str(len(experiment.grid(scale, 0))) for scale in SCALES)
         table.add_row(experiment.name, experiment.paper, ", ".join(experiment.artifacts), *sizes)
@@ -63,18 +67,35 @@ def run(
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds, counted from 0.")] = 5,
     results: Annotated[
         Path | None,
-        typer.Option(help="Folder to record into. [default: results/; at scale smoke a temporary one]"),
+        typer.Option(
+            help="Folder to record into. [default: results/; at scale smoke a temporary one]"
+        ),
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:<number>.")] = "cpu",
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes. [default: one per core on a CPU, one on a GPU]")
+        int | None,
+        typer.Option(min=1, help="Processes. [default: one per core on a CPU, one on a GPU]"),
     ] = None,
     task: Annotated[list[str] | None, typer.Option(help="Only these tasks (repeatable).")] = None,
     model: Annotated[list[str] | None, typer.Option(help="Only these models (repeatable).")] = None,
     arm: Annotated[list[str] | None, typer.Option(help="Only these arms (repeatable).")] = None,
-    refresh: Annotated[bool, typer.Option("--refresh", help="Train what is recorded, too.")] = False,
+    stack: Annotated[
+        int | None,
+        typer.Option(min=1, help="Runs trained as one program. [default: 1 on a CPU, 40 on a GPU]"),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(help="Stop after this time, as in 90s, 25m or 2h; a later call resumes."),
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(help="Only every n-th run, as in 3/16; `relength merge` unites the shards."),
+    ] = None,
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Train what is recorded, too.")
+    ] = False,
 ) -> None:
-    """Train the runs of an experiment that are not recorded yet. Stop it at any moment; it resumes."""
+    """Train an experiment's runs that are not recorded yet. Stop it at any moment; it resumes."""
     from relength.papers import experiment as find
     from relength.run import pending, run_or_load
     from relength.spec import SCALES
@@ -84,19 +105,28 @@ def run(
         raise RelengthError(f"There is no scale {scale!r}: choose one of {', '.join(SCALES)}.")
     chosen = find(experiment)
     specs = chosen.specs(scale, range(seeds))
-    for what, names in (("task", task), ("model", model)):
-        known = {getattr(spec, what).name for spec in specs}
-        if names and (unknown := set(names) - known):
+    named = (
+        ("task", task, lambda spec: spec.task.name),
+        ("model", model, lambda spec: spec.model.name),
+        ("arm", arm, lambda spec: spec.model.arm),
+    )
+    for what, names, name_of in named:
+        known = dict.fromkeys(map(name_of, specs))
+        if unknown := [name for name in names or () if name not in known]:
             raise RelengthError(
-                f"{experiment} has no {what} {sorted(unknown)[0]!r}: choose from {', '.join(sorted(known))}."
+                f"{experiment} has no {what} {unknown[0]!r}: choose from {', '.join(known)}."
             )
-        specs = [s for s in specs if not names or getattr(s, what).name in names]
-    specs = [s for s in specs if not arm or s.model.arm in arm]
+        specs = [s for s in specs if not names or name_of(s) in names]
+    if shard is not None:
+        number, of = _shard(shard)
+        specs = specs[number - 1 :: of]
     if results is None:
         results = Path(tempfile.mkdtemp(prefix="relength-smoke-")) if scale == "smoke" else RESULTS
     store = Store(results)
     missing = specs if refresh else pending(specs, store, chosen)
-    console.print(f"{len(missing)} of {len(specs)} runs to train, recorded in {store.path}", soft_wrap=True)
+    console.print(
+        f"{len(missing)} of {len(specs)} runs to train, recorded in {store.path}", soft_wrap=True
+    )
     failed = 0
     with _progress(len(missing)) as advance:
 
@@ -113,18 +143,39 @@ def run(
             refresh=refresh,
             device=device,
             workers=workers,
+            stack=stack,
+            budget=None if budget is None else _seconds(budget),
             on_record=finished,
         )
     if failed:
         raise RelengthError(
-            f"{failed} of {len(missing)} runs failed: their tracebacks are in {store.path}, under 'error'."
+            f"{failed} of {len(missing)} runs failed: their tracebacks are in {store.path}, "
+            "under 'error'."
         )
+
+
+def _seconds(text: str) -> float:
+    """90s, 25m or 2h in seconds."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
+    if not found:
+        raise RelengthError(f"{text!r} is not a time: write a number and s, m or h, as in 25m.")
+    return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
+
+
+def _shard(text: str) -> tuple[int, int]:
+    """3/16 as (3, 16)."""
+    found = re.fullmatch(r"(\d+)/(\d+)", text)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        raise RelengthError(f"{text!r} is not a shard: write i/n with 1 ≤ i ≤ n, as in 3/16.")
+    return int(found[1]), int(found[2])
 
 
 def _line(record: dict[str, Any]) -> str:
     """One finished run as one line of a log."""
     spec = record["spec"]
-    name = f"{spec['model']['name']}/{spec['model']['arm']} {spec['task']['name']} seed {spec['seed']}"
+    name = (
+        f"{spec['model']['name']}/{spec['model']['arm']} {spec['task']['name']} seed {spec['seed']}"
+    )
     if record["status"] == "failed":
         return f"{record['key']} {name}: failed, {record['error'].strip().splitlines()[-1]}"
     tests = record["checkpoints"]["selected"]["tests"]
@@ -143,7 +194,7 @@ def _progress(total: int) -> Iterator[Any]:
 
         def advance(line: str) -> None:
             bar.advance(task)
-            bar.console.print(line, soft_wrap=True, highlight=False)
+            bar.console.print(line, soft_wrap=True, highlight=False, markup=False)
 
         yield advance
 
@@ -165,7 +216,9 @@ def status(
     for name, row in state["artifacts"].items():
         verdicts = ", ".join(f"{n} {verdict}" for verdict, n in row["verdicts"].items() if n)
         seeds = row["min_seeds"]
-        table.add_row(name, str(row["cells"]), str(seeds["reduced"]), str(seeds["paper"]), verdicts or "–")
+        table.add_row(
+            name, str(row["cells"]), str(seeds["reduced"]), str(seeds["paper"]), verdicts or "–"
+        )
     console.print(table)
 
 
@@ -178,7 +231,9 @@ def merge(
     from relength.store import Store
 
     if not other.is_dir():
-        raise RelengthError(f"{other} is not a folder of records: name the folder given to --results.")
+        raise RelengthError(
+            f"{other} is not a folder of records: name the folder given to --results."
+        )
     new = Store(results).merge(Store(other))
     console.print(f"{new} new records in {Store(results).path}", soft_wrap=True)
 
@@ -186,15 +241,30 @@ def merge(
 @app.command()
 def render(
     results: Results = RESULTS,
-    out: Annotated[Path, typer.Option(help="Folder for the built book.", show_default="_build/")] = (
-        ROOT / "_build"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Folder for the built book.", show_default="_build/")
+    ] = (ROOT / "_build"),
 ) -> None:
     """Execute every notebook from the recorded runs and build the book; trains nothing."""
     from relength import bookbuild
 
     index = bookbuild.render(Path(results), Path(out))
     console.print(f"The book is at {index}", soft_wrap=True)
+
+
+@app.command()
+def refresh(
+    notebooks: Annotated[
+        list[Path] | None, typer.Argument(help="Notebooks. [default: all of notebooks/]")
+    ] = None,
+) -> None:
+    """Execute notebooks on results/ and store the outputs tests compare; part of every merge."""
+    from relength.notebook import refresh as store_outputs
+    from relength.paths import NOTEBOOKS
+
+    for path in notebooks or sorted(NOTEBOOKS.glob("*.ipynb")):
+        store_outputs(path)
+        console.print(f"Refreshed {path}", soft_wrap=True)
 
 
 @app.command()
@@ -219,7 +289,8 @@ def verify(
     task: Annotated[list[str] | None, typer.Option(help="Only these tasks (repeatable).")] = None,
     model: Annotated[list[str] | None, typer.Option(help="Only these models (repeatable).")] = None,
     full: Annotated[
-        int, typer.Option(min=0, help="Train this many records again, chosen at random, and compare.")
+        int,
+        typer.Option(min=0, help="Train this many records again, chosen at random, and compare."),
     ] = 0,
 ) -> None:
     """Replay the first steps of recorded runs with today's code and say which records are stale."""
@@ -239,21 +310,23 @@ def verify(
         done.append(probe)
         seen = "-" if probe.difference is None else f"{probe.difference:.1e}"
         console.print(
-            f"{number}/{total} {probe.key} {probe.label}: {probe.outcome} (largest difference {seen}), "
-            f"stands for {len(probe.run_ids)} records",
+            f"{number}/{total} {probe.key} {probe.label}: {probe.outcome} "
+            f"(largest difference {seen}), stands for {len(probe.run_ids)} records",
             soft_wrap=True,
             highlight=False,
         )
     if not done:
-        raise RelengthError(f"There is nothing to verify in {store.path}: name a folder with --results.")
+        raise RelengthError(
+            f"There is nothing to verify in {store.path}: name a folder with --results."
+        )
     if not (task or model):
         console.print(f"Written to {check.write(store, done)}", soft_wrap=True)
     for line in check.retrain(store, full, chosen):
         console.print(line, soft_wrap=True, highlight=False)
     if stale := [probe for probe in done if probe.outcome == "stale"]:
         raise RelengthError(
-            f"{len(stale)} of {len(done)} probes differ by more than {check.TOLERANCE}: tables leave their "
-            "records out until `relength run --refresh` records them anew."
+            f"{len(stale)} of {len(done)} probes differ by more than {check.TOLERANCE}: "
+            "tables leave their records out until `relength run --refresh` records them anew."
         )
 
 
@@ -264,7 +337,7 @@ def bench(
     seconds: Annotated[float, typer.Option(min=0.1, help="Length of one measurement.")] = 4.0,
     results: Results = RESULTS,
 ) -> None:
-    """Measure training speed here, side by side with the frozen baseline loop, and keep the result."""
+    """Measure training speed here, beside the frozen baseline loop, and keep the result."""
     from relength.engine import bench as speed
     from relength.store import Store
 
@@ -273,7 +346,9 @@ def bench(
         outcome = speed.measure(name, rounds, seconds)
         speed.keep(Store(results), outcome)
         for trainer, rate in outcome["steps_per_second"].items():
-            table.add_row(name, trainer, f"{rate:.1f}", f"{outcome['ratio_to_baseline'][trainer]:.2f}")
+            table.add_row(
+                name, trainer, f"{rate:.1f}", f"{outcome['ratio_to_baseline'][trainer]:.2f}"
+            )
     console.print(table)
 
 

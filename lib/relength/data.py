@@ -22,8 +22,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-import pooch
-
 from relength.errors import RelengthError
 
 FIRST_ANSWER_SECONDS = 5.0
@@ -122,6 +120,9 @@ def _from_network(entry: Index) -> dict[str, bytes]:
 
 def _fetch(file: Index) -> bytes:
     """The file's content from pooch's cache, downloaded if it is not there or damaged."""
+    # late: it imports tqdm's notebook bar, which warns on standard error of every notebook
+    import pooch
+
     pooch.get_logger().setLevel("WARNING")  # its notes on standard error would enter notebooks
     path = pooch.retrieve(
         file["url"],

@@ -19,9 +19,9 @@ class Metrics(NamedTuple):
     items                    samples
     exact_match              share of outputs equal to the target, end token included
     exact_match_true_length  the same when decoding is stopped at the target's true length
-    token_accuracy           share of target tokens (end included) with the right token at their place
+    token_accuracy           share of target tokens (end included) that are right at their place
     correct_prefix           mean share of a target that is right before the first error
-    edit_distance            mean Levenshtein distance between output and target, both without end token
+    edit_distance            mean Levenshtein distance of output and target, both without end token
     """
 
     items: int
@@ -60,7 +60,8 @@ def free_running(model: torch.nn.Module, batches: list[Batch]) -> Metrics:
     """Greedy decoding up to the longest target of the whole set, cut at the model's own end token.
 
     The released code decodes to the longest target of the batch; the whole set is used here so that
-    the edit distance does not depend on how samples are batched. Exact match is the same either way.
+    the edit distance does not depend on how samples are batched. Exact match is the same either
+    way.
     """
     steps = max(batch.targets.shape[1] for batch in batches)
     predictions = [(batch, model.generate(batch, steps)[0].cpu()) for batch in batches]

@@ -17,7 +17,16 @@ from relength.paths import ROOT
 
 PACKAGE = Path(__file__).parent
 # What a trained model and its metrics depend on. A change here asks for a new probe, no more.
-TRAINING_CODE = ("batch.py", "data.py", "streams.py", "losses.py", "evaluate.py", "tasks", "models", "engine")
+TRAINING_CODE = (
+    "batch.py",
+    "data.py",
+    "streams.py",
+    "losses.py",
+    "evaluate.py",
+    "tasks",
+    "models",
+    "engine",
+)
 
 
 def collect(device: str, data: dict[str, Any]) -> dict[str, Any]:
@@ -39,7 +48,7 @@ def collect(device: str, data: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def commit() -> dict[str, Any]:
-    """Commit of the checkout, and whether its code differs from that commit; nulls outside a checkout."""
+    """The checkout's commit, and whether the code differs from it; nulls outside a checkout."""
     try:
         head = _git("rev-parse", "HEAD")
         dirty = bool(_git("status", "--porcelain", "--", "lib"))

@@ -1,35 +1,28 @@
 """From specs to records: load what is recorded, train the rest only when asked."""
 
-import ctypes
 import multiprocessing
 import os
-import platform
 import signal
 import threading
 import time
-import traceback
-import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from relength import provenance
-from relength.engine import train
-from relength.engine.training import Trained
+from relength.engine import stacks
 from relength.errors import RelengthError
+from relength.execute import Job, execute, keep_memory
 from relength.papers import Experiment
 from relength.spec import RunSpec
 from relength.store import Record, Store
-from relength.tasks.base import SPECIALS
 
-SIGNIFICANT_DIGITS = 6
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+# Replicas that are trained as one program: what fills a large GPU; on a CPU stacking does not pay.
+STACK = {"cpu": 1, "cuda": 40}
 
 
 def run_or_load(
@@ -41,13 +34,19 @@ def run_or_load(
     refresh: bool = False,
     device: str = "cpu",
     workers: int | None = None,
+    stack: int | None = None,
+    budget: float | None = None,
     on_record: Callable[[Record], None] | None = None,
 ) -> list[Record]:
     """The usable records of these specs; specs without one are simply missing from the result.
 
-    Trains nothing unless ``train`` is true; then what is missing is trained and appended to the store as
-    it finishes. ``refresh`` trains every spec again and appends, it overwrites nothing. ``workers`` is the
-    number of processes (default: one per core on a CPU); 1 trains in this process.
+    Trains nothing unless ``train`` is true; then what is missing is trained and appended to the
+    store as it finishes.
+
+    refresh  train every spec again and append: nothing is overwritten
+    workers  processes (default: one per core on a CPU); 1 trains in this process
+    stack    runs trained as one program (default: 1 on a CPU, 40 on a GPU)
+    budget   seconds after which unfinished runs are left to a resume
 
     Raises RelengthError when the device does not exist, before anything is trained.
     """
@@ -56,9 +55,19 @@ def run_or_load(
     if train:
         check_device(device)
         missing = specs if refresh else pending(specs, store, experiment)
-        workers = min(workers or default_workers(device), max(1, len(missing)))
+        jobs = [
+            Job(
+                tuple(group),
+                experiment.name,
+                device,
+                store.checkpoints,
+                None if budget is None else time.time() + budget,
+            )
+            for group in stacks(missing, stack or STACK[torch.device(device).type])
+        ]
+        workers = min(workers or default_workers(device), max(1, len(jobs)))
         with executor(workers) as pool:
-            for record in execute_all(missing, experiment, store, pool, workers, device):
+            for record in execute_all(jobs, experiment, store, pool, workers):
                 if on_record is not None:
                     on_record(record)
     return [record for record in store.usable(experiment.name) if record["key"] in wanted]
@@ -83,123 +92,46 @@ def check_device(device: str) -> None:
         kind = ""
     if kind not in ("cpu", "cuda"):
         raise RelengthError(f"Unknown device {device!r}: choose cpu, cuda or cuda:<number>.")
-    if kind == "cuda" and not torch.cuda.is_available():
+    if kind == "cuda" and torch.cuda.is_available():
+        number, found = torch.device(device).index or 0, torch.cuda.device_count()
+        if number >= found:
+            raise RelengthError(
+                f"Device {device!r} was asked for, but there are {found} GPUs here: choose cuda:0 to "
+                f"cuda:{found - 1}."
+            )
+    elif kind == "cuda":
         raise RelengthError(
-            f"Device {device!r} was asked for, but PyTorch {torch.__version__} finds no GPU here: use "
-            "-p device cpu (or --device cpu), or run on a machine with a CUDA build of PyTorch."
+            f"Device {device!r} was asked for, but PyTorch {torch.__version__} finds no GPU here: "
+            "use -p device cpu (or --device cpu), or run on a machine with a CUDA build of PyTorch."
         )
 
 
 def execute_all(
-    specs: list[RunSpec],
-    experiment: Experiment,
-    store: Store,
-    pool: Executor,
-    workers: int,
-    device: str,
+    jobs: list[Job], experiment: Experiment, store: Store, pool: Executor, workers: int
 ) -> Iterator[Record]:
-    """Train the specs on a pool and append each record as it finishes; this process is the only writer."""
-    checkpoints = store.path / ".checkpoints"
-    queue, running = iter(specs), set()
+    """Work through the jobs and append each record as it comes; this process is the only writer."""
+    checkpoints = store.checkpoints
+    queue, running = iter(jobs), set()
     try:
         while True:
-            # No more than the workers can hold: an executor that works on submission records as it goes.
-            for spec in islice(queue, workers - len(running)):
-                running.add(pool.submit(execute, spec, experiment.name, device, checkpoints))
+            # No more than workers hold: an executor that works on submission records as it goes.
+            for job in islice(queue, workers - len(running)):
+                if job.deadline is None or time.time() < job.deadline:
+                    running.add(pool.submit(execute, job))
             if not running:
                 return
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
-                record = future.result()
-                store.append(experiment.paper, record)
-                yield record
+                for record in future.result():
+                    store.append(experiment.paper, record)
+                    # Only now: a kill before this line costs no training.
+                    (checkpoints / f"{record['key']}.pt").unlink(missing_ok=True)
+                    yield record
     except BrokenProcessPool:
         raise RelengthError(
-            "A training process was ended from outside (often for want of memory): run the same command "
-            "again, finished runs are recorded and unfinished ones resume."
+            "A training process was ended from outside (often for want of memory): run the same "
+            "command again, finished runs are recorded and unfinished ones resume."
         ) from None
-
-
-def execute(spec: RunSpec, experiment: str, device: str, checkpoints: Path) -> Record:
-    """Train one spec and describe it as a record; a run that raises is a record with its traceback."""
-    started = time.perf_counter()
-    record: Record = {
-        "schema": 1,
-        "key": spec.key,
-        "run_id": uuid.uuid4().hex[:16],
-        "experiment": experiment,
-        "status": "ok",
-        "spec": spec.model_dump(mode="json"),
-    }
-    try:
-        with small_numbers_are_zero():
-            result = train(spec, device, checkpoints / f"{spec.key}.pt")
-            record |= {
-                "checkpoints": result.checkpoints,
-                "parameters": result.parameters,
-                "curve": result.curve,
-                "first_losses": result.probe.pop("losses"),
-                "probe": result.probe,
-                "attention": attention_sample(spec, result, device),
-                "cost": result.cost,
-            }
-        data = spec.task.provenance()
-    except Exception:  # the grid goes on; whatever went wrong is in the record
-        record |= {"status": "failed", "error": traceback.format_exc()}
-        record["cost"] = {"seconds": time.perf_counter() - started}
-        data = {"source": "unknown"}
-    record["provenance"] = provenance.collect(device, data)
-    return rounded(record)
-
-
-def attention_sample(spec: RunSpec, result: Trained, device: str) -> dict[str, Any] | None:
-    """Where the selected checkpoint looks while it decodes the first sample of the shortest unseen length."""
-    tests = [name for name in spec.task.tests if name != "iid"]
-    if not tests:
-        return None
-    batch = spec.task.dataset(tests[0], spec.seed).select(slice(0, 1)).to(device)
-    tokens, weights = result.model.generate(batch, batch.targets.shape[1], keep_weights=True)
-    vocabulary = spec.task.vocabulary
-    return {
-        "test": tests[0],
-        "source": ["START", *(vocabulary[i] for i in batch.inputs[0]), "END"],
-        "target": [_symbol(vocabulary[i]) for i in batch.targets[0]],
-        "prediction": [_symbol(vocabulary[i]) for i in tokens[0]],
-        "weights": [[round(w, 3) for w in row] for row in weights[0].tolist()],
-    }
-
-
-def _symbol(symbol: str) -> str:
-    return symbol.strip("<>").upper() if symbol in SPECIALS else symbol
-
-
-def rounded(value: Any) -> Any:
-    """Floats to six significant digits: records are read by people and compared in diffs."""
-    if isinstance(value, float):
-        return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
-    if isinstance(value, dict):
-        return {k: rounded(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [rounded(v) for v in value]
-    return value
-
-
-@contextmanager
-def small_numbers_are_zero() -> Iterator[None]:
-    """Treat denormal floats as zero, as GPUs do: the tails of a Gaussian focus are full of them."""
-    torch.set_flush_denormal(True)
-    try:
-        yield
-    finally:
-        torch.set_flush_denormal(False)
-
-
-def keep_memory() -> None:
-    """Tell glibc not to hand freed memory back: each step would fault in the same pages anew."""
-    if platform.libc_ver()[0] == "glibc":
-        libc = ctypes.CDLL(None)
-        libc.mallopt(M_TRIM_THRESHOLD, 2**30)
-        libc.mallopt(M_MMAP_THRESHOLD, 2**30)
 
 
 class SerialExecutor(Executor):
@@ -241,7 +173,7 @@ def executor(workers: int) -> Iterator[Executor]:
 
 
 def _start_worker(parent: int) -> None:
-    """One thread per process, memory that is kept once it was used, no process that outlives its parent."""
+    """One thread per process, memory kept once it was used, no process that outlives its parent."""
     torch.set_num_threads(1)
     keep_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business

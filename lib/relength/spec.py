@@ -1,8 +1,9 @@
 """Everything that determines one training run, and the key that names it.
 
 The key is a hash of the canonical JSON of the spec. A field that is added later declares, with
-:func:`added`, the value that earlier records had; it stays out of the key while it has that value, so old
-keys never change. Defaults may change freely: the spec that is hashed and stored always spells out every value.
+:func:`added`, the value that earlier records had; it stays out of the key while it has that value,
+so old keys never change. Defaults may change freely: the spec that is hashed and stored always
+spells out every value.
 """
 
 import hashlib
@@ -17,7 +18,6 @@ from pydantic import (
     Field,
     SerializeAsAny,
     ValidationError,
-    model_validator,
 )
 
 from relength.errors import RelengthError
@@ -48,7 +48,7 @@ def _from_registry(value: Any, registry: dict[str, type[BaseModel]], what: str) 
     if not isinstance(value, dict):
         return value
     name = value.get("name")
-    if name not in registry:
+    if not isinstance(name, str) or name not in registry:
         raise ValueError(f"unknown {what} {name!r}: choose one of {', '.join(registry)}")
     return registry[name].model_validate(value)
 
@@ -56,7 +56,7 @@ def _from_registry(value: Any, registry: dict[str, type[BaseModel]], what: str) 
 class Training(BaseModel):
     """Optimisation and selection. Defaults: Appendix E.2 and the released configuration."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     epochs: int = Field(100, gt=0, description="most passes over the training data")
     batch_size: int = Field(32, gt=0)
@@ -68,10 +68,15 @@ class Training(BaseModel):
     plateau_patience: int = Field(4, ge=0, description="bad epochs before the rate is cut")
     patience: int = Field(50, gt=0, description="epochs without a new best before training stops")
     tie: float = Field(
-        0.001, ge=0, description="dev scores this close below the best count as a new best (released)"
+        0.001,
+        ge=0,
+        description="dev scores this close below the best count as a new best (released)",
     )
     solved_accuracy: float | None = Field(
-        None, ge=0, le=1, description="dev accuracy that counts as solved, if training may end early"
+        None,
+        ge=0,
+        le=1,
+        description="dev accuracy that counts as solved, if training may end early",
     )
     solved_epochs: int = Field(10, gt=0, description="solved epochs in a row that end training")
     precision: Literal["float32", "float64"] = "float32"
@@ -88,16 +93,6 @@ class RunSpec(BaseModel):
     scale: Scale
     seed: int = Field(ge=0)
 
-    @model_validator(mode="after")
-    def _arm_is_defined(self) -> "RunSpec":
-        arms = getattr(type(self.model), "arms", None)
-        if arms is not None and self.model.arm not in arms(self.model.name):
-            raise ValueError(
-                f"model {self.model.name} has no arm {self.model.arm!r}: "
-                f"choose one of {', '.join(arms(self.model.name))}"
-            )
-        return self
-
     @property
     def key(self) -> str:
         """First 12 hex digits of the SHA-256 of the canonical JSON."""
@@ -106,10 +101,24 @@ class RunSpec(BaseModel):
     @property
     def label(self) -> str:
         """How logs name the run: model/arm on task, seed."""
-        return f"{self.model.name}/{self.model.arm} on {self.task.name}, seed {self.seed} ({self.scale})"
+        return (
+            f"{self.model.name}/{self.model.arm} on {self.task.name}, "
+            f"seed {self.seed} ({self.scale})"
+        )
+
+    @classmethod
+    def recorded(cls, fields: dict[str, Any]) -> "RunSpec":
+        """The spec of a record; a field that the record is too old for gets its earlier value."""
+        kinds = {
+            "task": TASKS[fields["task"]["name"]],
+            "model": MODELS[fields["model"]["name"]][0],
+            "training": cls.model_fields["training"].annotation,
+        }
+        parts = {part: _before(kind) | fields[part] for part, kind in kinds.items()}
+        return cls.model_validate(_before(cls) | fields | parts)
 
     def canonical(self) -> dict[str, Any]:
-        """What the key hashes: every field, without later additions that have their earlier value."""
+        """What the key hashes: every field, less later additions that have their earlier value."""
         return _canonical(self)
 
 
@@ -121,6 +130,15 @@ def make_spec(**fields: Any) -> RunSpec:
         raise RelengthError(f"This run is not possible: {explain(error)}.") from None
 
 
+def _before(model: type[BaseModel]) -> dict[str, Any]:
+    """The values that fields added later had before they existed."""
+    return {
+        name: field.json_schema_extra["before"]
+        for name, field in model.model_fields.items()
+        if isinstance(field.json_schema_extra, dict) and "before" in field.json_schema_extra
+    }
+
+
 def explain(error: ValidationError) -> str:
     """The complaints of a validation in one line: each field, what is wrong, what was given."""
     parts = []
@@ -129,7 +147,11 @@ def explain(error: ValidationError) -> str:
         message = problem["msg"].removeprefix("Value error, ")
         if problem["type"] == "extra_forbidden":
             message = "there is no such field"
-        given = "" if isinstance(problem["input"], dict | BaseModel) else f" (given: {problem['input']!r})"
+        given = (
+            ""
+            if isinstance(problem["input"], dict | BaseModel)
+            else f" (given: {problem['input']!r})"
+        )
         parts.append(f"{where}: {message}{given}")
     return "; ".join(parts)
 

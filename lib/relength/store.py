@@ -1,6 +1,7 @@
 """The folder of recorded runs: one JSON line per execution, appended and never changed.
 
-``results/<paper>/<experiment>.runs.jsonl`` is the only thing tables, figures and verdicts are made from.
+``results/<paper>/<experiment>.runs.jsonl`` is the only thing tables, figures and verdicts are made
+from.
 """
 
 import errno
@@ -8,6 +9,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -72,8 +74,8 @@ class Store:
     def records(self, experiment: str | None = None) -> list[Record]:
         """All records, of one experiment if named, in the order in which they were written.
 
-        Raises RelengthError naming file and line when a line is damaged. A last line that was cut off
-        while it was written is left out with a warning.
+        Raises RelengthError naming file and line when a line is damaged. A last line that was cut
+        off while it was written is left out with a warning.
         """
         return [
             record
@@ -81,6 +83,11 @@ class Store:
             if experiment is None or file.name == f"{experiment}{SUFFIX}"
             for record in _read(file)
         ]
+
+    @property
+    def checkpoints(self) -> Path:
+        """States of unfinished runs, each removed once its run is recorded; never committed."""
+        return self.path / ".checkpoints"
 
     @property
     def freshness(self) -> Path:
@@ -100,8 +107,14 @@ class Store:
         Raises RelengthError when the record is malformed, the lock is taken or the disk refuses.
         """
         _check(record, "The new record")
+        try:
+            line = (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        except (TypeError, ValueError) as error:
+            raise RelengthError(
+                f"The new record cannot be written as JSON ({error}): give it finite numbers, "
+                "text, lists and dictionaries only."
+            ) from None
         file = self.file(paper, record["experiment"])
-        line = (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode()
         with self._locked(file):
             _set_torn_line_aside(file)
             _append(file, line)
@@ -121,29 +134,33 @@ class Store:
                     new.append((file.parent.name, record))
                 elif mine != record:
                     raise RelengthError(
-                        f"Run {record['run_id']} differs between {self.path} and {file}: one of them was "
-                        "edited; restore the original line and merge again."
+                        f"Run {record['run_id']} differs between {self.path} and {file}: one of "
+                        "them was edited; restore the original line and merge again."
                     )
         for paper, record in new:
             self.append(paper, record)
         return len(new)
 
-    def _locked(self, file: Path) -> FileLock:
+    @contextmanager
+    def _locked(self, file: Path) -> Iterator[None]:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             lock = FileLock(file.with_name(f".{file.name}.lock"), timeout=LOCK_SECONDS)
             lock.acquire()
         except Timeout:
             raise RelengthError(
-                f"Another process has been writing to {file} for {LOCK_SECONDS:.0f} s: wait for it, or "
-                f"end it and remove {file.with_name(f'.{file.name}.lock')}."
+                f"Another process has been writing to {file} for {LOCK_SECONDS:.0f} s: wait for "
+                f"it, or end it and remove {file.with_name(f'.{file.name}.lock')}."
             ) from None
         except OSError as error:
             raise RelengthError(
-                f"Cannot write to {file.parent} ({error.strerror}): free space or rights there, or name "
-                "another folder with --results."
+                f"Cannot write to {file.parent} ({error.strerror}): free space or rights there, "
+                "or name another folder with --results."
             ) from None
-        return lock
+        try:
+            yield
+        finally:
+            lock.release()
 
 
 def _read(file: Path) -> Iterator[Record]:
@@ -161,7 +178,8 @@ def _read(file: Path) -> Iterator[Record]:
             record = json.loads(line)
         except ValueError:
             raise RelengthError(
-                f"{where} is not JSON: restore it from version control, or move the line to another file."
+                f"{where} is not JSON: restore it from version control, or move the line "
+                "to another file."
             ) from None
         _check(record, where)
         yield record
@@ -172,13 +190,13 @@ def _check(record: Any, where: str) -> None:
         _Schema.model_validate(record)
     except ValidationError as error:
         raise RelengthError(
-            f"{where} is not a valid record ({explain(error)}): restore it from version control, or "
-            "move it to another file."
+            f"{where} is not a valid record ({explain(error)}): restore it from version control, "
+            "or move it to another file."
         ) from None
 
 
 def _set_torn_line_aside(file: Path) -> None:
-    """Move a last line without newline into a file beside, so that the next record starts on its own line."""
+    """Move a last line without newline into a file beside; the next record gets its own line."""
     if not file.exists():
         return
     data = file.read_bytes()
@@ -187,8 +205,14 @@ def _set_torn_line_aside(file: Path) -> None:
         return
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     aside = file.with_name(f"{file.name}.torn-{stamp}")
-    aside.write_bytes(data[end:])
-    os.truncate(file, end)
+    try:
+        aside.write_bytes(data[end:])
+        os.truncate(file, end)
+    except OSError as error:
+        raise RelengthError(
+            f"The cut-off last line of {file} cannot be moved aside ({error.strerror}): free "
+            "space on that disk and run the same command again, what is recorded is kept."
+        ) from None
     warnings.warn(f"A line cut off at the end of {file} was moved to {aside.name}.", stacklevel=4)
 
 
@@ -203,8 +227,8 @@ def _append(file: Path, line: bytes) -> None:
         if file.exists():
             os.truncate(file, size)  # whatever part was written is taken back
         raise RelengthError(
-            f"Cannot write a record to {file} ({error.strerror}): free space on that disk and run the "
-            "same command again, what is recorded is kept."
+            f"Cannot write a record to {file} ({error.strerror}): free space on that disk and run "
+            "the same command again, what is recorded is kept."
         ) from None
 
 
@@ -235,7 +259,15 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
             "seconds": record["cost"]["training_seconds"] + record["cost"]["evaluation_seconds"],
             **{
                 name: provenance[name]
-                for name in ("device", "device_name", "torch", "created", "commit", "code", "margins")
+                for name in (
+                    "device",
+                    "device_name",
+                    "torch",
+                    "created",
+                    "commit",
+                    "code",
+                    "margins",
+                )
             },
         }
         for checkpoint, kept in record["checkpoints"].items():

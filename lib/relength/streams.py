@@ -1,7 +1,7 @@
 """Counter-based random streams: one seed, a separate stream for every purpose.
 
-A stream is a pure function of ``(seed, purpose, path)``. No draw depends on how many other draws came
-before it, so a run is the same alone or in a stack, and after a resume.
+A stream is a pure function of ``(seed, purpose, path)``. No draw depends on how many other draws
+came before it, so a run is the same alone or in a stack, and after a resume.
 """
 
 import hashlib
@@ -18,15 +18,15 @@ EVALUATION_SEED = 20230723
 def stream(seed: int, purpose: str, *path: int | str) -> np.random.Generator:
     """Philox generator keyed by the SHA-256 of ``(seed, purpose, path)``.
 
-    Purposes in use: ``initialisation``, ``data``, ``order``, ``evaluation``; dropout has its own hash,
-    see :func:`dropout_mask`.
+    Purposes in use: ``initialisation``, ``data``, ``order``, ``evaluation``; dropout has its own
+    hash, see :func:`dropout_mask`.
     """
     digest = hashlib.sha256(json.dumps([seed, purpose, *path]).encode()).digest()
     return np.random.Generator(np.random.Philox(key=int.from_bytes(digest[:16], "little")))
 
 
 def dropout_key(seed: int, site: str) -> int:
-    """31-bit key of one dropout site of one run; the optimiser step is mixed in by the mask itself."""
+    """31-bit key of a dropout site of a run; the optimiser step is mixed in by the mask itself."""
     digest = hashlib.sha256(json.dumps([seed, "dropout", site]).encode()).digest()
     return int.from_bytes(digest[:4], "little") >> 1
 
@@ -54,7 +54,7 @@ def dropout_mask(shape: torch.Size, rate: float, key: Tensor, max_length: int = 
     row = torch.arange(batch, dtype=torch.int32, device=device) * max_length
     position = torch.arange(length, dtype=torch.int32, device=device)
     channel = torch.arange(channels, dtype=torch.int32, device=device)
-    # Each axis is scrambled before the next one is added: a plain linear index would leave lattices.
+    # Each axis is scrambled before the next is added: a plain linear index would leave lattices.
     rows = _scramble((row[:, None] + position) * _GOLDEN + key)  # (B, S)
     bits = _scramble(rows[:, :, None] + channel * _GOLDEN)  # (B, S, C)
     threshold = int((rate - 0.5) * 2**32)  # signed: a share `rate` of all int32 lies below
@@ -62,6 +62,6 @@ def dropout_mask(shape: torch.Size, rate: float, key: Tensor, max_length: int = 
 
 
 def step_key(key: int | Tensor, step: int | Tensor) -> Tensor:
-    """int32 tensor that mixes dropout keys with the optimiser step; a scalar, or one for each key."""
+    """int32 tensor that mixes dropout keys with the optimiser step; a scalar, or one per key."""
     step = torch.as_tensor(step, dtype=torch.int32)
     return _scramble(step * _GOLDEN + key)

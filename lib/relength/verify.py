@@ -1,7 +1,10 @@
-"""Does today's code still give the recorded runs? Probes replay their first steps; a full check trains again.
+"""Does today's code still give the recorded runs?
 
-A record keeps its first training losses and a small evaluation right after them. It is *fresh* while today's
-code reproduces these numbers. One record per task, model and arm stands for all that the same code made.
+Probes replay their first steps; a full check trains again.
+
+A record keeps its first training losses and a small evaluation right after them. It is *fresh*
+while today's code reproduces these numbers. One record per task, model and arm stands for all that
+the same code made.
 """
 
 import json
@@ -14,9 +17,9 @@ import numpy as np
 
 from relength.engine.course import PROBE_STEPS
 from relength.engine.training import Trainer, train
+from relength.execute import small_numbers_are_zero
 from relength.margins import load_margins
 from relength.provenance import code_fingerprint
-from relength.run import small_numbers_are_zero
 from relength.spec import RunSpec
 from relength.store import Record, Store, usable
 
@@ -27,8 +30,8 @@ TOLERANCE = 1e-3  # relative
 class Probe:
     """One replayed record.
 
-    difference  largest relative difference of a loss; None when the record was made from other data than
-                can be found here, so that nothing can be said
+    difference  largest relative difference of a loss; None when the record was made from other data
+                than can be found here, so that nothing can be said
     run_ids     all records that this probe stands for
     """
 
@@ -47,11 +50,11 @@ class Probe:
 
 
 def replay(record: Record) -> float | None:
-    """Largest relative difference between the recorded first losses and those of today's code on this CPU.
+    """Largest relative difference of today's first losses, on this CPU, from the recorded ones.
 
     None when the record was made from other data than can be found here.
     """
-    spec = RunSpec.model_validate(record["spec"])
+    spec = RunSpec.recorded(record["spec"])
     if spec.task.provenance().get("sha256") != record["provenance"]["data"].get("sha256"):
         return None
     trainer = Trainer(spec)
@@ -67,7 +70,7 @@ def replay(record: Record) -> float | None:
 def probes(
     store: Store, choose: Callable[[Record], bool] = lambda record: True
 ) -> Iterable[tuple[int, int, Probe]]:
-    """Replay one record per task, model, arm and code version; yields (number, of how many, probe)."""
+    """Replay a record per task, model, arm and code version; yield (number, of how many, probe)."""
     groups: dict[tuple[str, ...], list[Record]] = {}
     for record in usable(store.records()):
         spec, code = record["spec"], record["provenance"]["code"]
@@ -75,7 +78,7 @@ def probes(
             kind = (spec["task"]["name"], spec["model"]["name"], spec["model"]["arm"], code)
             groups.setdefault(kind, []).append(record)
     for number, records in enumerate(groups.values(), start=1):
-        spec = RunSpec.model_validate(records[0]["spec"])
+        spec = RunSpec.recorded(records[0]["spec"])
         yield (
             number,
             len(groups),
@@ -107,16 +110,16 @@ def write(store: Store, done: Iterable[Probe]) -> Path:
 def retrain(
     store: Store, how_many: int, choose: Callable[[Record], bool] = lambda record: True
 ) -> Iterable[str]:
-    """Train a random sample of records again and compare the exact match of every test; a line for each.
+    """Train a random sample of records again and compare every test's exact match, a line for each.
 
-    Two executions of one spec agree when every test differs by at most the margin for accuracies. Which
-    records are drawn depends on the day, so that repeated checks come around.
+    Two executions of one spec agree when every test differs by at most the margin for accuracies.
+    Which records are drawn depends on the day, so that repeated checks come around.
     """
     margin = load_margins().measures["accuracy"].absolute / 100
     records = [record for record in usable(store.records()) if choose(record)]
     random = np.random.default_rng(int(time.time() // 86400))
     for i in random.permutation(len(records))[:how_many]:
-        spec = RunSpec.model_validate(records[i]["spec"])
+        spec = RunSpec.recorded(records[i]["spec"])
         with small_numbers_are_zero():
             now = train(spec).checkpoints["selected"]["tests"]
         then = records[i]["checkpoints"]["selected"]["tests"]

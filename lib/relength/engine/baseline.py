@@ -1,9 +1,9 @@
 """The loop that speed is measured against. Frozen: it is a yardstick, so it is never made faster.
 
-OneStepAttn (released arm) the straightforward way: ``GRUCell`` stepped in Python in both encoder directions
-and in the decoder, attention and every projection per token, loss and accuracy fetched with ``.item()`` after
-each step, PyTorch's default number of threads. It has the sizes and the arithmetic of
-:class:`relength.models.Seq2Seq`; nothing but :mod:`relength.engine.bench` uses it.
+OneStepAttn (released arm) the straightforward way: ``GRUCell`` stepped in Python in both encoder
+directions and in the decoder, attention and every projection per token, loss and accuracy fetched
+with ``.item()`` after each step, PyTorch's default number of threads. It has the sizes and the
+arithmetic of :class:`relength.models.Seq2Seq`; nothing but :mod:`relength.engine.bench` uses it.
 """
 
 import torch

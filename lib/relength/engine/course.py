@@ -1,7 +1,7 @@
 """The course of one run: learning curve, learning rate, checkpoints to keep, and when to stop.
 
-The rules are the released code's. They look at one score per epoch and know nothing of tensors on devices, so
-they are the same for a run that trains alone and for one in a stack.
+The rules are the released code's. They look at one score per epoch and know nothing of tensors on
+devices, so they are the same for a run that trains alone and for one in a stack.
 """
 
 import copy
@@ -52,7 +52,9 @@ class Progress:
 
 @dataclass
 class Snapshot:
-    """A run between two epochs, saved whole. One format for runs alone and in a stack: either resumes either.
+    """A run between two epochs, saved whole.
+
+    Runs alone and runs in a stack share one format: either resumes either.
 
     weights, first, second  name of a parameter -> its value and Adam's two moments
     """
@@ -72,13 +74,13 @@ class Snapshot:
 
     @classmethod
     def load(cls, path: Path, spec: RunSpec, device: str) -> "Snapshot":
-        """Read a snapshot of this spec. RelengthError when it is damaged or belongs to another run."""
+        """Read a snapshot of this spec; RelengthError when it is damaged or another run's."""
         try:
             snapshot = cls(**torch.load(path, map_location=device, weights_only=True))
         except (OSError, RuntimeError, TypeError, EOFError, pickle.UnpicklingError) as error:
             raise RelengthError(
-                f"The saved state {path} cannot be read ({type(error).__name__}): remove it, and the "
-                "run starts anew."
+                f"The saved state {path} cannot be read ({type(error).__name__}): remove it, "
+                "and the run starts anew."
             ) from error
         if snapshot.key != spec.key:
             raise RelengthError(
@@ -99,18 +101,27 @@ class Course:
         self.progress = Progress(**copy.deepcopy(snapshot.progress))
 
     def end_epoch(
-        self, loss: float, dev: float, validation: float, weights: Callable[[], State]
+        self,
+        loss: float,
+        loss_after: float,
+        dev: float,
+        validation: float,
+        weights: Callable[[], State],
     ) -> None:
-        """Take note of an epoch: mean training loss, both accuracies, and weights if they are to be kept.
+        """Take note of an epoch, and of its weights if they are to be kept.
 
-        Raises RelengthError when the loss is no number: the run has diverged and is over.
+        loss, loss_after  mean over the training steps, and on the validation samples after them
+        dev, validation   teacher-forced accuracies
+
+        Raises RelengthError when a loss is no number: the run has diverged and is over.
         """
         progress, training = self.progress, self.spec.training
-        if not math.isfinite(loss):
+        if not (math.isfinite(loss) and math.isfinite(loss_after)):
             progress.finished = True
             raise RelengthError(
-                f"Training diverged: the mean loss of epoch {progress.epoch} is {loss}; lower the "
-                f"learning rate ({progress.rate:g}) or the gradient clip ({training.clip_norm:g})."
+                f"Training diverged: the loss is {loss} in epoch {progress.epoch}, {loss_after} "
+                f"after it; lower the learning rate ({progress.rate:g}) or the gradient clip "
+                f"({training.clip_norm:g})."
             )
         progress.curve.append(
             {
@@ -146,7 +157,7 @@ class Course:
         progress.epoch += 1
 
     def _plateau(self, score: float, training: Training) -> None:
-        """Cut the rate when the score has not been better for more than ``plateau_patience`` epochs."""
+        """Cut the rate if the score has not improved for more than ``plateau_patience`` epochs."""
         progress = self.progress
         if score > progress.plateau_best * (1 + PLATEAU_THRESHOLD):
             progress.plateau_best, progress.bad_epochs = score, 0

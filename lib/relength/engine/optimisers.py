@@ -1,8 +1,8 @@
 """Optimisers for many runs at once: parameters stacked along a leading replica axis.
 
-PyTorch's own optimisers know one learning rate for all replicas; here rate, clipping and freezing are per
-replica and live on the device, so that a step needs no word from the host and fits into a CUDA graph. With
-one replica each equals its namesake in ``torch.optim``.
+PyTorch's own optimisers know one learning rate for all replicas; here rate, clipping and freezing
+are per replica and live on the device, so that a step needs no word from the host and fits into a
+CUDA graph. With one replica each equals its namesake in ``torch.optim``.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ def spread(per_replica: Tensor, like: Tensor) -> Tensor:
 
 
 def clip_(grads: Tensors, most: float) -> Tensor:
-    """Scale each replica's gradients in place to a global norm of at most ``most``; returns the norms (R,)."""
+    """Clip each replica's gradients in place to a global norm of ``most``; returns norms (R,)."""
     squares = [grad.reshape(len(grad), -1).square().sum(1) for grad in grads]
     norms = torch.stack(squares).sum(0).sqrt()
     scale = (most / (norms + 1e-6)).clamp(max=1.0)
@@ -30,7 +30,10 @@ def clip_(grads: Tensors, most: float) -> Tensor:
 
 @dataclass
 class Adam:
-    """Adam (Kingma and Ba, 2015); ``decoupled`` weight decay makes it AdamW (Loshchilov and Hutter, 2019)."""
+    """Adam (Kingma and Ba, 2015).
+
+    ``decoupled`` weight decay makes it AdamW (Loshchilov and Hutter, 2019).
+    """
 
     params: Tensors
     weight_decay: float = 0.0
@@ -51,7 +54,7 @@ class Adam:
 
     @torch.no_grad()
     def update_(self, grads: Tensors, rate: Tensor, active: Tensor) -> None:
-        """One step in place. rate (R,); replicas with ``active`` (R,) False keep their parameters."""
+        """One step in place. rate (R,); replicas with ``active`` (R,) False stay as they are."""
         a, b = self.betas
         self.step_count += 1
         grads = list(grads)
@@ -91,7 +94,7 @@ class RMSprop:
 
     @torch.no_grad()
     def update_(self, grads: Tensors, rate: Tensor, active: Tensor) -> None:
-        """One step in place. rate (R,); replicas with ``active`` (R,) False keep their parameters."""
+        """One step in place. rate (R,); replicas with ``active`` (R,) False stay as they are."""
         torch._foreach_mul_(self.square, self.alpha)
         torch._foreach_addcmul_(self.square, list(grads), list(grads), 1 - self.alpha)
         for i, (p, grad, v) in enumerate(zip(self.params, grads, self.square, strict=True)):

@@ -1,13 +1,14 @@
 """Many runs trained as one program: replicas stacked along a leading axis.
 
-Models here are tiny and their runs many, so a GPU that trains one at a time is idle. Runs whose models have
-equal shapes are stacked, and every operation of a step is done for all of them at once: ``torch.func.vmap``
-over the model's plain path, and optimisers that know one rate per replica. Nothing inside an epoch waits for
-the device. On a GPU whole steps are captured in CUDA graphs, one per shape of batch, and replayed.
+Models here are tiny and their runs many, so a GPU that trains one at a time is idle. Runs whose
+models have equal shapes are stacked, and every operation of a step is done for all of them at once:
+``torch.func.vmap`` over the model's plain path, and optimisers that know one rate per replica.
+Nothing inside an epoch waits for the device. On a GPU whole steps are captured in CUDA graphs, one
+per shape of batch, and replayed.
 
-A replica in a stack is the run that trains alone: same data, same order, same dropout, same protocol. It is
-frozen when it is finished or when its loss is no longer a number, and leaves the stack when half of the
-stack is frozen.
+A replica in a stack is the run that trains alone: same data, same order, same dropout, same
+protocol. It is frozen when it is finished or when its loss is no longer a number, and leaves the
+stack when half of the stack is frozen.
 """
 
 import json
@@ -41,7 +42,7 @@ Weights = dict[str, Tensor]
 
 
 def signature(spec: RunSpec) -> str:
-    """Runs of equal signature can be stacked: they differ in seed, learning rate, and task of equal shape."""
+    """Runs of equal signature can stack: they differ in seed, rate, and task of equal shape."""
     task = spec.task
     shape = {
         "vocabulary": len(task.vocabulary),
@@ -53,11 +54,16 @@ def signature(spec: RunSpec) -> str:
 
 
 def stacks(specs: Iterable[RunSpec], most: int) -> list[list[RunSpec]]:
-    """The specs in groups of at most ``most`` that can train together, in the order of their first members."""
-    groups: dict[str, list[RunSpec]] = {}
+    """Specs in groups of at most ``most`` that can train together, in order of first members."""
+    groups: dict[str, list[list[RunSpec]]] = {}
+    ordered: list[list[RunSpec]] = []
     for spec in specs:
-        groups.setdefault(signature(spec), []).append(spec)
-    return [group[i : i + most] for group in groups.values() for i in range(0, len(group), most)]
+        same = groups.setdefault(signature(spec), [])
+        if not same or len(same[-1]) == most:
+            same.append([])
+            ordered.append(same[-1])
+        same[-1].append(spec)
+    return ordered
 
 
 @dataclass
@@ -85,13 +91,13 @@ class StackedData:
         return cls(*(t.to(device) for t in (stacked("inputs"), stacked("targets"), *lengths)))
 
     def widths(self, index: np.ndarray) -> Lengths:
-        """Longest input and target among the samples (R, B) of all replicas; looks at the host's copy."""
+        """Longest input and target of samples (R, B) of all replicas; looks at the host's copy."""
         if not hasattr(self, "_host"):
             self._host = (self.input_lengths.cpu().numpy(), self.target_lengths.cpu().numpy())
         return tuple(int(np.take_along_axis(x, index, 1).max()) for x in self._host)
 
     def gather(self, index: Tensor, widths: Lengths) -> tuple[Tensor, ...]:
-        """inputs (R, B, S), targets (R, B, T) and both lengths (R, B) of the samples ``index`` (R, B)."""
+        """inputs (R, B, S), targets (R, B, T), both lengths (R, B) of samples ``index`` (R, B)."""
         s, t = widths
 
         def rows(tokens: Tensor, width: int) -> Tensor:
@@ -110,16 +116,17 @@ class StackedData:
         return self.inputs.shape[1]
 
     def by_length(self, items: int | None = None) -> list[tuple[Tensor, Lengths]]:
-        """Indices (R, B) of samples of similar input length, and their widths; all, or the first ``items``."""
+        """Indices (R, B) of samples of similar input length, and their widths.
+
+        All samples, or the first ``items`` by length.
+        """
         order = self.input_lengths.argsort(dim=1, stable=True)[:, :items]
         return [
             (chunk, self.widths(chunk.cpu().numpy())) for chunk in order.split(BATCH_SIZE, dim=1)
         ]
 
     def keep(self, replicas: Tensor) -> "StackedData":
-        return StackedData(
-            *(getattr(self, name)[replicas] for name in self.__dataclass_fields__)
-        )
+        return StackedData(*(getattr(self, name)[replicas] for name in self.__dataclass_fields__))
 
 
 class _Call(torch.nn.Module):
@@ -143,8 +150,8 @@ class Stack:
 
     Replicas need not be at the same epoch: a resumed one continues beside a new one.
 
-    graphs: capture steps in CUDA graphs (default: on a GPU). Raises RelengthError when the model has an
-    operation that vmap cannot batch.
+    graphs: capture steps in CUDA graphs (default: on a GPU). Raises RelengthError when the model
+    has an operation that vmap cannot batch.
     """
 
     def __init__(self, specs: Sequence[RunSpec], device: str = "cpu", graphs: bool | None = None):
@@ -207,14 +214,14 @@ class Stack:
         steps = self.run_steps()
         losses = (self.loss_sum / steps).tolist()
         dev = sum(self._accuracy(data)[0] for data in self.dev) / len(self.dev)
-        validation, _ = self._accuracy(self.validation)
+        validation, after = self._accuracy(self.validation)
         seconds = (time.perf_counter() - started) / len(running)
         for r, course in running:
             course.progress.seconds += seconds
             course.progress.step += steps
-            accuracies = float(dev[r]), float(validation[r])
+            numbers = losses[r], float(after[r]), float(dev[r]), float(validation[r])
             try:
-                course.end_epoch(losses[r], *accuracies, lambda r=r: self._weights(r))
+                course.end_epoch(*numbers, lambda r=r: self._weights(r))
             except RelengthError as diverged:  # its neighbours go on
                 self.failures[course.spec.key] = str(diverged)
         frozen = sum(course.progress.finished for course in self.courses)
@@ -249,7 +256,7 @@ class Stack:
         return len(starts)
 
     def _padded(self, widths: Lengths) -> Lengths:
-        """Widths rounded up so that few graphs serve all batches; exact where there are no graphs."""
+        """Widths rounded up so that few graphs serve all batches; exact without graphs."""
         if not self.graphs:
             return widths
         most = (self.data.inputs.shape[2], self.data.targets.shape[2])
@@ -257,7 +264,9 @@ class Stack:
 
     def _step(self, index: Tensor, widths: Lengths) -> None:
         """One optimiser step of all replicas on the samples ``index`` (R, B)."""
-        if not self.graphs or index.shape != self.index.shape:  # the last batch of an epoch is short
+        if (
+            not self.graphs or index.shape != self.index.shape
+        ):  # the last batch of an epoch is short
             self._train(index, widths)
             return
         self.index.copy_(index)
@@ -267,7 +276,13 @@ class Stack:
 
     def _capture(self, widths: Lengths) -> Any:
         """Record one step as a graph. Warming up takes steps, so what they change is put back."""
-        changed = [*self.params.values(), *self.optimiser.state, self.step, self.loss, self.loss_sum]
+        changed = [
+            *self.params.values(),
+            *self.optimiser.state,
+            self.step,
+            self.loss,
+            self.loss_sum,
+        ]
         before = [tensor.clone() for tensor in changed]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
@@ -304,8 +319,8 @@ class Stack:
                 raise
             raise RelengthError(
                 f"Model {self.specs[0].model.name} has an operation that cannot be stacked "
-                f"({str(error).splitlines()[0]}): train it with --stack 1, or write the operation so "
-                "that torch.func.vmap can batch it."
+                f"({str(error).splitlines()[0]}): train it with --stack 1, or write the operation "
+                "so that torch.func.vmap can batch it."
             ) from error
         return [grads[name] for name in self.params], loss
 
@@ -313,7 +328,7 @@ class Stack:
     def _accuracy(
         self, data: StackedData, items: int | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Teacher-forced exact match and mean loss (R,) on a split, or on its first samples by length."""
+        """Teacher-forced exact match and mean loss (R,) on a split, or on its shortest samples."""
 
         def judge(params: Weights, *samples: Tensor) -> tuple[Tensor, Tensor]:
             batch = _batch(*samples)
@@ -369,9 +384,9 @@ class Stack:
                 }
                 for tensors in moments
             )
-            Snapshot(
-                course.spec.key, self._weights(r), first, second, vars(course.progress)
-            ).save(folder / f"{course.spec.key}.pt")
+            Snapshot(course.spec.key, self._weights(r), first, second, vars(course.progress)).save(
+                folder / f"{course.spec.key}.pt"
+            )
 
     def load(self, folder: Path) -> None:
         """Continue those runs that have a saved state in the folder."""
@@ -391,7 +406,7 @@ class Stack:
 
     @torch.no_grad()
     def results(self) -> dict[str, Trained]:
-        """What each successful run hands to its record, by key; all replicas are tested together."""
+        """What each successful run hands to its record, by key; tests all replicas together."""
         started = time.perf_counter()
         courses = [c for c in self.all_courses if c.spec.key not in self.failures]
         if not courses:
@@ -432,7 +447,9 @@ class Stack:
                 predictions[r].append((batch, tokens[r]))
         return [score(mine)._asdict() for mine in predictions]
 
-    def _trained(self, course: Course, tested: dict[int, dict[str, Any]], seconds: float) -> Trained:
+    def _trained(
+        self, course: Course, tested: dict[int, dict[str, Any]], seconds: float
+    ) -> Trained:
         progress = course.progress
         model = build(course.spec, self.device)
         model.load_state_dict(progress.kept["selected"][1])

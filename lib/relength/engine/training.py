@@ -1,7 +1,7 @@
 """One run trained alone, from its spec to the metrics of its checkpoints.
 
-It stops and resumes at any epoch with identical results, because every random number is a function of
-(seed, purpose, step).
+It stops and resumes at any epoch with identical results, because every random number is a function
+of (seed, purpose, step).
 """
 
 import time
@@ -25,7 +25,7 @@ CHECKPOINT_SECONDS = 20.0
 
 @dataclass
 class Trained:
-    """What a finished run hands to its record; ``model`` has the weights of the selected checkpoint."""
+    """What a finished run hands to its record; ``model`` has the selected checkpoint's weights."""
 
     model: torch.nn.Module
     checkpoints: dict[str, dict[str, Any]]
@@ -70,8 +70,8 @@ class Trainer:
         started = time.perf_counter()
         loss = self.run_steps()
         dev = sum(teacher_forced(self.model, batches)[0] for batches in self.dev) / len(self.dev)
-        validation, _ = teacher_forced(self.model, self.validation)
-        self.course.end_epoch(loss, dev, validation, self._weights)
+        validation, loss_after = teacher_forced(self.model, self.validation)
+        self.course.end_epoch(loss, loss_after, dev, validation, self._weights)
         self.progress.seconds += time.perf_counter() - started
 
     def run_steps(self, most: int | None = None) -> float:
@@ -114,14 +114,16 @@ class Trainer:
         started = time.perf_counter()
         task, progress = self.spec.task, self.progress
         tests = {
-            name: by_length(task.dataset(name, self.spec.seed).to(self.device)) for name in task.tests
+            name: by_length(task.dataset(name, self.spec.seed).to(self.device))
+            for name in task.tests
         }
         tested: dict[int, dict[str, Any]] = {}
         for epoch, weights in progress.kept.values():
             if epoch not in tested:
                 self.model.load_state_dict(weights)
                 tested[epoch] = {
-                    name: free_running(self.model, batches)._asdict() for name, batches in tests.items()
+                    name: free_running(self.model, batches)._asdict()
+                    for name, batches in tests.items()
                 }
         self.model.load_state_dict(progress.kept["selected"][1])
         return Trained(
@@ -175,9 +177,14 @@ def train(
     spec: RunSpec,
     device: str = "cpu",
     checkpoint: Path | None = None,
+    deadline: float | None = None,
     on_epoch: Callable[[Progress], None] | None = None,
-) -> Trained:
-    """Train a spec to the end. With a ``checkpoint`` path the run resumes from it and removes it when done."""
+) -> Trained | None:
+    """Train a spec to the end, or until the deadline (seconds since the epoch), which gives None.
+
+    With a ``checkpoint`` path the run resumes from it, saves itself there, and removes it when
+    done.
+    """
     trainer = Trainer(spec, device)
     if checkpoint is not None and checkpoint.exists():
         trainer.load(checkpoint)
@@ -186,10 +193,12 @@ def train(
         trainer.run_epoch()
         if on_epoch is not None:
             on_epoch(trainer.progress)
-        if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:
+        late = deadline is not None and time.time() > deadline
+        if checkpoint is not None and (late or time.monotonic() - saved > CHECKPOINT_SECONDS):
             trainer.save(checkpoint)
             saved = time.monotonic()
-    result = trainer.result()
+        if late and not trainer.progress.finished:
+            return None
     if checkpoint is not None:
-        checkpoint.unlink(missing_ok=True)
-    return result
+        trainer.save(checkpoint)  # testing takes a while, too
+    return trainer.result()

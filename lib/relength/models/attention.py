@@ -1,9 +1,10 @@
-"""What every attention module offers the decoder, and attention by content and by relative distance.
+"""What attention modules offer the decoder; attention by content and by relative distance.
 
 Source: "Monotonic Location Attention for Length Generalization", Sections 4.1, 4.2 and 5.2.
 
-An attention module works in two parts: ``prepare`` runs once per sequence and does everything that does not
-depend on the decoder, ``forward`` runs once per token. ``kernel`` is the same for the fused loop.
+An attention module works in two parts: ``prepare`` runs once per sequence and does everything that
+does not depend on the decoder, ``forward`` runs once per token. ``kernel`` is the same for the
+fused loop.
 """
 
 import math
@@ -25,7 +26,8 @@ class Memory(NamedTuple):
     keys      (B, d, S), multiplied with the decoder state at every step, or None
     scores    (B, S) the part of the score that the state does not enter, -inf where masked, or None
     distance_keys, distance_scores   (S + T, d), (S + T,), row j for the distance j - T, or None
-    readout   weight (d, k) and bias (k,) of the map from the state to the scalars that move a focus, or None
+    readout   weight (d, k) and bias (k,) of the map from the state to the scalars that move a
+              focus, or None
     """
 
     mask: Tensor
@@ -80,8 +82,8 @@ class Attention(nn.Module):
 class ContentAttention(Attention):
     """Scaled dot product of query and keys, Eqs. 1 and 2.
 
-    q = W_q h, k_i = W_k e_i, c_ti = <q, k_i> / √d. The query projection is moved to the keys, once per
-    sequence: <W_q h, k_i> = <h, W_qᵀ k_i>.
+    q = W_q h, k_i = W_k e_i, c_ti = <q, k_i> / √d. The query projection is moved to the keys,
+    once per sequence: <W_q h, k_i> = <h, W_qᵀ k_i>.
     """
 
     def __init__(self, hidden_size: int):
@@ -107,8 +109,8 @@ class ContentAttention(Attention):
 class RelativeAttention(Attention):
     """Content plus relative distance, Eqs. 3 and 4 (after Dai et al., 2019).
 
-    c_ti = (<q + b_1, k_i> + <q + b_2, W_r pe_{i-t}>) / √d, with i from 0 at the start vector and t from 0.
-    The linear map W_r of the frozen sinusoid is in the released code, not in the paper.
+    c_ti = (<q + b_1, k_i> + <q + b_2, W_r pe_{i-t}>) / √d, with i from 0 at the start vector and
+    t from 0. The linear map W_r of the frozen sinusoid is in the released code, not in the paper.
     """
 
     def __init__(self, hidden_size: int, bidirectional: bool = False):
@@ -151,7 +153,7 @@ class RelativeAttention(Attention):
 
 
 def sinusoid(positions: Tensor, size: int) -> Tensor:
-    """Sinusoidal embeddings (N, size) of integer positions, sines then cosines (Dai et al., 2019)."""
+    """Sinusoidal embedding (N, size) of integers, sines then cosines (Dai et al., 2019)."""
     frequencies = 10000 ** (-torch.arange(0, size, 2, device=positions.device) / size)
     angles = positions[:, None] * frequencies
     return torch.cat([angles.sin(), angles.cos()], dim=1)

@@ -1,9 +1,9 @@
-"""The recurrent loops of a CPU: same values and gradients as the readable code, a fraction of its time.
+"""A CPU's recurrent loops: values and gradients of the readable code, in a fraction of its time.
 
-Autograd keeps a node for each operation of each step, and forms each weight's gradient anew at every step.
-Here a whole loop is one node: its backward pass is written out, and the gradient of whatever is multiplied at
-every step is one product over all steps. Models remain readable without this file: it is a switch
-(``fused``), and tests compare both sides of it.
+Autograd keeps a node for each operation of each step, and forms each weight's gradient anew at
+every step. Here a whole loop is one node: its backward pass is written out, and the gradient of
+whatever is multiplied at every step is one product over all steps. Models remain readable without
+this file: it is a switch (``fused``), and tests compare both sides of it.
 """
 
 from typing import Any, Protocol
@@ -26,7 +26,7 @@ def gates(x_gates: Tensor, h_gates: Tensor, h: Tensor) -> tuple[Tensor, Saved]:
 
 
 def gate_gradients(grad: Tensor, saved: Saved, h: Tensor, x_grad: Tensor, h_grad: Tensor) -> Tensor:
-    """Fill the gradients (..., 3·d) of both gate pre-activations; return the direct one of h, z·grad."""
+    """Fill gradients (..., 3·d) of both gate pre-activations; return h's direct one, z·grad."""
     rz, n, h_n = saved
     d = h.shape[-1]
     direct = grad * rz[..., d:]
@@ -204,8 +204,9 @@ def softmax_gradient(weights: Tensor, grad: Tensor) -> Tensor:
 class SoftmaxKernel:
     """Scores that are linear in the decoder state, and their softmax.
 
-    keys (B, d, S); scores (B, S) the part without the state, -inf where masked; and, for attention by relative
-    distance, distance_keys (S + T, d) and distance_scores (S + T,): row j belongs to the distance j - T.
+    keys (B, d, S); scores (B, S) the part without the state, -inf where masked; and, for attention
+    by relative distance, distance_keys (S + T, d) and distance_scores (S + T,): row j belongs to
+    the distance j - T.
     """
 
     def __init__(
@@ -221,7 +222,10 @@ class SoftmaxKernel:
             self.tensors += [distance_keys, distance_scores]
         self.keys, self.scores, self.weights = keys.detach(), scores.detach()[:, None], []
         if self.relative:
-            self.distance_keys, self.distance_scores = distance_keys.detach(), distance_scores.detach()
+            self.distance_keys, self.distance_scores = (
+                distance_keys.detach(),
+                distance_scores.detach(),
+            )
 
     def _window(self, t: int) -> slice:
         width = self.scores.shape[2]
@@ -260,11 +264,12 @@ class SoftmaxKernel:
 
 
 class FocusKernel:
-    """A Gaussian focus whose centre and width are elementwise functions of a linear readout and the past.
+    """A Gaussian focus; centre and width are elementwise in a linear readout and the past.
 
     readout  weight (d, k) and bias (k,)
-    aim      (list of k scalars (..., B), past (..., B)) -> centre, width (..., B); any elementwise code,
-             which may use ``parameters``. Its derivatives come from autograd, for all steps at once.
+    aim      (list of k scalars (..., B), past (..., B)) -> centre, width (..., B); any elementwise
+             code, which may use ``parameters``. Its derivatives come from autograd, for all steps
+             at once.
     """
 
     def __init__(self, position, mask, readout, aim, parameters):
@@ -272,6 +277,7 @@ class FocusKernel:
         self.weight, self.bias = (tensor.detach() for tensor in readout)
         self.tensors = [*readout, *parameters]
         self.past = torch.zeros_like(position[:, 0])
+        # Per step, in the order of the forward pass.
         self.readouts, self.pasts, self.widths = [], [], []
         self.weights, self.distances = [], []
 
@@ -289,18 +295,19 @@ class FocusKernel:
 
     @torch.enable_grad()
     def turn(self) -> None:
-        self.readouts = torch.stack(self.readouts).requires_grad_()  # (T, B, k)
-        self.pasts = torch.stack(self.pasts).requires_grad_()  # (T, B)
-        self.aims = self.aim(self.readouts.unbind(2), self.pasts)
-        inputs = (self.readouts, self.pasts)
+        readouts = torch.stack(self.readouts).requires_grad_()  # (T, B, k)
+        pasts = torch.stack(self.pasts).requires_grad_()  # (T, B)
+        self.aims = self.aim(readouts.unbind(2), pasts)
         (self.centre_slope, self.past_slope), (self.width_slope, _) = (
-            torch.autograd.grad(x.sum(), inputs, retain_graph=True, materialize_grads=True)
+            torch.autograd.grad(
+                x.sum(), (readouts, pasts), retain_graph=True, materialize_grads=True
+            )
             for x in self.aims
         )
         self.past_grad = torch.zeros_like(self.past)
-        self.centre_grads = torch.empty_like(self.pasts)
-        self.width_grads = torch.empty_like(self.pasts)
-        self.readout_grads = torch.empty_like(self.readouts)
+        self.centre_grads = torch.empty_like(pasts)
+        self.width_grads = torch.empty_like(pasts)
+        self.readout_grads = torch.empty_like(readouts)
 
     def retreat(self, t: int, h: Tensor, grad: Tensor) -> Tensor:
         distance, width = self.distances[t], self.widths[t]
@@ -308,7 +315,9 @@ class FocusKernel:
         moved = softmax_gradient(self.weights[t], grad) * distance
         centre_grad = torch.div(moved.sum(1), width, out=self.centre_grads[t])
         width_grad = torch.div((moved * distance).sum(1), width, out=self.width_grads[t])
-        readout_grad = torch.mul(centre_grad[:, None], self.centre_slope[t], out=self.readout_grads[t])
+        readout_grad = torch.mul(
+            centre_grad[:, None], self.centre_slope[t], out=self.readout_grads[t]
+        )
         readout_grad.addcmul_(width_grad[:, None], self.width_slope[t])
         self.past_grad = centre_grad * self.past_slope[t]
         return readout_grad @ self.weight.T
@@ -325,7 +334,7 @@ class FocusKernel:
 
 
 def focus(position: Tensor, mask: Tensor, centre: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
-    """Weights (B, S) of a Gaussian focus (Eqs. 5, 6 and 9), and the scaled distances (B, S) from its centre."""
+    """Weights (B, S) of a Gaussian focus (Eqs. 5, 6, 9), scaled distances (B, S) to its centre."""
     distance = (position - centre[:, None]) / width[:, None]
     density = torch.exp(-0.5 * distance * distance) * mask
     return density / (density.sum(1, keepdim=True) + 1e-20), distance

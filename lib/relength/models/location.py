@@ -13,7 +13,6 @@ Source: "Monotonic Location Attention for Length Generalization", Sections 4.3, 
 | μ_t, σ_t, λ'_t | ``centre``, ``width``, the returned weights |
 """
 
-
 from functools import partial
 
 import torch
@@ -56,7 +55,7 @@ class LocationAttention(Attention):
         self.min_sigma, self.clamped = min_sigma, clamped
 
     def centre(self, heads: list[Tensor], past: Tensor, step: Tensor) -> Tensor:
-        """Centre of focus μ_t (..., B) from the scalars (..., B) of a token, element by element (Eq. 11)."""
+        """Centre of focus μ_t (..., B) from a token's scalars (..., B), elementwise (Eq. 11)."""
         raise NotImplementedError
 
     def aim(self, memory: Memory, heads: list[Tensor], past: Tensor) -> tuple[Tensor, Tensor]:
@@ -119,9 +118,10 @@ class OneStepAttn(LocationAttention):
 class MonoAttn(LocationAttention):
     """Any number of steps forward, between a sigmoid and a ReLU, over e^dir (Section 5.4).
 
-    paper      steps = g·σ(r) + (1 - g)·ReLU(r), g = σ(p), p learned from ``gate_start`` (Eq. 19), clamped
-    released   steps = g·ReLU(r) + (1 - g)·σ(5·r) with p = 20: g is exactly 1 in float32 and its gradient
-               exactly 0, so the gate never learns and the module is a ReLU; not clamped
+    paper      steps = g·σ(r) + (1 - g)·ReLU(r), g = σ(p), p learned from ``gate_start`` (Eq. 19),
+               clamped
+    released   steps = g·ReLU(r) + (1 - g)·σ(5·r) with p = 20: g is exactly 1 in float32 and its
+               gradient exactly 0, so the gate never learns and the module is a ReLU; not clamped
     """
 
     bidirectional = True
@@ -139,5 +139,3 @@ class MonoAttn(LocationAttention):
         else:
             steps = g * torch.relu(r) + (1 - g) * torch.sigmoid(BETA * r)
         return past + step * steps
-
-

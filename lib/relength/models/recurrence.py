@@ -1,7 +1,7 @@
-"""Gated recurrent units, readable: the reference that the fused loops of relength.models.fused must equal.
+"""Gated recurrent units, readable: the reference that relength.models.fused must equal.
 
-Sequences of unequal length need no packing: each direction reads from the left, and the backward one gets
-its input already reversed per sample.
+Sequences of unequal length need no packing: each direction reads from the left, and the backward
+one gets its input already reversed per sample.
 """
 
 import math
@@ -59,7 +59,7 @@ class GRU(nn.Module):
 
 
 def reversal(lengths: Tensor, width: int) -> Tensor:
-    """Indices (B, S) that reverse the first ``lengths`` positions of each row and leave padding in place."""
+    """Indices (B, S) that reverse the first ``lengths`` positions of each row; padding stays."""
     i = torch.arange(width, device=lengths.device)
     n = lengths[:, None]
     return torch.where(i < n, n - 1 - i, i)
@@ -86,7 +86,7 @@ class BiGRU(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Encodings (B, S, 2·hidden) and the two final states side by side (B, 2·hidden).
 
-        table   (V, input) embedding of every token; the input map acts on it once, not on every position
+        table   (V, input) embedding of every token; the input map acts on it once, not per position
         tokens  (B, S) rows of the table
         """
         turned = reversal(lengths, tokens.shape[1])

@@ -1,13 +1,14 @@
-"""The sequence-to-sequence model of the Monotonic Location Attention paper (Section 3, Appendix E.1).
+"""Sequence-to-sequence model of the Monotonic Location Attention paper (Section 3, Appendix E.1).
 
-A bidirectional GRU encodes, a GRU decodes, an attention module stands between them. Wiring that the paper
-leaves out is the released code's:
+A bidirectional GRU encodes, a GRU decodes, an attention module stands between them. Wiring that the
+paper leaves out is the released code's:
 
-* learned START and END vectors (zero at first) surround the embedded source: a source of n tokens has
-  n + 2 encodings, and positions are normalised over those;
+* learned START and END vectors (zero at first) surround the embedded source: a source of n tokens
+  has n + 2 encodings, and positions are normalised over those;
 * e_cls, the two final encoder states side by side, is the decoder's first state without projection;
 * dropout acts on the encodings only, not on e_cls;
-* values pass Linear, LeakyReLU, the value and the output projection; keys come from the encodings directly;
+* values pass Linear, LeakyReLU, the value and the output projection; keys come from the encodings
+  directly;
 * output embeddings are tied to the input embeddings.
 """
 
@@ -15,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -28,11 +29,14 @@ from relength.models.recurrence import GRU, BiGRU, reversal, take
 from relength.streams import dropout_mask, stream
 from relength.tasks.base import PAD, SOS
 
+# The attentions that the paper's text and the released code define differently.
+TWO_ARMED = ("OneStepAttn", "MonoAttn")
+
 
 class Seq2SeqConfig(BaseModel):
-    """Sizes and arm of a model. The defaults are the paper's (Appendix E.2) and the released code's."""
+    """Sizes and arm of a model. Defaults are the paper's (Appendix E.2) and the released code's."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     name: Literal["Content", "Relative", "Bi-Relative", "LocAttn", "OneStepAttn", "MonoAttn"]
     arm: Literal["released", "paper"] = "released"
@@ -44,6 +48,15 @@ class Seq2SeqConfig(BaseModel):
         20.0,
         description="first value of MonoAttn's p: 20 in the released code; the paper gives none",
     )
+
+    @model_validator(mode="after")
+    def _arm_exists(self) -> "Seq2SeqConfig":
+        if self.arm == "paper" and self.name not in TWO_ARMED:
+            raise ValueError(
+                f"{self.name} has only the arm released: text and code do not differ for it, "
+                f"only for {' and '.join(TWO_ARMED)}"
+            )
+        return self
 
     def attention(self) -> Attention:
         """The attention module that the name stands for."""
@@ -73,8 +86,8 @@ class Seq2Seq(nn.Module):
     | o_t | weights @ values |
     | h_t | ``h`` |
 
-    vocabulary_size counts special tokens too. ``fused`` switches between two ways to the same values and
-    gradients: hand-written kernels for a CPU, and plain operations that vmap can batch.
+    vocabulary_size counts special tokens too. ``fused`` switches between two ways to the same
+    values and gradients: hand-written kernels for a CPU, and plain operations that vmap can batch.
     """
 
     def __init__(self, config: Seq2SeqConfig, vocabulary_size: int, fused: bool = True):
@@ -97,14 +110,19 @@ class Seq2Seq(nn.Module):
     def initialise(self, seed: int) -> "Seq2Seq":
         """Draw all weights from the run's own streams, one stream per parameter.
 
-        GRUs as in PyTorch, embedding Kaiming normal (fan out), linear maps Xavier uniform, biases zero.
+        GRUs as in PyTorch, embedding Kaiming normal (fan out), linear maps Xavier uniform, biases
+        zero.
         """
-        recurrent = {id(p): m.bound for m in self.modules() if isinstance(m, GRU) for p in m.parameters()}
+        recurrent = {
+            id(p): m.bound for m in self.modules() if isinstance(m, GRU) for p in m.parameters()
+        }
         with torch.no_grad():
             for name, parameter in self.named_parameters():
                 random = stream(seed, "initialisation", name)
                 if id(parameter) in recurrent:
-                    _fill(parameter, random.uniform(-1, 1, parameter.shape) * recurrent[id(parameter)])
+                    _fill(
+                        parameter, random.uniform(-1, 1, parameter.shape) * recurrent[id(parameter)]
+                    )
                 elif name == "embedding.weight":
                     fan_out = parameter.shape[0]
                     _fill(parameter, random.normal(0, np.sqrt(2 / fan_out), parameter.shape))
@@ -135,7 +153,7 @@ class Seq2Seq(nn.Module):
         return encodings, lengths, summary
 
     def interpolate(self, encodings: Tensor, lengths: Tensor, summary: Tensor) -> Tensor:
-        """e^dir: the encodings and their reversal, mixed by a gate on the summary (Eqs. 17 and 18)."""
+        """e^dir: the encodings and their reversal, mixed by a gate on the summary (Eqs. 17, 18)."""
         gate = torch.sigmoid(BETA * self.direction(summary))[:, :, None]  # (B, 1, 1)
         return torch.lerp(take(encodings, reversal(lengths, encodings.shape[1])), encodings, gate)
 
@@ -177,8 +195,8 @@ class Seq2Seq(nn.Module):
     def input_maps(self) -> tuple[Tensor, Tensor]:
         """The decoder's input map of [attended value, embedded token], in two parts.
 
-        The first is the map (3d, d) of the value; the second is the map of every token of the vocabulary,
-        (V, 3d) with the input bias, so that a token's share is a look-up.
+        The first is the map (3d, d) of the value; the second is the map of every token of the
+        vocabulary, (V, 3d) with the input bias, so that a token's share is a look-up.
         """
         d, e = self.config.hidden_size, self.config.embedding_size
         from_values, from_token = self.decoder.weight_ih.split((d, e), dim=1)
@@ -189,7 +207,9 @@ class Seq2Seq(nn.Module):
         return token_loss(self(batch, dropout), batch)
 
     @torch.no_grad()
-    def generate(self, batch: Batch, steps: int, keep_weights: bool = False) -> tuple[Tensor, Tensor | None]:
+    def generate(
+        self, batch: Batch, steps: int, keep_weights: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
         """Greedy decoding for exactly ``steps`` tokens, the model's own tokens fed back.
 
         Returns tokens (B, steps) and, on request, attention weights (B, steps, S).

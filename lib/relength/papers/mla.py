@@ -1,7 +1,11 @@
-"""Experiments of "Monotonic Location Attention for Length Generalization" (Ray Chowdhury and Caragea, 2023)."""
+"""Experiments of "Monotonic Location Attention for Length Generalization".
+
+Source: Ray Chowdhury and Caragea (2023).
+"""
 
 from typing import Any
 
+from relength.models.seq2seq import TWO_ARMED
 from relength.spec import RunSpec, Scale, make_spec
 
 TASKS = (
@@ -9,9 +13,7 @@ TASKS = (
     *("recopy", "reverse_recopy", "inv_recopy", "inv_reverse_recopy"),
 )
 MODELS = ("Content", "Relative", "LocAttn", "Bi-Relative", "OneStepAttn", "MonoAttn")
-# Text and released code differ for these two, so both readings are run.
-TWO_ARMED = ("OneStepAttn", "MonoAttn")
-# The paper gives no first value for p of Eq. 19. Zero starts the gate half open, where it can learn.
+# The paper gives p of Eq. 19 no first value. Zero starts the gate half open, where it can learn.
 PAPER_ARM: dict[str, dict[str, Any]] = {
     "OneStepAttn": {"arm": "paper"},
     "MonoAttn": {"arm": "paper", "gate_start": 0.0},
@@ -30,7 +32,7 @@ SIZES: dict[Scale, dict[str, int]] = {
 
 
 def table_2(scale: Scale, seed: int) -> list[RunSpec]:
-    """Table 2: six attention mechanisms on eight probing tasks, and the second reading of two of them."""
+    """Table 2: six attention mechanisms on eight probing tasks, two of them in both readings."""
     models = [{"name": name} for name in MODELS] + [
         {"name": name, **PAPER_ARM[name]} for name in TWO_ARMED
     ]

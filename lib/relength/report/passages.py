@@ -1,5 +1,6 @@
 """Computed passages of the book: MyST Markdown made from the store, included by the pages."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
@@ -7,12 +8,12 @@ from typing import Any
 
 import pandas as pd
 
+from relength.claims import NOT_REACHED, summary
+from relength.false_verdicts import false_verdict_rates
 from relength.margins import Margin, load_margins
 from relength.papers import EXPERIMENTS
 from relength.paths import NOTEBOOKS
-from relength.report import scoreboard
-from relength.report.scoreboard import DECIDED, PAPERS, SCALES
-from relength.store import Store
+from relength.report.scoreboard import DECIDED, PAPERS, SCALES, Survey
 
 STATES = {
     "untouched": "not begun",
@@ -21,6 +22,7 @@ STATES = {
     "recorded": "every cell has runs",
     "judged": "claims decided",
 }
+REPEATS = 500  # simulated claims per situation: some seconds in all
 VERDICTS = ("reproduced", *DECIDED[1:], "inconclusive", "not run", "not testable")
 
 
@@ -33,7 +35,7 @@ def table(
     numbers: Sequence[str] = (),
     classes: str = "sortable",
 ) -> str:
-    """A numbered Markdown table that readers can sort. numbers: the columns to align at the right."""
+    """A numbered Markdown table that readers can sort; numbers: columns aligned at the right."""
     lines = [
         "| " + " | ".join(columns) + " |",
         "| " + " | ".join("---:" if c in numbers else "---" for c in columns) + " |",
@@ -44,7 +46,8 @@ def table(
 
 
 def _cell(value: Any) -> str:
-    return str(value).replace("|", "\\|").replace("\n", " ").strip() or "–"
+    text = "" if value is None else str(value)
+    return text.replace("|", "\\|").replace("\n", " ").strip() or "–"
 
 
 def badge(verdict: str) -> str:
@@ -53,7 +56,8 @@ def badge(verdict: str) -> str:
 
 
 def _kind(verdict: str) -> str:
-    return "not-reached" if verdict.startswith("not reached") else verdict.replace(" ", "-")
+    """The style of a verdict; one that is marked "(reduced)" looks like the same without."""
+    return "not-reached" if verdict == NOT_REACHED else verdict.split(" (")[0].replace(" ", "-")
 
 
 def counted(verdicts: dict[str, int]) -> str:
@@ -62,11 +66,11 @@ def counted(verdicts: dict[str, int]) -> str:
     return ", ".join(f"{verdicts[v]} {v}" for v in known)
 
 
-def at_a_glance(store: Store) -> str:
+def at_a_glance(survey: Survey) -> str:
     """The landing page's first screen: how the claims stand, and a map of all artifacts."""
-    board, costs = scoreboard.board(store), scoreboard.costs(store)
-    judged = scoreboard.ledger(store)
-    counts = Counter(judged["verdict"])
+    board, judged, costs, _ = survey
+    prose, cells = judged[judged["prose"]], judged[~judged["prose"]]
+    counts = Counter(prose["verdict"])
     tally = "".join(
         f'<li class="verdict-{_kind(v)}"><b>{counts[v]}</b><span>{v}</span></li>'
         for v in VERDICTS
@@ -77,29 +81,34 @@ def at_a_glance(store: Store) -> str:
     trainings, hours = int(costs.trainings.sum()), costs.hours.sum()
     begun = int((board.state != "untouched").sum())
     made = (
-        f"from {trainings:,} recorded trainings ({hours:,.0f} hours)"
+        f"Computed from {trainings:,} recorded trainings ({hours:,.0f} hours)"
         if trainings
-        else "from an empty store: nothing has been run"
+        else "Since nothing has been run, the store being empty"
     )
+    papers = " and ".join(f"*{PAPERS[paper]}*" for paper in judged["paper"].unique())
     return (
-        f"**{len(judged)} claims** of {judged['paper'].nunique()} paper are written down so far. "
-        f"Computed {made}, they stand like this:\n\n"
+        f"**{len(prose)} claims** that the text of {papers} makes are written down so far. "
+        f"{made}, they stand like this:\n\n"
         f'```{{raw}} html\n<ul class="tally">{tally}</ul>\n```\n\n'
-        f"**{begun} of {len(board)}** tables and figures are covered. Squares are tables, circles "
-        "figures:\n\n"
+        f"Of the **{len(cells)} printed numbers** of {', '.join(cells['artifact'].unique())}: "
+        f"{counted(Counter(cells['verdict']))}. "
+        "Verdicts need five seeds; until then a claim is inconclusive, whatever they agree on.\n\n"
+        f"**{begun} of {len(board)}** tables and figures of the four papers are begun. "
+        "Squares are tables, circles figures:\n\n"
         f'```{{raw}} html\n<div class="map">{rows}<ul class="map-key">{key}</ul></div>\n```\n\n'
-        + _one_by_one(judged)
+        + _one_by_one(prose)
     )
 
 
-def _one_by_one(judged: pd.DataFrame) -> str:
+def _one_by_one(prose: pd.DataFrame) -> str:
     order = {verdict: i for i, verdict in enumerate(VERDICTS)}
-    ranked = judged.sort_values("verdict", key=lambda v: v.map(order), kind="stable")
+    ranked = prose.sort_values("verdict", key=lambda v: v.map(order), kind="stable")
     body = table(
         ("claim", "verdict", "seen"),
-        ((row.statement, badge(row.verdict), row.seen) for row in ranked.itertuples()),
+        ((row.statement, badge(row.label), row.seen) for row in ranked.itertuples()),
         name="tab-claims-at-a-glance",
         caption="The claims in short. The {doc}`ledger </claims_ledger>` has the details.",
+        classes="sortable glance",
     )
     return f"````{{dropdown}} What held and what did not, claim by claim\n\n{body}````\n"
 
@@ -111,19 +120,18 @@ def _map_row(paper: str, board: pd.DataFrame) -> str:
         for row in board.itertuples()
     )
     begun = int((board.state != "untouched").sum())
-    covered = f"{begun} of {len(board)} covered"
+    share = f"{begun} of {len(board)} begun"
     return (
-        f'<div class="map-row"><div class="map-name">{PAPERS[paper]}<small>{covered}</small></div>'
-        f'<div class="tiles" role="img" aria-label="{PAPERS[paper]}: {covered}">{tiles}</div></div>'
+        f'<div class="map-row"><div class="map-name">{PAPERS[paper]}<small>{share}</small></div>'
+        f'<div class="tiles" role="img" aria-label="{PAPERS[paper]}: {share}">{tiles}</div></div>'
     )
 
 
-def scoreboard_tables(store: Store) -> str:
+def scoreboard_tables(survey: Survey) -> str:
     """One folded table per paper, every artifact in it; papers already begun are unfolded."""
-    board = scoreboard.board(store)
     parts = []
     for paper, title in PAPERS.items():
-        rows = board[board.paper == paper]
+        rows = survey.board[survey.board.paper == paper]
         begun = int((rows.state != "untouched").sum())
         body = table(
             (
@@ -153,7 +161,7 @@ def scoreboard_tables(store: Store) -> str:
         )
         opened = ":open:\n" if begun else ""
         parts.append(
-            f"````{{dropdown}} {title}: {begun} of {len(rows)} covered\n{opened}\n{body}````\n"
+            f"````{{dropdown}} {title}: {begun} of {len(rows)} begun\n{opened}\n{body}````\n"
         )
     return "\n".join(parts)
 
@@ -164,40 +172,72 @@ def _link(artifact: str, experiment: str | None) -> str:
     return artifact
 
 
-def claims_table(store: Store) -> str:
-    """The ledger: every claim with its verdict, what was seen, and what chance alone would give."""
-    judged = scoreboard.ledger(store)
-    decided = int(judged["verdict"].isin(DECIDED).sum())
-    head = (
-        f"{len(judged)} claims, {decided} of them decided. If chance alone were at work, about "
-        f"{0.05 * decided:.1f} of {decided} decisions at 5 % would be wrong.\n\n"
-    )
-    return head + table(
-        ("id", "artifact", "claim", "kind", "arm", "scale", "verdict", "seen", "seeds"),
+def claims_table(survey: Survey) -> str:
+    """The ledger: claims of the text with all that is known of them, then the printed numbers."""
+    judged = survey.ledger
+    prose, cells = judged[judged["prose"]], judged[~judged["prose"]]
+    words = table(
+        (
+            *("id", "claim", "verdict", "seen", "what would decide it", "seeds", "scale"),
+            *("kind", "arm", "other arms", "q", "where", "artifact"),
+        ),
         (
             (
-                row.id,
-                row.artifact,
-                row.statement,
-                row.kind,
-                row.arm,
-                row.scale,
-                badge(row.verdict),
-                row.seen,
-                row.seeds,
+                *(row.claim, _worded(row), badge(row.label), _seen(row), row.needed, row.seeds),
+                *(row.scale, row.kind, row.arm, row.others),
+                *("" if pd.isna(row.q) else f"{row.q:.3f}", row.where, row.artifact),
             )
-            for row in judged.itertuples()
+            for row in prose.itertuples()
         ),
         name="tab-ledger",
-        caption="All claims and their verdicts. Click a column to sort by it.",
+        caption="Claims of the text. Click a column to sort by it. *q* is the false-discovery rate "
+        "of claims about order.",
+        numbers=("seeds", "q"),
+        classes="sortable ids ledger",
+    )
+    numbers = table(
+        ("artifact", "number", "verdict", "seen", "seeds", "scale", "arm", "other arms"),
+        (
+            (
+                *(row.artifact, row.statement, badge(row.label), _seen(row), row.seeds, row.scale),
+                *(row.arm, row.others),
+            )
+            for row in cells.itertuples()
+        ),
+        name="tab-ledger-numbers",
+        caption="Printed numbers: each is a claim of its own, that our runs give the same within "
+        "the margin.",
         numbers=("seeds",),
-        classes="sortable ids",
+        classes="sortable ids ledger",
+    )
+    return (
+        f"{summary(judged)}\n\n{words}\n"
+        f"````{{dropdown}} All {len(cells)} printed numbers, one by one\n\n{numbers}````\n"
     )
 
 
-def cost(store: Store) -> str:
+def _worded(row: Any) -> str:
+    """The claim in our words, then the paper's own sentence, then what of it is left out here."""
+    parts = [row.statement]
+    if row.quote:
+        parts.append(f"[“{_plain(row.quote)}”]{{.quote}}")
+    if row.scope:
+        parts.append(f"[Here: {_plain(row.scope)}]{{.quote}}")
+    return " ".join(parts)
+
+
+def _plain(text: str) -> str:
+    """Text in which nothing is markup."""
+    return re.sub(r"([\\`*_{}\[\]$<>])", r"\\\1", text)
+
+
+def _seen(row: Any) -> str:
+    return row.seen + ("; the margins changed since these runs" if row.margins_changed else "")
+
+
+def cost(survey: Survey) -> str:
     """What was executed where, and how well repeated executions agree."""
-    costs, repeats = scoreboard.costs(store), scoreboard.repeats(store)
+    costs, repeats = survey.costs, survey.repeats
     if costs.empty:
         return "*Not run*: the store is empty.\n"
     artifacts = {e.name: ", ".join(e.artifacts) for e in EXPERIMENTS.values()}
@@ -249,7 +289,7 @@ def cost(store: Store) -> str:
     return "\n".join(parts)
 
 
-def margins(store: Store) -> str:
+def margins(survey: Survey) -> str:
     """The margins in force, from ``book/claims/margins.yml``."""
     fixed = load_margins()
     rows = [(m.replace("_", " "), _margin(m, margin)) for m, margin in fixed.measures.items()]
@@ -275,12 +315,30 @@ def _margin(measure: str, margin: Margin) -> str:
     return " or ".join(parts) + (", whichever is larger" if len(parts) > 1 else "")
 
 
-def error_rates(store: Store) -> str:
-    """Simulated rates of wrong verdicts."""
-    raise NotImplementedError
+def error_rates(survey: Survey) -> str:
+    """Simulated rates of wrong verdicts with as many seeds as first decide anything."""
+    seeds = load_margins().least_seeds
+    rates = false_verdict_rates(seeds=(seeds,), repeats=REPEATS)
+    rates = rates.sort_values("promised", ascending=False, kind="stable")
+    return table(
+        ("rule", "what the seeds do", "false verdict", "rate", "promised"),
+        (
+            (
+                *(row.rule, row.situation, row.verdict, f"{100 * row.rate:.1f} %"),
+                "≤ 5 %" if row.promised else "no",
+            )
+            for row in rates.itertuples()
+        ),
+        name="tab-error-rates",
+        caption=f"How often a rule gives a false verdict, in {REPEATS:,} simulated claims of "
+        f"{seeds} seeds a row. *Promised* rows are worst cases of a test that keeps 5 %; in the "
+        "others the seeds hide the truth, or the printed number is itself a draw: no rule can "
+        "promise anything.",
+        numbers=("rate",),
+    )
 
 
-PASSAGES: dict[str, Callable[[Store], str]] = {
+PASSAGES: dict[str, Callable[[Survey], str]] = {
     "at_a_glance": at_a_glance,
     "scoreboard": scoreboard_tables,
     "claims": claims_table,

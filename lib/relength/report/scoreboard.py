@@ -6,7 +6,7 @@ spec is the experiment's own, so a re-run with other hyperparameters adds nothin
 """
 
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -16,13 +16,28 @@ from relength.papers.published import artifacts as published_artifacts
 from relength.store import Record, Store, frame, usable
 
 SCALES = ("reduced", "paper")  # smoke proves a code path and counts for nothing
-DECIDED = ("reproduced", "contradicted", "not reached at reduced scale")
+DECIDED = ("reproduced", "contradicted", claims.NOT_REACHED)
 PAPERS = {
     "mla": "Monotonic Location Attention",
     "panm": "Pointer-Augmented Neural Memory",
     "dnc": "State-space constraints for the DNC",
     "memreasoner": "MemReasoner",
 }
+
+
+class Survey(NamedTuple):
+    """Everything the overview pages show, computed once: see the functions of the same names."""
+
+    board: pd.DataFrame
+    ledger: pd.DataFrame
+    costs: pd.DataFrame
+    repeats: pd.DataFrame
+
+
+def survey(store: Store) -> Survey:
+    """The state of all four papers in a store."""
+    judged = ledger(store)
+    return Survey(board(store, judged), judged, costs(store), repeats(store))
 
 
 def status(store: Store) -> dict[str, Any]:
@@ -38,20 +53,22 @@ def status(store: Store) -> dict[str, Any]:
                 "min_seeds": row.min_seeds,
                 "verdicts": row.verdicts,
             }
-            for row in board(store).itertuples()
+            for row in board(store, ledger(store)).itertuples()
         }
     }
 
 
-def board(store: Store) -> pd.DataFrame:
+def board(store: Store, judged: pd.DataFrame) -> pd.DataFrame:
     """One row per artifact of the four papers, papers in the order of :data:`PAPERS`.
+
+    judged: the :func:`ledger`.
 
     Columns: artifact, paper, kind, title, needs, experiment (empty without one), cells, trained
     (cells with at least one seed), min_seeds (dict, by scale), verdicts (dict of counts), state:
     *untouched* (no experiment), *planned* (no runs yet), *partly* (some cells), *recorded* (every
     cell), *judged* (a claim is decided).
     """
-    counts = ledger(store).groupby("artifact")["verdict"].agg(Counter).to_dict()
+    counts = judged.groupby("artifact")["verdict"].agg(Counter).to_dict()
     experiments = {artifact: e for e in EXPERIMENTS.values() for artifact in e.artifacts}
     rows = []
     for artifact in published_artifacts().itertuples():
@@ -78,14 +95,21 @@ def board(store: Store) -> pd.DataFrame:
     return table.sort_values("paper", key=lambda p: p.map(order), kind="stable", ignore_index=True)
 
 
+def own_records(experiment: Experiment, store: Store) -> list[Record]:
+    """Usable records of an experiment's own specs, without re-runs with other hyperparameters."""
+    records = usable(store.records(experiment.name))
+    runs = sorted({(r["spec"]["scale"], r["spec"]["seed"]) for r in records})
+    keys = {spec.key for scale, seed in runs for spec in experiment.grid(scale, seed)}
+    return [record for record in records if record["key"] in keys]
+
+
 def cell_seeds(experiment: Experiment, store: Store, scale: str) -> dict[tuple[str, str], int]:
     """Successful seeds of the judged arm in every (row, task) cell of an experiment."""
-    records = [r for r in usable(store.records(experiment.name)) if r["spec"]["scale"] == scale]
-    recorded = {r["key"] for r in records}
     seeds = dict.fromkeys(experiment.cells(scale), 0)
-    for spec in experiment.specs(scale, sorted({r["spec"]["seed"] for r in records})):
-        if spec.model.arm == experiment.judged_arm and spec.key in recorded:
-            seeds[spec.model.name, spec.task.name] += 1
+    for record in own_records(experiment, store):
+        spec = record["spec"]
+        if spec["scale"] == scale and spec["model"]["arm"] == experiment.judged_arm:
+            seeds[spec["model"]["name"], spec["task"]["name"]] += 1
     return seeds
 
 
@@ -100,11 +124,15 @@ def _state(row: Any) -> str:
 
 
 def ledger(store: Store) -> pd.DataFrame:
-    """One row per claim of every paper that has claims, with today's verdict."""
-    runs = frame(usable(store.records()))
-    return pd.concat(
-        [claims.ledger(claims.load(paper), runs) for paper in claims.papers()], ignore_index=True
-    )
+    """One row per claim of every paper that has claims, with today's verdict.
+
+    The columns are :data:`relength.claims.COLUMNS` and ``prose``: whether the paper makes the claim
+    in words (True) or prints it as one cell of a table (False).
+    """
+    runs = frame(r for experiment in EXPERIMENTS.values() for r in own_records(experiment, store))
+    tables = [claims.ledger(claims.load(paper), runs) for paper in claims.papers()]
+    table = pd.concat(tables, ignore_index=True)
+    return table.assign(prose=table["where"] != "")
 
 
 def costs(store: Store) -> pd.DataFrame:

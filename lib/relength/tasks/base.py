@@ -1,4 +1,4 @@
-"""What every task has in common: a vocabulary, named splits, and samples drawn from a random stream."""
+"""What all tasks share: a vocabulary, named splits, samples drawn from a random stream."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
@@ -15,7 +15,7 @@ SPECIALS = ("<pad>", "<sos>", "<eos>", "<unk>")
 
 
 class Split(NamedTuple):
-    """One named set of samples: the shortest and longest length in it, and how many samples it has."""
+    """One named set of samples: shortest and longest length in it, and how many samples it has."""
 
     shortest: int
     longest: int
@@ -30,7 +30,7 @@ class Pair(NamedTuple):
 
 
 class Task(BaseModel, ABC):
-    """A sequence-to-sequence task: a frozen config that can draw samples and lay out the paper's splits.
+    """A sequence-to-sequence task: a frozen config that draws samples and knows the paper's splits.
 
     A subclass sets ``name``, ``symbols`` and ``max_length`` and implements :meth:`draw` and
     :meth:`splits`. A task knows nothing of models.
@@ -54,7 +54,7 @@ class Task(BaseModel, ABC):
 
     @abstractmethod
     def splits(self) -> dict[str, Split]:
-        """Every split of the task: ``train``, the dev splits, ``validation`` (in distribution), then tests."""
+        """Every split: ``train``, the dev splits, ``validation`` (in distribution), then tests."""
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ class Task(BaseModel, ABC):
         return self.encode(self._draw_pairs(random, batch_size, length, unique=False))
 
     def dataset(self, split: str, seed: int) -> Batch:
-        """All samples of a split. Training data belong to the run's seed, every other split to the task.
+        """All samples of a split. Training data belong to the run's seed, other splits to the task.
 
         No two samples of a split have the same source, as in the authors' generator; a length too
         short for that many different sources gives as many as there are.
@@ -91,7 +91,8 @@ class Task(BaseModel, ABC):
         """The samples of a split as text."""
         if split not in self.splits():
             raise RelengthError(
-                f"Task {self.name} has no split {split!r}: choose one of {', '.join(self.splits())}."
+                f"Task {self.name} has no split {split!r}: "
+                f"choose one of {', '.join(self.splits())}."
             )
         shortest, longest, size = self.splits()[split]
         random = (

@@ -1,7 +1,7 @@
 """Copying digits, forwards and backwards, with and without repetition: six probing tasks.
 
 Source: "Monotonic Location Attention for Length Generalization", Section 2 and Table 1.
-What the text leaves out (sizes, uniqueness, what counts as length) is in the authors' released code.
+What the text leaves out (sizes, uniqueness, what counts as length) is in the released code.
 """
 
 from typing import ClassVar, Literal
@@ -15,14 +15,16 @@ DIGITS = tuple("0123456789")
 
 def repeated(digits: tuple[str, ...]) -> tuple[str, ...]:
     """Each digit as often as the ReCopy rule says: 0-3 once, 4-6 three times, 7-9 five times."""
-    return tuple(d for digit in digits for d in digit * (1 + 2 * (int(digit) > 3) + 2 * (int(digit) > 6)))
+    return tuple(
+        d for digit in digits for d in digit * (1 + 2 * (int(digit) > 3) + 2 * (int(digit) > 6))
+    )
 
 
 class DigitTask(Task):
-    """Digits drawn uniformly; lengths uniform over a range and counted in digits *before* expansion.
+    """Digits drawn uniformly; lengths uniform over a range, counted in digits *before* expansion.
 
-    Training has lengths 5-10, the development set 10-15, the tests are in distribution ("iid") and of
-    length 15, 30 and 100. The released generator stops one sample late: 10,001 and 2,001.
+    Training has lengths 5-10, the development set 10-15, the tests are in distribution ("iid") and
+    of length 15, 30 and 100. The released generator stops one sample late: 10,001 and 2,001.
     """
 
     symbols: ClassVar[tuple[str, ...]] = DIGITS

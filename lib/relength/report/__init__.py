@@ -1,0 +1,1 @@
+"""Tables, figures, passages and the scoreboard: everything that is made from the store alone."""

@@ -1,0 +1,180 @@
+"""Attention weights of one decoded sample as heat maps."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.collections import LineCollection
+from matplotlib.colors import LinearSegmentedColormap, to_rgba
+from matplotlib.figure import Figure
+
+from relength.report.grid import NOT_RUN
+from relength.report.style import Layout, Theme, beside, canvas, colour, title
+from relength.tasks.copying import repeated
+
+HEAD = 0.62  # inches above a panel: model, task, source tokens
+
+Sample = dict  # source, target, prediction: tokens; weights: (steps, source) attention
+Panels = dict[tuple[str, str], Sample | None]  # (task, model): what was recorded
+
+
+def draw(panels: Panels, theme: Theme, layout: Layout) -> Figure:
+    """A row per task, a panel per model; on a narrow page long sources get a row of their own."""
+    tasks = list(dict.fromkeys(task for task, _ in panels))
+    rows = []
+    for task in tasks:
+        cells = [cell for cell in panels if cell[0] == task]
+        long = any(panels[cell] and len(panels[cell]["source"]) > 30 for cell in cells)
+        rows += [[cell] for cell in cells] if long and layout.narrow else [cells]
+    heights = [_height([panels[cell] for cell in row], layout) for row in rows]
+    total = sum(heights) + HEAD * len(rows) + 0.03
+    figure = canvas(layout, total)
+    left, top = (0.24 if layout.narrow else 0.42), 0.0
+    for row, height in zip(rows, heights, strict=True):
+        top += HEAD
+        pitch = layout.width / len(row)
+        for k, cell in enumerate(row):
+            box = np.array([k * pitch + left, total - top - height, pitch - left - 0.04, height])
+            axes = figure.add_axes(box / [layout.width, total, layout.width, total])
+            _panel(axes, *cell, panels[cell], theme)
+        top += height
+    return figure
+
+
+def _height(samples: list[Sample | None], layout: Layout) -> float:
+    steps = max((len(sample["target"]) for sample in samples if sample), default=10)
+    return steps * (0.078 if steps > 30 else 0.092 if layout.narrow else 0.1)
+
+
+def weights(panels: Panels) -> pd.DataFrame:
+    """One row per step and source position with some weight, for download."""
+    rows = [
+        (
+            task,
+            model,
+            t,
+            _at(sample["target"], t),
+            _at(sample["prediction"], t),
+            i,
+            sample["source"][i],
+            w,
+        )
+        for (task, model), sample in panels.items()
+        if sample
+        for t, row in enumerate(sample["weights"])
+        for i, w in enumerate(row)
+        if w > 0
+    ]
+    columns = ("task", "model", "step", "target", "prediction", "position", "source", "weight")
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _panel(axes, task: str, model: str, sample: Sample | None, theme: Theme) -> None:
+    axes.patch.set_alpha(0)
+    axes.set(xticks=[], yticks=[])
+    for spine in axes.spines.values():
+        spine.set(color=theme.rule, linewidth=0.6)
+    head = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "bottom"}
+    axes.annotate(model, (0, 1), (0, 21), color=colour(model), weight="bold", size=8.2, **head)
+    if sample is None:
+        axes.annotate(title(task), (0, 1), (0, 12), color=theme.muted, size=7, **head)
+        axes.text(0.5, 0.5, NOT_RUN, color=theme.muted, ha="center", va="center", style="italic",
+                  transform=axes.transAxes)  # fmt: skip
+        return
+    source, target = sample["source"], sample["target"]
+    written = _until_end(sample["prediction"])
+    shown = np.array(sample["weights"])[: len(target)]
+    shown[len(written) :] = 0  # what it looks at after its own end of sequence means nothing
+    axes.imshow(shown, cmap=_from_nothing(colour(model)), vmin=0, vmax=1, aspect="auto",
+                interpolation="nearest")  # fmt: skip
+    right = sum(a == b for a, b in zip(written, target, strict=False))
+    words = f"{title(task)}: {right} of {len(target)} right"
+    axes.annotate(words, (0, 1), (0, 12), color=theme.muted, size=6.3, **head)
+    spans = answer_spans(task, source, target)
+    boxes = [_box(first, last, rows) for (first, last), rows in _consecutive(spans)]
+    axes.add_collection(LineCollection(boxes, colors=theme.muted, linewidths=0.5))
+    places = {span: sum(span) / 2 for span in [(0, 0), *spans]}
+    for (first, _), place in places.items():
+        axes.text(
+            place,
+            -0.7,
+            _letter(source[first]),
+            ha="center",
+            va="bottom",
+            size=5.4,
+            color=theme.muted,
+        )
+    for t, token in enumerate(target):
+        given = written[t] if t < len(written) else "·"
+        wrong = given != token
+        look = (
+            {"size": 6, "weight": "bold", "color": theme.warning}
+            if wrong
+            else {"size": 5.4, "color": theme.muted}
+        )
+        beside(axes, _letter(given), (0, t), -3, va="center_baseline", **look)
+
+
+def answer_spans(task: str, source: Sequence[str], target: Sequence[str]) -> list[tuple[int, int]]:
+    """First and last source position, per output token, where that token can be read off.
+
+    Only for tasks that keep the order of the source: repeated digits in the output (ReCopy) or in
+    the source (Inv ReCopy), or neither (Copy). The end of sequence is read off at END.
+    """
+    end = len(source) - 1
+    spans, position = [], 1
+    for digit in target[:-1] if task == "inv_recopy" else source[1:-1]:
+        times = len(repeated((digit,)))
+        if task == "inv_recopy":
+            spans.append((position, position + times - 1))
+            position += times
+        else:
+            spans += [(position, position)] * (times if task == "recopy" else 1)
+            position += 1
+    return [*spans, (end, end)]
+
+
+def _consecutive(spans: list[tuple[int, int]]) -> list[tuple[tuple[int, int], list[int]]]:
+    groups: list[tuple[tuple[int, int], list[int]]] = []
+    for t, span in enumerate(spans):
+        if groups and groups[-1][0] == span:
+            groups[-1][1].append(t)
+        else:
+            groups.append((span, [t]))
+    return groups
+
+
+def _box(first: int, last: int, rows: list[int]) -> np.ndarray:
+    x0, x1, y0, y1 = first - 0.5, last + 0.5, rows[0] - 0.5, rows[-1] + 0.5
+    return np.array([(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)])
+
+
+def _from_nothing(shade: str) -> LinearSegmentedColormap:
+    """From transparent to a colour, so that the page shows through where nobody looks."""
+    return LinearSegmentedColormap.from_list("weight", [to_rgba(shade, 0.0), to_rgba(shade, 1.0)])
+
+
+def _until_end(tokens: Sequence[str]) -> list[str]:
+    tokens = list(tokens)
+    return tokens[: tokens.index("EOS") + 1] if "EOS" in tokens else tokens
+
+
+def _letter(token: str) -> str:
+    return {"START": "S", "END": "E", "EOS": "E"}.get(token, token)
+
+
+def _at(tokens: Sequence[str], t: int) -> str:
+    return tokens[t] if t < len(tokens) else ""
+
+
+def in_words(task: str, model: str, sample: Sample | None) -> str:
+    """What a panel shows, for readers who do not see it."""
+    name = f"{model} on {title(task)}"
+    if sample is None:
+        return f"{name}: {NOT_RUN}"
+    spans = answer_spans(task, sample["source"], sample["target"])
+    on = sum(
+        first <= int(np.argmax(weights)) <= last
+        for (first, last), weights in zip(spans, sample["weights"], strict=False)
+    )
+    return f"{name}: looks at the answer in {on} of {len(spans)} steps"

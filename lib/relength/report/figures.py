@@ -1,0 +1,383 @@
+"""The figures of a notebook, drawn from recorded runs.
+
+Every seed is drawn, beside it a median at most; nothing is a mean.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from relength.margins import load_margins
+from relength.report import attention as heatmaps
+from relength.report import exhibits
+from relength.report.exhibits import Exhibit, badge
+from relength.report.grid import BAND, NOT_RUN, Grid
+from relength.report.runs import Runs
+from relength.report.style import (
+    LAYOUTS,
+    THEMES,
+    Layout,
+    Theme,
+    beside,
+    canvas,
+    colour,
+    png,
+    row_label,
+    style,
+    title,
+)
+from relength.report.tables import printed
+from relength.store import Record
+
+NOT_A_RESULT = "smoke run: not a result"
+Draw = Callable[[Theme, Layout], Figure]
+
+
+def exhibit(
+    runs: Runs, number: int, draw: Draw, name: str, caption: str, alt: str, data: pd.DataFrame
+) -> Exhibit:
+    """A drawing in every theme and width, with caption, badge, alt text and downloads."""
+    pictures, size = {}, (0, 0)
+    with style():
+        for theme in THEMES:
+            for layout in LAYOUTS:
+                figure = draw(theme, layout)
+                if runs.scale == "smoke":
+                    _watermark(figure, theme)
+                pictures[theme.name, layout.name] = png(figure)
+                if layout.name == "wide":
+                    size = tuple(round(96 * inches) for inches in figure.get_size_inches())
+    anchor = f"{runs.experiment.name}-{name}"
+    links = [
+        exhibits.csv(anchor, data),
+        exhibits.specs(anchor, runs.records),
+        f"made by <code>notebooks/{runs.experiment.name}.ipynb</code>",
+    ]
+    caption = f"<b>Figure {number}.</b> {badge(runs.scale)} {caption}"
+    html = exhibits.figure(pictures, alt, caption, anchor, links, size)
+    return Exhibit(html, f"Figure {number}. {alt}", data)
+
+
+def _watermark(figure: Figure, theme: Theme) -> None:
+    figure.text(
+        0.995, 0.998, NOT_A_RESULT, ha="right", va="top", size=8, weight="bold", color=theme.warning
+    )
+
+
+# Accuracy against length
+
+
+def accuracy(runs: Runs, artifact: str, number: int) -> Exhibit:
+    """Exact match at each test length: every seed, their median, and what the paper prints."""
+    paper = printed(artifact)
+
+    def draw(theme: Theme, layout: Layout) -> Figure:
+        key = [("dot", "one seed"), ("line", "median"), ("bar", "paper")]
+        grid = Grid(runs, theme, layout, key)
+        dots: dict[str, list[np.ndarray]] = {}
+        bars = []
+        for j, tests in enumerate(runs.tests.values()):
+            grid.ticks(j, _places(tests), [_test_label(runs, j, test) for test in tests])
+        for i, j, records in runs.panels():
+            model, task = runs.rows[i][0], runs.tasks[j]
+            tests = runs.tests[task]
+            places = _places(tests)
+            for place, test in zip(places, tests, strict=True):
+                if (model, task, test) in paper:
+                    ends = [place - 0.11, place + 0.11]
+                    bars.append(
+                        np.column_stack(
+                            grid.points(i, j, ends, [paper[model, task, test] / 100] * 2)
+                        )
+                    )
+            if not records:
+                grid.not_run(i, j)
+                continue
+            values = np.array([[_exact(record, test) for test in tests] for record in records])
+            x, y = grid.points(i, j, places, np.median(values, axis=0))
+            grid.axes.plot(x, y, lw=1.3, color=colour(model), alpha=0.8, zorder=2)
+            for column, place in enumerate(places):
+                spread = place + 0.05 * (np.arange(len(records)) - (len(records) - 1) / 2)
+                dots.setdefault(model, []).append(
+                    np.column_stack(grid.points(i, j, spread, values[:, column]))
+                )
+        band = {"linewidths": BAND, "alpha": 0.25, "capstyle": "butt", "zorder": 1}
+        grid.axes.add_collection(LineCollection(bars, colors=theme.ink, **band))
+        for model, groups in dots.items():
+            x, y = np.concatenate(groups).T
+            grid.axes.scatter(x, y, s=7, color=colour(model), linewidth=0, zorder=3)
+        return grid.figure
+
+    data = runs.selected[
+        ["key", "run_id", "scale", "task", "model", "arm", "seed", "test", "exact_match", "epochs"]
+    ]
+    caption = (
+        "Exact match against length. Read along a row: the first point is the range of lengths "
+        "trained on, the others are longer. A model that generalises keeps a flat line at 100; "
+        "the usual picture is a cliff. Where the dots of a cell lie apart, seeds disagree."
+    )
+    return exhibit(runs, number, draw, "accuracy", caption, _accuracy_in_words(runs), data)
+
+
+def _places(tests: Sequence[str]) -> np.ndarray:
+    """Horizontal places of the tests, a little room between the lengths trained on and the
+    others."""
+    return np.array([0.1, *np.linspace(0.4, 0.9, len(tests) - 1)])
+
+
+def _test_label(runs: Runs, column: int, test: str) -> str:
+    if test != "iid":
+        return test
+    task = next(s.task for s in runs.specs if s.task.name == runs.tasks[column])
+    return f"≤{task.splits()['iid'].longest}"
+
+
+def _exact(record: Record, test: str) -> float:
+    return record["checkpoints"]["selected"]["tests"][test]["exact_match"]
+
+
+def _accuracy_in_words(runs: Runs) -> str:
+    level = load_margins().levels["solved"]
+    parts = []
+    for model, arm in runs.rows:
+        done = [t for t in runs.tasks if runs.cell(model, arm, t)]
+        solved = [
+            title(t)
+            for t in done
+            if level.holds(float(np.median(runs.values(model, arm, t, runs.tests[t][-1]))))
+        ]
+        name = row_label(model, arm, runs.experiment.judged_arm).replace(", ", " ")
+        said = ", ".join(solved) if solved else "no task"
+        parts.append(f"{name}: {said}" if done else f"{name}: {NOT_RUN}")
+    return (
+        "Grid of accuracy against length, a column per task and a row per model. Tasks whose "
+        f"longest length the median seed solves: {'; '.join(parts)}."
+    )
+
+
+# Learning
+
+
+def learning(runs: Runs, number: int) -> Exhibit:
+    """Development and in-distribution accuracy by epoch, a line per seed."""
+    longest = max((len(r["curve"]) for r in runs.records), default=runs.specs[0].training.epochs)
+
+    def draw(theme: Theme, layout: Layout) -> Figure:
+        key = [("line", "development set"), ("thin", "lengths trained on")]
+        grid = Grid(runs, theme, layout, key)
+        for j in range(len(runs.tasks)):
+            grid.ticks(j, (0.02, 0.96), ("1", str(longest)), before="epoch")
+        trained, developed = [], {}
+        for i, j, records in runs.panels():
+            if not records:
+                grid.not_run(i, j)
+            for record in records:
+                curve = pd.DataFrame(record["curve"])
+                x = (curve["epoch"] + 0.5) / longest
+                trained.append(np.column_stack(grid.points(i, j, x, curve["iid_accuracy"])))
+                lines = developed.setdefault(runs.rows[i][0], [])
+                lines.append(np.column_stack(grid.points(i, j, x, curve["dev_accuracy"])))
+        grid.axes.add_collection(
+            LineCollection(trained, colors=theme.ink, linewidths=0.55, alpha=0.6, zorder=1)
+        )
+        for model, lines in developed.items():
+            grid.axes.add_collection(
+                LineCollection(lines, colors=colour(model), linewidths=1.1, zorder=2)
+            )
+        return grid.figure
+
+    data = _curves(runs)
+    caption = (
+        "Learning curves, teacher-forced exact match after every epoch, a line per seed. Thin: "
+        "the lengths trained on. Coloured: the development set, which is partly longer and by "
+        "which the paper selects its checkpoint. The gap between the two is what length "
+        "generalisation costs. Lines end early where a run counted as solved."
+    )
+    return exhibit(runs, number, draw, "learning", caption, _learning_in_words(runs), data)
+
+
+def _curves(runs: Runs) -> pd.DataFrame:
+    """One row per run and epoch."""
+    names = ("epoch", "train_loss", "dev_accuracy", "iid_accuracy", "learning_rate")
+    rows = [
+        {"key": record["key"], **_who(record), **{name: point[name] for name in names}}
+        for record in runs.records
+        for point in record["curve"]
+    ]
+    return pd.DataFrame(rows, columns=["key", "task", "model", "arm", "seed", *names])
+
+
+def _who(record: Record) -> dict[str, object]:
+    spec = record["spec"]
+    model = spec["model"]
+    return {
+        "task": spec["task"]["name"],
+        "model": model["name"],
+        "arm": model["arm"],
+        "seed": spec["seed"],
+    }
+
+
+def _learning_in_words(runs: Runs) -> str:
+    parts = []
+    for model, arm in runs.rows:
+        last = [
+            record["curve"][-1] for task in runs.tasks for record in runs.cell(model, arm, task)
+        ]
+        name = row_label(model, arm, runs.experiment.judged_arm).replace(", ", " ")
+        if last:
+            trained = sum(point["iid_accuracy"] >= 0.95 for point in last)
+            developed = sum(point["dev_accuracy"] >= 0.95 for point in last)
+            parts.append(f"{name}: {trained} and {developed} of {len(last)}")
+        else:
+            parts.append(f"{name}: {NOT_RUN}")
+    return (
+        "Grid of learning curves, a column per task and a row per model. Runs that end at 95 "
+        "percent or more on the lengths trained on, and on the development set: "
+        f"{'; '.join(parts)}."
+    )
+
+
+# Attention
+
+
+def attention(
+    runs: Runs,
+    number: int,
+    tasks: Sequence[str] = ("recopy", "inv_recopy"),
+    models: Sequence[str] = ("LocAttn", "OneStepAttn", "MonoAttn"),
+) -> Exhibit:
+    """Where models look while they write one sample of unseen length: the lowest seed recorded of
+    each."""
+    arm = runs.experiment.judged_arm
+    records = {(task, model): runs.cell(model, arm, task)[:1] for task in tasks for model in models}
+    panels = {
+        cell: found[0]["attention"] if found and found[0]["attention"] else None
+        for cell, found in records.items()
+    }
+
+    def draw(theme: Theme, layout: Layout) -> Figure:
+        return heatmaps.draw(panels, theme, layout)
+
+    caption = (
+        "Where the models look on the first test sample of the shortest unseen length, from the "
+        "lowest seed recorded. The source runs from left to right (S and E are its learned start "
+        "and end), the output from top to bottom (labels at the left: what was written, E for "
+        "the end; wrong tokens stand out). Depth of colour is attention weight; boxes mark the "
+        "positions where the answer can be read. ReCopy asks for waiting, Inv ReCopy for jumping."
+    )
+    said = "; ".join(heatmaps.in_words(*cell, sample) for cell, sample in panels.items())
+    alt = f"Attention weights as heat maps, a panel per model and task. {said}."
+    return exhibit(runs, number, draw, "attention", caption, alt, heatmaps.weights(panels))
+
+
+# Cost
+
+
+def cost(runs: Runs, number: int) -> Exhibit:
+    """Wall-clock time of every run, a row per model."""
+    data = pd.DataFrame(
+        [
+            {
+                "key": record["key"],
+                **_who(record),
+                "epochs": len(record["curve"]),
+                "steps": record["cost"]["steps"],
+                "seconds": record["cost"]["training_seconds"]
+                + record["cost"]["evaluation_seconds"],
+                "device": record["provenance"]["device_name"],
+            }
+            for record in runs.records
+        ],
+        columns=["key", "task", "model", "arm", "seed", "epochs", "steps", "seconds", "device"],
+    )
+
+    def draw(theme: Theme, layout: Layout) -> Figure:
+        rows = len(runs.rows)
+        figure = canvas(layout, 0.56 + 0.27 * rows)
+        left = 1.75 if layout.narrow else 2.05
+        height = figure.get_size_inches()[1]
+        axes = figure.add_axes(
+            (
+                left / layout.width,
+                0.36 / height,
+                1 - (left + 0.55) / layout.width,
+                0.27 * rows / height,
+            )
+        )
+        axes.patch.set_alpha(0)
+        axes.set(xscale="log", ylim=(rows - 0.5, -0.5), yticks=[])
+        for i, (model, arm) in enumerate(runs.rows):
+            label = row_label(model, arm, runs.experiment.judged_arm)
+            beside(axes, label, (0, i), -6, color=colour(model), size=7.5, weight="bold")
+            seconds = data.query("model == @model and arm == @arm")["seconds"].to_numpy()
+            words = f"{seconds.sum() / 3600:.1f} h" if seconds.size else NOT_RUN
+            beside(axes, words, (1, i), 6, color=theme.muted, size=7)
+            shift = 0.16 * np.sin(
+                2.4 * np.arange(seconds.size)
+            )  # dots of equal length side by side
+            axes.scatter(seconds, i + shift, s=10, color=colour(model), alpha=0.75, linewidth=0)
+            if seconds.size:
+                axes.vlines(np.median(seconds), i - 0.34, i + 0.34, color=theme.ink, linewidth=1.6)
+        _seconds_axis(axes, theme, data["seconds"])
+        return figure
+
+    hours = data["seconds"].sum() / 3600
+    medians = data.groupby(["model", "arm"], sort=False)["seconds"].median()
+    said = "; ".join(f"{m} ({a}): {_clock(s)}" for (m, a), s in medians.items()) or NOT_RUN
+    caption = (
+        "What a training takes: wall-clock time of every run on a logarithmic axis, evaluation "
+        "included; a bar marks the median, the total is at the right. All runs together: "
+        f"{hours:.1f} hours on one core each."
+        if len(data)
+        else "What a training takes. Nothing is recorded at this scale yet."
+    )
+    alt = f"Wall-clock time of every run, a row per model. Medians: {said}."
+    return exhibit(runs, number, draw, "cost", caption, alt, data)
+
+
+def _seconds_axis(axes, theme: Theme, seconds: pd.Series) -> None:
+    low, high = (seconds.min(), seconds.max()) if len(seconds) else (30, 1200)
+    axes.set_xlim(low / 1.3, high * 1.3)
+    ladder = (
+        0.1,
+        0.2,
+        0.5,
+        1,
+        2,
+        5,
+        10,
+        20,
+        30,
+        45,
+        60,
+        90,
+        120,
+        180,
+        300,
+        600,
+        1200,
+        2400,
+        3600,
+        7200,
+        21600,
+    )
+    ticks = [s for s in ladder if low / 1.3 <= s <= high * 1.3]
+    ticks = ticks[:: 1 + len(ticks) // 7]
+    axes.set_xticks(ticks, [_clock(s) for s in ticks])
+    axes.set_xticks([], minor=True)
+    axes.tick_params(colors=theme.muted, labelsize=7, length=3)
+    axes.grid(axis="x", color=theme.rule, linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side, spine in axes.spines.items():
+        spine.set_visible(side == "bottom")
+        spine.set_color(theme.rule)
+
+
+def _clock(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.2g} s"
+    return f"{seconds / 60:.3g} min" if seconds < 3600 else f"{seconds / 3600:.2g} h"

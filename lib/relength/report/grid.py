@@ -1,0 +1,143 @@
+"""Small multiples on one canvas: a column per task, a row per model.
+
+Sixty-four separate axes would take ten times as long to draw.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.collections import LineCollection
+
+from relength.report.runs import Runs
+from relength.report.style import Layout, Theme, canvas, colour, row_label, title
+
+NOT_RUN = "not run"
+BAND = 6.5  # points; broader than a dot, so that it shows behind them
+
+
+class Grid:
+    """Panels in inches on one canvas: a column per task, a row per model; y runs from 0 to 1
+    upwards.
+
+    On a narrow page the tasks come in two blocks of four, one above the other.
+    """
+
+    def __init__(self, runs: Runs, theme: Theme, layout: Layout, key: Sequence[tuple[str, str]]):
+        self.runs, self.theme, self.narrow = runs, theme, layout.narrow
+        tasks, rows = len(runs.tasks), len(runs.rows)
+        self.across = min(4, tasks) if self.narrow else tasks
+        blocks = -(-tasks // self.across)
+        self.left = 0.3 if self.narrow else 1.42
+        pitch = (layout.width - self.left) / self.across
+        self.gap, self.width = 0.1, pitch - 0.1
+        self.height, self.between = (0.42, 0.25) if self.narrow else (0.5, 0.16)
+        self.head, self.foot = (0.5, 0.15) if self.narrow else (0.42, 0.06)
+        self.block = self.head + rows * (self.height + self.between) + self.foot
+        top = 0.24
+        height = top + blocks * self.block
+        self.figure = canvas(layout, height)
+        self.axes = self.figure.add_axes((0, 0, 1, 1))
+        self.axes.set(xlim=(0, layout.width), ylim=(height, 0))
+        self.axes.axis("off")
+        self.top = top
+        self._frame(rows)
+        self._key(key)
+
+    def corner(self, row: int, column: int) -> tuple[float, float]:
+        """Lower left corner of a panel, in inches from the upper left of the canvas."""
+        block, place = divmod(column, self.across)
+        x = self.left + place * (self.width + self.gap)
+        y = (
+            self.top
+            + block * self.block
+            + self.head
+            + row * (self.height + self.between)
+            + self.height
+        )
+        return x, y
+
+    def points(self, row: int, column: int, x, y) -> tuple[np.ndarray, np.ndarray]:
+        """Panel coordinates (0 to 1, 0 to 1) as inches on the canvas."""
+        x0, y0 = self.corner(row, column)
+        return x0 + np.asarray(x) * self.width, y0 - np.asarray(y) * self.height
+
+    def text(self, x: float, y: float, words: str, **options) -> None:
+        self.axes.text(x, y, words, **{"color": self.theme.muted, "size": 7.5, **options})
+
+    def ticks(
+        self, column: int, places: Sequence[float], labels: Sequence[str], before: str = "length"
+    ) -> None:
+        """Labels below the last row of a column, and before the first column what they are."""
+        if column % self.across == 0 and not self.narrow:
+            x, y = self.points(len(self.runs.rows) - 1, column, 0, 0)
+            self.text(float(x) - 0.14, float(y) + 0.05, before, ha="right", va="top", size=6.5)
+        for place, label in zip(places, labels, strict=True):
+            x, y = self.points(len(self.runs.rows) - 1, column, place, 0)
+            self.text(float(x), float(y) + 0.05, label, ha="center", va="top", size=6.5)
+
+    def not_run(self, row: int, column: int) -> None:
+        x, y = self.points(row, column, 0.5, 0.5)
+        self.text(float(x), float(y), NOT_RUN, ha="center", va="center", size=6.5, style="italic")
+
+    def _frame(self, rows: int) -> None:
+        lines = []
+        judged = self.runs.experiment.judged_arm
+        for j, task in enumerate(self.runs.tasks):
+            for i in range(rows):
+                for level in (0, 1):
+                    x, y = self.points(i, j, [0, 1], [level, level])
+                    lines.append(np.column_stack([x, y]))
+            x, y = self.corner(0, j)
+            y = y - self.height - (0.3 if self.narrow else 0.1)
+            name = title(task).replace("Inv Reverse ", "Inv Rev. ").replace("Reverse ", "Reverse\n")
+            name = name.replace("Rev. ", "Reverse\n")
+            self.text(
+                x,
+                y,
+                name,
+                va="bottom",
+                weight="bold",
+                color=self.theme.ink,
+                size=7.2,
+                linespacing=1.1,
+            )
+            if j % self.across:
+                continue
+            for i, (model, arm) in enumerate(self.runs.rows):
+                x, y = self.corner(i, j)
+                self._row_label(row_label(model, arm, judged), colour(model), x, y)
+        self.axes.add_collection(
+            LineCollection(lines, colors=self.theme.rule, linewidths=0.6, zorder=0)
+        )
+
+    def _row_label(self, label: str, shade: str, x: float, y: float) -> None:
+        for level, word in ((0, "0"), (1, "100")):
+            self.text(x - 0.05, y - level * self.height, word, ha="right", va="center", size=6)
+        name, _, reading = label.partition(", ")
+        if self.narrow:
+            self.text(
+                x, y - self.height - 0.045, name, va="bottom", weight="bold", color=shade, size=7
+            )
+            if reading:
+                beside = x + 0.074 * len(name) + 0.06
+                self.text(beside, y - self.height - 0.045, reading, va="bottom", size=7)
+            return
+        middle, place = y - self.height / 2, "bottom" if reading else "center"
+        self.text(0.0, middle, name, va=place, weight="bold", color=shade, size=8.2)
+        if reading:
+            self.text(0.0, middle + 0.03, reading, va="top", size=7)
+
+    def _key(self, entries: Sequence[tuple[str, str]]) -> None:
+        """What the marks mean, in one line at the top. entries: (mark, meaning)."""
+        x, y = (0.0 if self.narrow else self.left), 0.09
+        for mark, meaning in entries:
+            shade = self.theme.ink if mark in ("bar", "thin") else self.theme.muted
+            if mark == "dot":
+                self.axes.plot([x + 0.06], [y], "o", ms=3.4, mew=0, color=shade, clip_on=False)
+            else:
+                width, alpha = {"bar": (BAND, 0.25), "thin": (0.8, 1.0)}.get(mark, (1.3, 1.0))
+                self.axes.plot(
+                    [x, x + 0.14], [y, y], lw=width, alpha=alpha, color=shade, solid_capstyle="butt"
+                )
+            self.text(x + 0.2, y, meaning, va="center_baseline", size=7)
+            x += 0.2 + 0.062 * len(meaning) + 0.16

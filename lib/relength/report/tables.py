@@ -1,0 +1,406 @@
+"""The tables of a notebook, made from recorded runs and published numbers; nothing is typed.
+
+Every function takes :class:`relength.report.runs.Runs`. Where nothing is recorded the tables say
+*not run*. Only runs of the scales ``reduced`` and ``paper`` get verdicts.
+"""
+
+import textwrap
+from collections.abc import Callable, Sequence
+from html import escape
+from math import isnan
+
+import numpy as np
+import pandas as pd
+
+from relength import claims, stats
+from relength.margins import load_margins
+from relength.papers import published
+from relength.report import exhibits
+from relength.report.exhibits import Exhibit, badge
+from relength.report.grid import NOT_RUN
+from relength.report.runs import Runs
+from relength.report.style import row_label, title
+
+TEXT_WIDTH = 76
+VERDICT_COLUMNS = (
+    *("claim", "kind", "statement", "verdict", "scale", "seeds", "seen", "needed"),
+    *("p", "q", "others"),
+)
+HALF = 4  # tasks side by side: the paper's own table is broken in the same place
+MARKS = {"reproduced": "✓", "contradicted": "≠", claims.NOT_REACHED: "≠"}
+
+
+def number(value: float) -> str:
+    """At most two decimals, no trailing zeros; what falls short of 100 is never shown as 100."""
+    if isnan(value):
+        return "–"
+    rounded = round(value, 2) + 0.0
+    if rounded == 100 and value < 100:
+        return ">99.99"
+    if rounded == 0 and value > 0:
+        return "<0.01"
+    return f"{rounded:.2f}".rstrip("0").rstrip(".")
+
+
+def short(value: float) -> str:
+    """The same with one decimal, for narrow columns: >99.9, <0.1."""
+    if isnan(value):
+        return "–"
+    if 99.95 <= value < 100:
+        return ">99.9"
+    if 0 < value < 0.05:
+        return "<0.1"
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def name_of(artifact: str) -> str:
+    """What the paper calls an artifact: mla-table-2 is Table 2."""
+    return " ".join(artifact.split("-")[1:]).capitalize()
+
+
+def printed(artifact: str) -> dict[tuple[str, str, str], float]:
+    """{(row, task, test): value} of a published table."""
+    cells = published.table(artifact).dropna(subset="value")
+    return {
+        (row, *column.rsplit("/", 1)): value
+        for row, column, value in zip(cells["row"], cells["column"], cells["value"], strict=True)
+    }
+
+
+def comparison(runs: Runs, artifact: str) -> pd.DataFrame:
+    """One row per task, test, model and arm: the paper's value and ours, as numbers.
+
+    Columns: task, test, model, arm, scale, paper (NaN where nothing is printed), seeds (how many),
+    median, low, high and confidence (of the median, :func:`relength.stats.median_interval`), solved
+    (seeds at the level "solved"), solved_low, solved_high (percent, 95 %), true_length (median,
+    stopped at the true length), edit_distance (median), values (every seed, in the order of seeds).
+    """
+    paper, level = printed(artifact), load_margins().levels["solved"]
+    rows = []
+    for task, tests in runs.tests.items():
+        for test in tests:
+            for model, arm in runs.rows:
+                values = runs.values(model, arm, task, test)
+                rows.append(
+                    {
+                        **dict(task=task, test=test, model=model, arm=arm, scale=runs.scale),
+                        "paper": paper.get((model, task, test), np.nan),
+                        **_summary(values, level.holds),
+                        "true_length": _median(
+                            runs.values(model, arm, task, test, "exact_match_true_length")
+                        ),
+                        "edit_distance": _median(
+                            runs.values(model, arm, task, test, "edit_distance")
+                        ),
+                        "values": values,
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+def _summary(values: list[float], solved: Callable[[float], bool]) -> dict[str, float]:
+    if not values:
+        nothing = ("median", "low", "high", "confidence", "solved", "solved_low", "solved_high")
+        return {"seeds": 0, **dict.fromkeys(nothing, np.nan)}
+    interval, successes = stats.median_interval(values), sum(map(solved, values))
+    rate = stats.rate_interval(successes, len(values))
+    return {
+        "seeds": len(values),
+        "median": _median(values),
+        "low": interval.low,
+        "high": interval.high,
+        "confidence": interval.confidence,
+        "solved": successes,
+        "solved_low": 100 * rate.low,
+        "solved_high": 100 * rate.high,
+    }
+
+
+def _median(values: list[float]) -> float:
+    return float(np.median(values)) if values else np.nan
+
+
+# The matrix: models down, tasks and lengths across, as the paper prints it
+
+
+def published_table(artifact: str) -> Exhibit:
+    """A table of the paper as printed: one row per model, a group of columns per task."""
+    paper = printed(artifact)
+    tests: dict[str, tuple[str, ...]] = {}
+    for _, task, test in paper:
+        tests[task] = tuple(dict.fromkeys((*tests.get(task, ()), test)))
+    rows = [(model, "", "") for model in dict.fromkeys(model for model, *_ in paper)]
+
+    def cell(model: str, _: str, task: str, test: str) -> tuple[str, str]:
+        return f"<b>{short(paper.get((model, task, test), np.nan))}</b>", ""
+
+    entry = published.artifacts().set_index("artifact").loc[artifact]
+    caption = (
+        f"<b>What the paper prints.</b> {escape(entry['title'])}: {escape(entry['metric'])}, "
+        f"{escape(entry['protocol'])}."
+    )
+    data = published.table(artifact).dropna(axis="columns", how="all")
+    html = exhibits.table(
+        _matrix(rows, tests, cell), caption, f"{artifact}-printed", [exhibits.csv(artifact, data)]
+    )
+    return Exhibit(html, f"The numbers of {artifact} as printed: {len(paper)} cells.", data)
+
+
+def side_by_side(runs: Runs, artifact: str) -> Exhibit:
+    """The paper's table with ours in every cell: our median above, the printed value below."""
+    data = comparison(runs, artifact)
+    found = data.set_index(["model", "arm", "task", "test"]).to_dict("index")
+    verdicts = _cell_verdicts(runs, artifact)
+    judged, room = runs.experiment.judged_arm, load_margins().measures["accuracy"]
+    tests = {
+        task: tuple(t for t in names if not isnan(found[*runs.rows[0], task, t]["paper"]))
+        for task, names in runs.tests.items()
+    }
+    rows = [(model, row_label(model, arm, judged), arm) for model, arm in runs.rows]
+
+    def cell(model: str, arm: str, task: str, test: str) -> tuple[str, str]:
+        ours = found[model, arm, task, test]
+        verdict = verdicts.get((model, arm, task, test), "")
+        paper = f"<i>{short(ours['paper'])}</i>"
+        if not ours["seeds"]:
+            return f'<b class="none">{NOT_RUN}</b>{paper}', NOT_RUN
+        apart = abs(ours["median"] - ours["paper"]) > room.around(ours["paper"])
+        mark = f"<s>{MARKS[verdict]}</s>" if verdict in MARKS else ""
+        seeds = ", ".join(map(number, ours["values"]))
+        hint = f"seeds: {seeds}; {ours['solved']} of {ours['seeds']} solve it; {verdict}".rstrip(
+            "; "
+        )
+        return (
+            f'<b class="{"apart" if apart else "near"}">{short(ours["median"])}{mark}</b>{paper}',
+            hint,
+        )
+
+    caption = (
+        f"<b>{name_of(artifact)}, side by side.</b> {badge(runs.scale)} {_seeds_phrase(data)} In "
+        "each cell, above: our median exact match in percent; below, smaller: the value that the "
+        f"paper prints. Coloured numbers are further than {room.absolute:g} points from it. ✓ and "
+        "≠ mark cells that enough seeds have decided. Rows <i>as in the text</i> train the "
+        "paper's equations where its released code differs."
+    )
+    html = exhibits.table(
+        _matrix(rows, tests, cell),
+        caption,
+        f"{artifact}-side-by-side",
+        [exhibits.csv(f"{artifact}-ours", _flat(data)), exhibits.specs(artifact, runs.records)],
+    )
+    run = data[data["arm"] == judged].groupby(["model", "task"])["seeds"].max()
+    return Exhibit(
+        html, f"{artifact}: {(run > 0).sum()} of {len(run)} cells have runs.", _flat(data)
+    )
+
+
+def _matrix(
+    rows: Sequence[tuple[str, str, str]],
+    tests: dict[str, tuple[str, ...]],
+    cell: Callable[[str, str, str, str], tuple[str, str]],
+) -> str:
+    """rows: (model, label, arm); cell: HTML and hint of (model, arm, task, test)."""
+    blocks, tasks = [], list(tests)
+    for half in (tasks[i : i + HALF] for i in range(0, len(tasks), HALF)):
+        head = "".join(
+            f'<th colspan="{len(tests[t])}" scope="colgroup">{title(t)}</th>' for t in half
+        )
+        lengths = "".join(
+            f'<th scope="col" class="{"first" if i == 0 else ""}">{test}</th>'
+            for task in half
+            for i, test in enumerate(tests[task])
+        )
+        body, previous = [], rows[0][2]
+        for model, label, arm in rows:
+            cells = []
+            for task in half:
+                for i, test in enumerate(tests[task]):
+                    html, hint = cell(model, arm, task, test)
+                    tip = f' title="{escape(hint, quote=True)}"' if hint else ""
+                    cells.append(f'<td class="{"first" if i == 0 else ""}"{tip}>{html}</td>')
+            name, _, reading = (label or model).partition(", ")
+            small = f"<small>{reading}</small>" if reading else ""
+            rule = "rule other-arm" if arm != previous else "other-arm" if reading else ""
+            previous = arm
+            body.append(
+                f'<tr class="{rule}"><th scope="row">{name}{small}</th>{"".join(cells)}</tr>'
+            )
+        blocks.append(
+            f'<div class="scroll"><table class="matrix"><thead><tr><th></th>{head}</tr>'
+            f'<tr><th scope="col">length</th>{lengths}</tr></thead>'
+            f"<tbody>{''.join(body)}</tbody></table></div>"
+        )
+    return "".join(blocks)
+
+
+def _cell_verdicts(runs: Runs, artifact: str) -> dict[tuple[str, str, str, str], str]:
+    """{(model, arm, task, test): verdict} of the claims that a single printed cell is."""
+    verdicts = {}
+    ledger = runs.ledger
+    for row in ledger[ledger["claim"].str.startswith(f"{artifact}/")].itertuples():
+        _, model, task, test = row.claim.split("/")
+        verdicts[model, row.arm, task, test] = row.verdict
+        for arm, _, verdict in (other.partition(": ") for other in row.others.split("; ") if other):
+            verdicts[model, arm, task, test] = verdict.removesuffix(" (reduced)")
+    return verdicts
+
+
+def _seeds_phrase(data: pd.DataFrame) -> str:
+    counts = data[data["seeds"] > 0]["seeds"]
+    if counts.empty:
+        return "Nothing is recorded at this scale yet."
+    low, high = counts.min(), counts.max()
+    return f"{low if low == high else f'{low} to {high}'} seed{'s' if high > 1 else ''} per cell."
+
+
+def _flat(data: pd.DataFrame) -> pd.DataFrame:
+    """For download: every seed in one text column."""
+    return data.assign(values=[" ".join(f"{v:.6g}" for v in row) for row in data["values"]])
+
+
+# The long table: one row per cell, everything that is known of it
+
+
+def details(runs: Runs, artifact: str) -> Exhibit:
+    """A sortable row per task, length, model and arm: every seed, intervals, success rate."""
+    data = comparison(runs, artifact)
+    columns = {
+        "task": "text",
+        "length": "number",
+        "model": "text",
+        "paper": "number",
+        "ours": "number",
+        "every seed": "text",
+        "interval of the median": "text",
+        "solved": "text",
+        "95 % interval": "text",
+        "true length": "number",
+        "edit distance": "number",
+    }
+    rows = [
+        (
+            title(row.task),
+            "IID" if row.test == "iid" else row.test,
+            row_label(row.model, row.arm, runs.experiment.judged_arm),
+            number(row.paper),
+            number(row.median) if row.seeds else NOT_RUN,
+            ", ".join(map(number, row.values)) or "–",
+            f"{number(row.low)}–{number(row.high)} ({row.confidence:.0%})"
+            if row.seeds > 1
+            else "–",
+            f"{row.solved:.0f} of {row.seeds}" if row.seeds else "–",
+            f"{row.solved_low:.0f}–{row.solved_high:.0f} %" if row.seeds else "–",
+            number(row.true_length),
+            number(row.edit_distance),
+        )
+        for row in data.itertuples()
+    ]
+    level = load_margins().levels["solved"].at_least
+    caption = (
+        f"<b>Every cell, every seed.</b> {badge(runs.scale)} Exact match in percent; IID is the "
+        "range of lengths trained on. The interval of the median runs between order statistics "
+        f"and has the confidence in brackets. <i>Solved</i> counts seeds at {level:g} % or more, "
+        "with the exact interval of that share. <i>True length</i> is the median when decoding "
+        "is stopped at the right place. A click on a head sorts."
+    )
+    html = exhibits.table(
+        f"<details><summary>Show all {len(rows)} "
+        f"rows</summary>{exhibits.rows_table(columns, rows)}</details>",
+        caption,
+        f"{artifact}-details",
+        [exhibits.csv(f"{artifact}-ours", _flat(data))],
+    )
+    return Exhibit(html, f"{artifact}: {len(rows)} rows, one per cell and length.", _flat(data))
+
+
+def numbers(runs: Runs, artifact: str) -> str:
+    """The comparison as plain text, a line per row and task; in brackets the paper's value."""
+    data = comparison(runs, artifact)
+    lines = [
+        f"{name_of(artifact)}, {runs.scale} scale: median of our seeds (paper's value), percent"
+    ]
+    for task, tests in runs.tests.items():
+        head = "".join(f"{'IID' if test == 'iid' else test:>17}" for test in tests)
+        lines.append(f"\n{title(task) + ', length':<32}{'seeds':>5}{head}")
+        for model, arm in runs.rows:
+            cells = data.query("task == @task and model == @model and arm == @arm")
+            shown = "".join(f"{_ours_and_paper(row):>17}" for row in cells.itertuples())
+            label = row_label(model, arm, runs.experiment.judged_arm)
+            lines.append(f"  {label:<30}{cells['seeds'].max():>5}{shown}")
+    return "\n".join(lines)
+
+
+def _ours_and_paper(row) -> str:
+    ours = number(row.median) if row.seeds else NOT_RUN
+    return ours if isnan(row.paper) else f"{ours} ({number(row.paper)})"
+
+
+# Verdicts
+
+
+def verdicts(runs: Runs) -> Exhibit:
+    """The claims of the paper's prose with their verdicts."""
+    ledger = runs.ledger
+    prose = ledger[~ledger["claim"].str.contains("/")]
+    columns = {
+        **{
+            "claim": "text",
+            "what the paper says": "prose wide",
+            "verdict": "text",
+            "seen": "prose",
+        },
+        "other arms": "prose",
+    }
+    rows = [
+        (
+            row.claim,
+            _saying(row),
+            _verdict_badge(row.label),
+            f"<p>{escape(row.seen)}</p>"
+            + (f"<p><small>To decide: {escape(row.needed)}</small></p>" if row.needed else ""),
+            escape(row.others) or "–",
+        )
+        for row in prose.itertuples()
+    ]
+    changed = ledger["margins_changed"].eq(True).any()
+    margins = (
+        "<b>The margins have changed since some of these runs.</b>"
+        if changed
+        else "The margins are those that the records were made under."
+    )
+    caption = (
+        f"<b>Verdicts on the claims of the prose.</b> {badge(runs.scale)} Computed from the runs "
+        f"above. {margins} Claims are judged on the arm <i>released</i>; the last column has the "
+        "verdict on the paper's own equations, where they differ."
+    )
+    data = ledger[[*VERDICT_COLUMNS]]
+    name = f"{runs.experiment.name}-verdicts"
+    html = exhibits.table(
+        exhibits.rows_table(columns, rows), caption, name, [exhibits.csv(name, data)]
+    )
+    return Exhibit(html, verdict_counts(runs), data)
+
+
+def _saying(row) -> str:
+    quote = f"<p><small>“{escape(row.quote)}”</small></p>" if row.quote else ""
+    scope = f"<p><small><i>{escape(row.scope)}</i></small></p>" if row.scope else ""
+    return f"<p>{escape(row.statement)}</p>{quote}{scope}"
+
+
+def _verdict_badge(label: str) -> str:
+    kind = "not-reached" if label == claims.NOT_REACHED else label.split(" (")[0].replace(" ", "-")
+    return f'<span class="verdict verdict-{kind}">{label}</span>'
+
+
+def verdict_counts(runs: Runs) -> str:
+    """How the claims stand, as plain text: those of the prose, and those that single cells are."""
+    ledger = runs.ledger
+    of_cells = ledger["claim"].str.contains("/")
+    lines = [
+        f"{name:<16}{len(part):>4}: "
+        + ", ".join(
+            f"{n} {verdict}" for verdict, n in sorted(part["verdict"].value_counts().items())
+        )
+        for name, part in (("prose claims", ledger[~of_cells]), ("printed cells", ledger[of_cells]))
+    ]
+    return "\n".join([*lines, *textwrap.wrap(claims.summary(ledger), TEXT_WIDTH)])

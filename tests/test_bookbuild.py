@@ -1,0 +1,270 @@
+"""The scoreboard counts what its definition says; the book is made from nothing but the store."""
+
+import importlib.util
+import itertools
+import json
+from collections import Counter
+
+import nbformat
+import pytest
+
+from relength import bookbuild
+from relength.errors import RelengthError
+from relength.papers import EXPERIMENTS
+from relength.papers.published import artifacts
+from relength.paths import BOOK
+from relength.report import passages, scoreboard
+from relength.report.passages import PASSAGES
+from relength.store import METRICS, Store
+
+TABLE_2 = EXPERIMENTS["mla_table2"]
+RUN_IDS = itertools.count()
+
+
+def record(spec, exact_match=1.0, status="ok", seconds=36.0):
+    """A record of a run that nobody made."""
+    metrics = {"items": 10, **dict.fromkeys(METRICS, exact_match), "edit_distance": 0.0}
+    tests = {test: metrics for test in spec.task.tests}
+    made = {
+        "schema": 1,
+        "key": spec.key,
+        "run_id": f"{next(RUN_IDS):016x}",
+        "experiment": TABLE_2.name,
+        "status": status,
+        "spec": spec.model_dump(mode="json"),
+        "cost": {"steps": 100, "training_seconds": seconds, "evaluation_seconds": 0.0},
+        "parameters": 1,
+        "curve": [],
+        "provenance": {
+            **dict.fromkeys(("device", "device_name"), "cpu"),
+            **dict.fromkeys(("torch", "commit", "code", "margins"), "0"),
+            "created": "2026-11-20T17:30:00Z",
+        },
+    }
+    if status == "ok":
+        kept = {name: {"epoch": 0, "tests": tests} for name in ("selected", "last", "best_iid")}
+        return made | {"checkpoints": kept}
+    return made | {"error": "RuntimeError: no"}
+
+
+def write(folder, records):
+    """All records in one go: Store.append locks and syncs for each, which takes its time."""
+    file = Store(folder).file(TABLE_2.paper, TABLE_2.name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(r) + "\n" for r in records))
+    return Store(folder)
+
+
+def judged(scale, seeds):
+    specs = TABLE_2.specs(scale, seeds)
+    return [spec for spec in specs if spec.model.arm == TABLE_2.judged_arm]
+
+
+def min_seeds(store):
+    return {s: min(scoreboard.cell_seeds(TABLE_2, store, s).values()) for s in scoreboard.SCALES}
+
+
+@pytest.fixture(scope="module")
+def no_verdicts(tmp_path_factory):
+    """The ledger of an empty store: judging takes its time and has tests of its own."""
+    return scoreboard.ledger(Store(tmp_path_factory.mktemp("empty")))
+
+
+def test_an_empty_store_shows_every_artifact_and_no_seed(tmp_path):
+    state = scoreboard.status(Store(tmp_path / "nothing"))["artifacts"]
+    assert list(state) != [] and set(state) == set(artifacts()["artifact"])
+    assert state["mla-table-2"]["cells"] == 48
+    assert set(state["mla-table-2"]["verdicts"]) <= {"not run", "not testable"}
+    assert sum(state["mla-table-2"]["verdicts"].values()) > 0
+    for name, row in state.items():
+        assert row["min_seeds"] == {"reduced": 0, "paper": 0}, name
+        if not any(name in e.artifacts for e in EXPERIMENTS.values()):
+            assert (row["cells"], row["verdicts"]) == (0, {}), name
+    assert json.loads(json.dumps(state)) == state
+
+
+def test_min_seeds_is_the_number_of_seeds_that_every_cell_has(tmp_path):
+    records = [record(spec) for spec in judged("reduced", range(3))]
+    assert min_seeds(write(tmp_path, records)) == {"reduced": 3, "paper": 0}
+    assert min_seeds(write(tmp_path, records[:-1]))["reduced"] == 2
+    assert min_seeds(write(tmp_path, records[:47]))["reduced"] == 0
+
+
+def test_scales_are_counted_apart_and_smoke_not_at_all(tmp_path):
+    records = [record(s) for s in (*judged("smoke", range(5)), *judged("paper", range(1)))]
+    assert min_seeds(write(tmp_path, records)) == {"reduced": 0, "paper": 1}
+
+
+def test_what_is_not_a_seed_of_the_judged_arm_adds_nothing(tmp_path):
+    complete = judged("reduced", range(2))
+    gap = complete.pop()
+    cell = (gap.model.name, gap.task.name)
+    others = [
+        s
+        for s in TABLE_2.specs("reduced", range(2))
+        if s.model.arm != TABLE_2.judged_arm and (s.model.name, s.task.name) == cell
+    ]
+    slower = gap.model_copy(
+        update={"training": gap.training.model_copy(update={"learning_rate": 1e-4})}
+    )
+    first = next(s for s in complete if (s.model.name, s.task.name) == cell)
+    extra = [
+        *(record(s) for s in others),
+        record(slower),
+        record(gap, status="failed"),
+        record(first),
+        record(first),
+    ]
+    store = write(tmp_path, [*(record(s) for s in complete), *extra])
+    assert others and min_seeds(store)["reduced"] == 1
+    store = write(tmp_path, [*(record(s) for s in (*complete, gap)), *extra])
+    assert min_seeds(store)["reduced"] == 2
+
+
+def test_states_of_an_artifact_follow_its_runs(tmp_path, no_verdicts):
+    def state(records):
+        board = scoreboard.board(write(tmp_path, records), no_verdicts).set_index("artifact")
+        return board.loc["mla-table-2", "state"], board.loc["panm-table-2", "state"]
+
+    specs = judged("reduced", range(1))
+    assert state([]) == ("planned", "untouched")
+    assert state([record(specs[0])]) == ("partly", "untouched")
+    assert state([record(s) for s in specs]) == ("recorded", "untouched")
+
+
+def test_verdict_counts_of_an_artifact_are_those_of_the_ledger(tmp_path):
+    store = write(tmp_path, [record(s) for s in judged("reduced", range(1))[:8]])
+    ledger = scoreboard.ledger(store)
+    counts = Counter(ledger.loc[ledger["artifact"] == "mla-table-2", "verdict"])
+    assert counts["inconclusive"] and counts["not run"]
+    row = scoreboard.status(store)["artifacts"]["mla-table-2"]
+    assert row["verdicts"] == dict(counts) and row["min_seeds"] == min_seeds(store)
+
+
+def test_costs_add_up_over_everything_that_was_executed(tmp_path):
+    specs = judged("reduced", range(1))[:3]
+    records = [record(s) for s in specs] + [record(specs[0]), record(specs[1], status="failed")]
+    (row,) = scoreboard.costs(write(tmp_path, records)).itertuples()
+    assert (row.trainings, row.failed, row.steps) == (4, 1, 500)
+    assert row.hours == pytest.approx(5 * 36 / 3600)
+
+
+def test_repeated_executions_are_shown_with_their_largest_difference(tmp_path):
+    one, other = judged("reduced", range(1))[:2]
+    store = write(tmp_path, [record(one, 0.98), record(one, 0.95), record(other)])
+    (row,) = scoreboard.repeats(store).itertuples()
+    assert (row.key, row.executions) == (one.key, 2)
+    assert row.largest_difference == pytest.approx(3.0)
+
+
+def test_passages_from_an_empty_store_say_that_nothing_was_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(passages, "REPEATS", 2)  # the simulation has tests of its own
+    written = bookbuild.write_fragments(tmp_path / "nothing", tmp_path / "out")
+    text = {path.stem: path.read_text() for path in written}
+    assert set(text) == set(PASSAGES) and all(t.strip() for t in text.values())
+    assert "nothing has been run" in text["at_a_glance"]
+    assert "Not run" in text["cost"]
+    assert "not run" in text["claims"] and "reproduced}" not in text["claims"]
+    for artifact in artifacts()["artifact"]:
+        assert artifact in text["scoreboard"] and f'title="{artifact}:' in text["at_a_glance"]
+
+
+def test_passages_count_the_runs_that_are_recorded(tmp_path, no_verdicts):
+    records = [record(s, seconds=3600) for s in judged("reduced", range(1))]
+    store = write(tmp_path, records)
+    state = scoreboard.Survey(
+        scoreboard.board(store, no_verdicts),
+        no_verdicts,
+        scoreboard.costs(store),
+        scoreboard.repeats(store),
+    )
+    assert "48 recorded trainings (48 hours)" in PASSAGES["at_a_glance"](state)
+    assert "48 trainings, 48.0 hours" in PASSAGES["cost"](state)
+
+
+def test_cells_of_a_table_cannot_break_it():
+    text = passages.table(("a", "b"), [("x | y\nz", "")], name="t", caption="c")
+    assert "| x \\| y z | – |" in text.splitlines()
+
+
+def notebook(path, *sources):
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    cells[0].metadata["tags"] = ["parameters"]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    path.parent.mkdir(exist_ok=True)
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
+
+
+def test_notebooks_are_executed_on_the_results_that_are_named(tmp_path, monkeypatch):
+    notebook(tmp_path / "notebooks" / "a.ipynb", 'results: str = "results"', "print(results)")
+    monkeypatch.setattr(bookbuild, "NOTEBOOKS", tmp_path / "notebooks")
+    (made,) = bookbuild.execute_notebooks(tmp_path / "mine", tmp_path / "out")
+    shown = nbformat.read(made, 4).cells[-1].outputs[0]["text"]
+    assert shown.strip() == str(tmp_path / "mine")
+
+
+def test_a_notebook_that_fails_is_named_with_its_error(tmp_path, monkeypatch):
+    notebook(tmp_path / "notebooks" / "a.ipynb", "results: str = ''", "raise ValueError('no way')")
+    monkeypatch.setattr(bookbuild, "NOTEBOOKS", tmp_path / "notebooks")
+    with pytest.raises(RelengthError, match=r"a\.ipynb failed with ValueError: no way"):
+        bookbuild.execute_notebooks(tmp_path, tmp_path / "out")
+
+
+def test_a_notebook_that_cannot_be_given_results_is_refused(tmp_path, monkeypatch):
+    notebook(tmp_path / "notebooks" / "a.ipynb", "seeds: int = 1")
+    monkeypatch.setattr(bookbuild, "NOTEBOOKS", tmp_path / "notebooks")
+    with pytest.raises(RelengthError, match="no parameter 'results'"):
+        bookbuild.execute_notebooks(tmp_path, tmp_path / "out")
+
+
+def test_a_page_that_would_use_the_network_is_refused(tmp_path):
+    page = tmp_path / "page.html"
+    page.write_text('<a href="https://example.org">a link is fine</a><script src="x.js"></script>')
+    bookbuild.check_offline(tmp_path)
+    page.write_text('<script defer src="https://example.org/x.js"></script>')
+    with pytest.raises(RelengthError, match=r"page\.html"):
+        bookbuild.check_offline(tmp_path)
+
+
+def test_a_book_with_a_broken_reference_is_not_built_and_the_old_one_stays(tmp_path, monkeypatch):
+    book, out = tmp_path / "book", tmp_path / "out"
+    for folder in (book, out / "html"):
+        folder.mkdir(parents=True)
+    (out / "html" / "index.html").write_text("yesterday's")
+    (tmp_path / "_config.yml").write_text("title: t\nonly_build_toc_files: true\n")
+    (book / "_toc.yml").write_text("format: jb-book\nroot: intro\n")
+    (book / "intro.md").write_text("# Title\n\n{doc}`nowhere`\n")
+    monkeypatch.setattr(bookbuild, "BOOK", book)
+    with pytest.raises(RelengthError, match="nowhere"):
+        bookbuild.build(out)
+    assert (out / "html" / "index.html").read_text() == "yesterday's"
+
+
+def test_a_notebook_page_says_how_it_was_made_without_paths_of_this_machine(tmp_path):
+    found = importlib.util.spec_from_file_location("run_stamp", BOOK / "_ext" / "run_stamp.py")
+    run_stamp = importlib.util.module_from_spec(found)
+    found.loader.exec_module(run_stamp)
+    title = {"cell_type": "markdown", "id": "a", "metadata": {}, "source": "# Title"}
+    injected = {"cell_type": "code", "id": "b", "metadata": {"tags": ["injected-parameters"]}}
+    papermill = {
+        "version": "2.7.0",
+        "input_path": str(tmp_path / "notebooks" / "a.ipynb"),
+        "duration": 1.0,
+        "end_time": "2026-11-20T17:30:00",
+        "parameters": {"results": str(tmp_path / "results"), "other": str(tmp_path.parent / "x")},
+    }
+    text = [json.dumps({"cells": [title, injected], "metadata": {"papermill": papermill}})]
+
+    class App:
+        confdir = tmp_path / "book"
+
+        class env:
+            doc2path = staticmethod(lambda name: f"{name}.ipynb")
+
+    run_stamp._on_source_read(App, "executed/a", text)
+    cells = json.loads(text[0])["cells"]
+    assert "remove-cell" in cells[2]["metadata"]["tags"]
+    assert (
+        "`results = 'results'`" in cells[1]["source"] and "2026-11-20 17:30" in cells[1]["source"]
+    )
+    assert str(tmp_path) not in cells[1]["source"]

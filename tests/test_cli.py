@@ -1,0 +1,217 @@
+"""What a user can mend is one sentence and exit code 2; what is killed has lost nothing."""
+
+import json
+import random
+import re
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+
+from relength import cli
+from relength.paths import RESULTS
+from relength.spec import make_spec
+from relength.store import Store
+
+ONE_CELL = [
+    "run",
+    "mla_table2",
+    "--scale",
+    "smoke",
+    "--seeds",
+    "1",
+    "--task",
+    "copy",
+    "--model",
+    "Content",
+]
+
+
+@pytest.fixture
+def relength(monkeypatch, capsys):
+    """Runs the command in this process; returns exit code, output and errors."""
+    handler, formatting = signal.getsignal(signal.SIGTERM), warnings.formatwarning
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["relength", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ending:
+            cli.main()
+        out, problems = capsys.readouterr()
+        return ending.value.code or 0, out, problems
+
+    yield command
+    signal.signal(signal.SIGTERM, handler)
+    warnings.formatwarning = formatting
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause", "way_out"),
+    [
+        (["run", "mla_table9"], "no experiment 'mla_table9'", "mla_table2"),
+        (["run", "mla_table2", "--scale", "large"], "no scale 'large'", "reduced"),
+        (["run", "mla_table2", "--task", "cpoy"], "no task 'cpoy'", "reverse_copy"),
+        (["run", "mla_table2", "--model", "OneStep"], "no model 'OneStep'", "OneStepAttn"),
+        (["run", "mla_table2", "--arm", "papers"], "no arm 'papers'", "released"),
+        ([*ONE_CELL, "--device", "gpu"], "Unknown device 'gpu'", "cuda"),
+        (["run", "[/red]"], "no experiment '[/red]'", "mla_table2"),
+        (["merge", "nowhere"], "nowhere is not a folder", "--results"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_what_does_not_exist_is_one_sentence_and_exit_code_2(
+    relength, tmp_path, arguments, cause, way_out
+):
+    code, _, problems = relength(*arguments, "--results", tmp_path / "results")
+    assert code == 2
+    assert problems.startswith("Error: ") and problems.count("\n") == 1
+    assert cause in problems and way_out in problems
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_gpu_where_there_is_none_is_one_sentence_and_exit_code_2(relength, tmp_path):
+    code, _, problems = relength(*ONE_CELL, "--device", "cuda", "--results", tmp_path)
+    assert code == 2 and problems.count("\n") == 1
+    assert "no GPU here" in problems and "--device cpu" in problems
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--seeds", "0"], ["--workers", "0"], ["--sedes", "1"]], ids=str
+)
+def test_an_impossible_option_is_exit_code_2(relength, tmp_path, arguments):
+    code, _, problems = relength(*ONE_CELL, "--results", tmp_path, *arguments)
+    assert code == 2 and arguments[0] in problems
+
+
+def test_a_damaged_store_is_named_with_file_and_line(relength, tmp_path, make_record):
+    store = Store(tmp_path)
+    store.append("mla", make_record(1))
+    [file] = store.files()
+    file.write_bytes(file.read_bytes() + b"{}\n")
+    code, _, problems = relength(*ONE_CELL, "--results", tmp_path)
+    assert code == 2 and f"{file}, line 2," in problems and "Traceback" not in problems
+
+
+def test_a_smoke_run_is_recorded_where_it_says_and_not_in_the_results(
+    relength, tmp_path, monkeypatch
+):
+    before = [file.read_bytes() for file in Store(RESULTS).files()]
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    code, out, _ = relength(*ONE_CELL, "--workers", "1")
+    assert code == 0 and "1 of 1 runs to train" in out
+    folder = Path(re.search(r"recorded in (\S+)", out)[1])
+    assert folder.is_relative_to(tmp_path)
+    [record] = Store(folder).records()
+    assert record["spec"]["scale"] == "smoke" and record["key"] in out
+    assert [file.read_bytes() for file in Store(RESULTS).files()] == before
+
+    code, out, _ = relength(*ONE_CELL, "--results", folder)
+    assert code == 0 and "0 of 1 runs to train" in out
+    assert Store(folder).records() == [record]
+
+
+def test_runs_that_fail_are_counted_and_the_command_says_so(relength, tmp_path, monkeypatch):
+    def broken(*_):
+        raise ValueError("the message [/bold] of the failure")
+
+    monkeypatch.setattr("relength.execute.train", broken)
+    code, out, problems = relength(*ONE_CELL, "--workers", "1", "--results", tmp_path)
+    assert code == 2 and "1 of 1 runs failed" in problems
+    assert "failed, ValueError: the message [/bold] of the failure" in out
+    assert Store(tmp_path).records()[0]["status"] == "failed"
+
+
+def test_list_shows_the_experiments(relength):
+    code, out, _ = relength("list")
+    assert code == 0 and "mla_table2" in out and "64" in out
+
+
+def test_merge_counts_what_is_new(relength, tmp_path, make_record):
+    Store(tmp_path / "other").append("mla", make_record(1))
+    for new in (1, 0):
+        code, out, _ = relength("merge", tmp_path / "other", "--results", tmp_path / "mine")
+        assert code == 0 and out.startswith(f"{new} new records")
+
+
+@pytest.mark.parametrize("command", ["list", "run", "status", "merge", "render"])
+def test_every_command_has_help(relength, command):
+    code, out, _ = relength(command, "--help")
+    assert code == 0 and "Usage" in out
+
+
+# --- killed -------------------------------------------------------------------------------------
+
+
+@pytest.mark.smoke
+def test_a_campaign_killed_at_a_random_moment_and_run_again_has_every_run_once(tmp_path, python):
+    command = ["-m", "relength.cli", "run", "mla_table2", "--scale", "smoke", "--seeds", "1"]
+    command += [
+        "--task",
+        "copy",
+        "--task",
+        "inv_recopy",
+        "--model",
+        "Content",
+        "--model",
+        "LocAttn",
+    ]
+    command += ["--results", str(tmp_path), "--workers", "1"]
+    file = tmp_path / "mla" / "mla_table2.runs.jsonl"
+
+    killed = python(*command)
+    deadline = time.monotonic() + 60
+    while not (file.exists() and file.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(random.SystemRandom().uniform(0, 1))  # anywhere within the following runs
+    killed.kill()
+    killed.communicate()
+    survived = file.read_bytes()
+    assert survived, "nothing was recorded within a minute"
+
+    again = python("-W", "error::RuntimeWarning", *command)
+    out, problems = again.communicate(timeout=120)
+    assert again.returncode == 0, problems
+    whole = survived[: survived.rfind(b"\n") + 1]
+    assert file.read_bytes().startswith(whole), "what was recorded before has changed"
+    records = Store(tmp_path).records()
+    keys = [make_spec(**record["spec"]).key for record in records]
+    assert len(keys) == len(set(keys)) == 4 and keys == [r["key"] for r in records]
+    assert all(record["status"] == "ok" for record in records)
+    missing = 4 - len(whole.splitlines())
+    assert f"{missing} of 4 runs to train" in out
+    assert json.loads(file.read_bytes().splitlines()[-1]) == records[-1]
+
+
+@pytest.mark.smoke
+def test_terminating_a_campaign_ends_its_workers_too(tmp_path, python):
+    command = [*ONE_CELL, "--task", "recopy", "--results", str(tmp_path), "--workers", "2"]
+    process = python("-m", "relength.cli", *command)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    if not children.exists():
+        process.kill()
+        process.communicate()
+        pytest.skip("this system does not list the children of a process")
+    deadline, workers = time.monotonic() + 30, []
+    while len(workers) < 2 and process.poll() is None and time.monotonic() < deadline:
+        workers = children.read_text().split()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert len(workers) >= 2 and process.returncode == 143
+    deadline = time.monotonic() + 10  # the last of them ends when it sees that the others have
+    while any(map(is_running, workers)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert [pid for pid in workers if is_running(pid)] == []
+
+
+def is_running(pid: str) -> bool:
+    """Whether a process exists and is more than an entry that waits to be collected."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

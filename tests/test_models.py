@@ -1,0 +1,418 @@
+"""The six attention models compute what the paper's equations say."""
+
+import doctest
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mla_reference import Reference, location_weights
+from torch import Tensor
+
+from relength.batch import Batch, pad_tokens
+from relength.models import MODELS, attention, location, recurrence
+from relength.models.attention import lay_out, sinusoid
+from relength.models.location import LocAttn, MonoAttn, OneStepAttn, clamp, softstair
+from relength.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from relength.streams import dropout_key, step_key
+from relength.tasks import TASKS
+from relength.tasks.base import EOS, PAD, SOS
+
+VOCABULARY = 11
+READINGS = [(name, "released") for name in MODELS] + [
+    ("OneStepAttn", "paper"),
+    ("MonoAttn", "paper"),
+]
+every_reading = pytest.mark.parametrize(("name", "arm"), READINGS)
+BIDIRECTIONAL = [r for r in READINGS if r[0] in ("Bi-Relative", "OneStepAttn", "MonoAttn")]
+SEEDS = st.integers(0, 2**32)
+
+
+def build(name: str, arm: str = "released", seed: int = 0, fused: bool = True, **sizes) -> Seq2Seq:
+    """A small model in float64 in which no parameter is zero, as after some training."""
+    config = Seq2SeqConfig(
+        name=name, arm=arm, **{"embedding_size": 6, "hidden_size": 8, "gate_start": 0.4} | sizes
+    )
+    model = Seq2Seq(config, VOCABULARY, fused).double().initialise(seed)
+    random = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            noise = torch.empty_like(parameter).normal_(generator=random)
+            parameter.add_(noise, alpha=0.3)
+    return model
+
+
+@st.composite
+def batches(draw, most: int = 4, longest: int = 7) -> Batch:
+    """Token sequences of unequal, unrelated lengths."""
+    lengths = draw(st.lists(st.tuples(*[st.integers(1, longest)] * 2), min_size=1, max_size=most))
+    random = np.random.default_rng(draw(SEEDS))
+    tokens = [[random.integers(4, VOCABULARY, n).tolist() for n in pair] for pair in lengths]
+    return pad_tokens([s for s, _ in tokens], [[*t, EOS] for _, t in tokens], PAD)
+
+
+def previous_tokens(batch: Batch, row: int) -> list[int]:
+    """What teacher forcing feeds to the decoder for one sample."""
+    return [SOS, *batch.targets[row, : batch.target_lengths[row] - 1].tolist()]
+
+
+def source(batch: Batch, row: int) -> list[int]:
+    return batch.inputs[row, : batch.input_lengths[row]].tolist()
+
+
+def close(ours: Tensor, expected, tolerance: float = 1e-10) -> None:
+    np.testing.assert_allclose(ours.detach().numpy(), expected, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("module", [attention, location, recurrence])
+def test_worked_examples_in_docstrings_are_true(module):
+    assert doctest.testmod(module).failed == 0
+
+
+# --- against the equations ----------------------------------------------------------------------
+
+
+@every_reading
+@settings(max_examples=8)
+@given(batch=batches(), seed=SEEDS)
+def test_scores_are_those_of_the_equations(name, arm, batch, seed):
+    model, reference = build(name, arm, seed), Reference(build(name, arm, seed))
+    scores = model(batch)
+    for row in range(len(batch)):
+        expected, _ = reference.decode(source(batch, row), previous_tokens(batch, row))
+        # The library's sinusoids of relative distances are float32.
+        close(scores[row, : len(expected)], expected, 1e-5 if "Relative" in name else 1e-10)
+
+
+@every_reading
+@settings(max_examples=8)
+@given(batch=batches(), seed=SEEDS, steps=st.integers(1, 12))
+def test_generated_tokens_and_weights_are_those_of_the_equations(name, arm, batch, seed, steps):
+    model, reference = build(name, arm, seed), Reference(build(name, arm, seed))
+    tokens, weights = model.generate(batch, steps, keep_weights=True)
+    for row in range(len(batch)):
+        fed = [SOS, *tokens[row, :-1].tolist()]
+        scores, expected = reference.decode(source(batch, row), fed)
+        ours = weights[row, :, : expected.shape[1]]
+        close(ours, expected, 1e-5 if "Relative" in name else 1e-10)
+        chosen = scores[np.arange(steps), tokens[row].numpy()]
+        np.testing.assert_allclose(chosen, scores.max(1), rtol=0, atol=1e-5)
+
+
+@given(st.floats(-100, 100))
+def test_clamp_is_equation_8(mu):
+    expected = max(0.01 * mu, min(1 + 0.01 * mu, mu))
+    assert clamp(torch.tensor(mu, dtype=torch.float64)).item() == pytest.approx(expected, abs=1e-12)
+
+
+def test_clamp_leaves_positions_alone_and_leaks_outside():
+    positions = torch.tensor([-2.0, 0.0, 0.25, 1.0, 3.0]).double()
+    close(clamp(positions), [-0.02, 0, 0.25, 1.0, 1.03])
+
+
+def test_softstair_has_flat_treads_and_steep_risers():
+    x = torch.tensor([-0.5, 0.0, 0.25, 0.5, 0.75, 1.0, 2.5]).double()
+    riser = 1 / (1 + math.exp(-10.0))  # σ(20 · 0.5)
+    quarter = 1 / (1 + math.exp(-5.0))  # σ(20 · 0.25)
+    close(softstair(x), [-0.5, 1 - riser, 1 - quarter, 0.5, quarter, 2 - riser, 2.5], 1e-12)
+
+
+def test_sinusoids_of_hand_made_distances():
+    # size 4: frequencies 1 and 1/100, sines before cosines
+    expected = [
+        [math.sin(k), math.sin(k / 100), math.cos(k), math.cos(k / 100)] for k in (-2, 0, 3)
+    ]
+    close(sinusoid(torch.tensor([-2, 0, 3]), 4), expected, 1e-6)
+
+
+def test_positions_run_from_0_to_1_over_each_sample():
+    memory = lay_out(torch.zeros(3, 5, 2, dtype=torch.float64), torch.tensor([1, 3, 5]))
+    close(memory.position[1, :3], [0, 0.5, 1])
+    close(memory.position[2], [0, 0.25, 0.5, 0.75, 1])
+    close(memory.step, [1, 0.5, 0.25])  # one position is its own neighbour: max(1, s - 1)
+    assert memory.mask.sum(1).tolist() == [1, 3, 5]
+
+
+# --- centres of focus ---------------------------------------------------------------------------
+
+
+def heads(*values: float) -> list[Tensor]:
+    return [torch.tensor([value], dtype=torch.float64) for value in values]
+
+
+PAST, STEP = torch.tensor([0.25]).double(), torch.tensor([0.125]).double()
+
+
+def logistic(x: float) -> float:
+    return 1 / (1 + math.exp(-x))
+
+
+def test_centre_of_location_attention():
+    centre = LocAttn(4, 0.27).centre(heads(2.5, 0.0, -1.0), PAST, STEP)
+    close(centre, [0.5 * 0.25 + logistic(-1.0) + 2.5 * 0.125])
+
+
+@pytest.mark.parametrize(("arm", "sharpness"), [("paper", 1), ("released", 5)])
+def test_centre_of_one_step_attention(arm, sharpness):
+    centre = OneStepAttn(4, 0.27, arm).centre(heads(0.3), PAST, STEP)
+    close(centre, [0.25 + 0.125 * logistic(sharpness * 0.3)])
+
+
+@pytest.mark.parametrize("r", [-0.3, 0.3])
+def test_centre_of_monotonic_attention(r):
+    g = logistic(0.4)
+    paper = MonoAttn(4, 0.27, "paper", 0.4).double().centre(heads(r), PAST, STEP)
+    close(paper, [0.25 + 0.125 * (g * logistic(r) + (1 - g) * max(r, 0))], 1e-8)
+    released = MonoAttn(4, 0.27, "released", 0.4).double().centre(heads(r), PAST, STEP)
+    close(released, [0.25 + 0.125 * (g * max(r, 0) + (1 - g) * logistic(5 * r))], 1e-8)
+
+
+@given(r=st.floats(-50, 50))
+def test_released_monotonic_attention_is_a_relu(r):
+    steps = MonoAttn(4, 0.27, "released", 20.0).centre(
+        [torch.tensor([r])], torch.zeros(1), torch.ones(1)
+    )
+    assert steps.item() == max(torch.tensor(r).item(), 0.0)
+
+
+def test_released_gate_gets_no_gradient_and_the_papers_gate_does():
+    batch = TASKS["copy"](train_size=8).dataset("train", 0)
+    for arm, start in (("released", 20.0), ("paper", 0.0)):
+        model = Seq2Seq(Seq2SeqConfig(name="MonoAttn", arm=arm, gate_start=start), 14).initialise(0)
+        model.loss(batch).backward()
+        gradient = model.attention.gate.grad
+        assert (gradient.abs().item() == 0) == (arm == "released")
+
+
+def focus_on(module, scalar: float, s: int, tokens: int) -> Tensor:
+    """Positions (tokens,) most attended when the step head always reads ``scalar``."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            if parameter.ndim:
+                parameter.zero_()
+        module.heads.weight[1] = 1.0
+        module.hidden.bias[0] = scalar
+    memory = module.prepare(torch.zeros(1, s, 4), torch.tensor([s]), tokens)
+    state, places = module.start(memory), []
+    for t in range(tokens):
+        weights, state = module(torch.zeros(1, 4), t, memory, state)
+        places.append(weights.argmax(1))
+    return torch.cat(places)
+
+
+@pytest.mark.parametrize("s", [6, 20, 200])
+@pytest.mark.parametrize("arm", ["paper", "released"])
+def test_one_step_attention_walks_one_position_a_token_at_any_length(arm, s):
+    module = OneStepAttn(4, 0.27, arm)
+    assert focus_on(module, 20.0, s, s - 2).tolist() == list(range(1, s - 1))
+    assert focus_on(module, -20.0, s, s).tolist() == [0] * s
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_released_monotonic_attention_strides(stride):
+    places = focus_on(MonoAttn(4, 0.27, "released", 20.0), float(stride), 30, 9)
+    assert places.tolist() == [stride * t for t in range(1, 10)]
+
+
+def test_released_monotonic_attention_falls_back_to_start_after_it_ran_past_the_end():
+    module = MonoAttn(4, 0.27, "released", 20.0)
+    assert focus_on(module, 40.0, 30, 4).tolist() == [0, 0, 0, 0]
+    kept_in = focus_on(MonoAttn(4, 0.27, "paper", -20.0), 40.0, 30, 4)
+    assert kept_in.tolist() == [29, 29, 29, 29]
+
+
+# --- every model --------------------------------------------------------------------------------
+
+
+@every_reading
+@settings(max_examples=8)
+@given(batch=batches(), seed=SEEDS)
+def test_weights_are_a_distribution_over_the_source(name, arm, batch, seed):
+    _, weights = build(name, arm, seed).generate(batch, 6, keep_weights=True)
+    positions = torch.arange(weights.shape[2])
+    beyond = positions >= (batch.input_lengths + 2)[:, None, None]
+    assert (weights >= 0).all()
+    assert (weights.masked_select(beyond) == 0).all()
+    sums = weights.sum(2)
+    # Unclamped, the released MonoAttn can run so far past the end that nothing is left to look at.
+    lost = weights.amax(2) == 0 if (name, arm) == ("MonoAttn", "released") else sums < 0
+    assert torch.allclose(sums[~lost], torch.ones_like(sums[~lost]), atol=1e-9)
+
+
+@given(
+    mu=st.floats(-1, 2), sigma=st.floats(0.01, 1), s=st.integers(1, 30), padding=st.integers(0, 5)
+)
+def test_a_focus_is_a_discrete_gaussian(mu, sigma, s, padding):
+    class At(location.LocationAttention):
+        def centre(self, heads, past, step):
+            return torch.full_like(past, mu)
+
+    module = At(4, sigma * s, heads=2, clamped=False).double()
+    torch.nn.init.zeros_(module.heads.weight)
+    torch.nn.init.zeros_(module.hidden.weight)
+    memory = module.prepare(torch.zeros(1, s + padding, 4).double(), torch.tensor([s]), 1)
+    weights, past = module(torch.zeros(1, 4, dtype=torch.float64), 0, memory, module.start(memory))
+    expected = location_weights(mu, sigma, s)
+    close(weights[0, :s], expected)
+    assert (weights[0, s:] == 0).all()
+    close(past, [sum(w * i / max(1, s - 1) for i, w in enumerate(expected))])
+
+
+@every_reading
+@settings(max_examples=8)
+@given(batch=batches(), seed=SEEDS, more=st.integers(1, 5))
+def test_padding_changes_nothing(name, arm, batch, seed, more):
+    model = build(name, arm, seed)
+    pad = torch.nn.functional.pad
+    # Whatever stands in the padding, and however much of it there is.
+    beyond = torch.arange(batch.inputs.shape[1]) >= batch.input_lengths[:, None]
+    wider = Batch(
+        pad(batch.inputs.masked_fill(beyond, 9), (0, more), value=7),
+        pad(batch.targets.masked_fill(~batch.mask, 6), (0, more), value=8),
+        pad(batch.mask, (0, more)),
+        batch.input_lengths,
+        batch.target_lengths,
+    )
+    key = step_key(dropout_key(seed, "encodings"), 5)
+    for dropout in (None, key):
+        ours, padded = model(batch, dropout), model(wider, dropout)
+        close(padded[:, : ours.shape[1]][batch.mask], ours[batch.mask].detach().numpy())
+        close(model.loss(wider, dropout), model.loss(batch, dropout).item())
+
+
+@every_reading
+@settings(max_examples=8)
+@given(batch=batches(most=3), seed=SEEDS)
+def test_a_sample_is_treated_the_same_alone_and_in_company(name, arm, batch, seed):
+    model = build(name, arm, seed)
+    together, (tokens, _) = model(batch), model.generate(batch, 5)
+    for row in range(len(batch)):
+        single = batch.select(slice(row, row + 1))
+        alone = model(single)
+        close(together[row, : alone.shape[1]], alone[0].detach().numpy())
+        assert torch.equal(model.generate(single, 5)[0][0], tokens[row])
+
+
+@every_reading
+@settings(max_examples=8)
+@given(batch=batches(), seed=SEEDS, steps=st.integers(1, 10))
+def test_teacher_forcing_with_the_models_own_tokens_is_generation(name, arm, batch, seed, steps):
+    model = build(name, arm, seed)
+    tokens, _ = model.generate(batch, steps)
+    fed = Batch(
+        batch.inputs,
+        tokens,
+        torch.ones_like(tokens, dtype=torch.bool),
+        batch.input_lengths,
+        torch.full((len(batch),), steps),
+    )
+    scores = model(fed)
+    chosen = scores.gather(2, tokens[:, :, None]).squeeze(2)
+    assert torch.allclose(chosen, scores.amax(2), rtol=0, atol=1e-9)
+
+
+@every_reading
+def test_dropout_zeroes_half_of_the_encodings_and_doubles_the_rest(name, arm):
+    batch = pad_tokens([[5, 6, 7, 8]] * 8, [[EOS]] * 8, PAD)
+    model = build(name, arm, dropout=0.5)
+    model.direction = None
+    encodings, _, summary = model.encode(batch, None)
+    dropped, _, same = model.encode(batch, step_key(1, 1))
+    kept = dropped != 0
+    assert 0.35 < kept.double().mean() < 0.65
+    close(dropped[kept], 2 * encodings[kept].detach().numpy())
+    close(same, summary.detach().numpy())  # e_cls is never dropped
+
+
+@pytest.mark.parametrize(("name", "arm"), BIDIRECTIONAL)
+@settings(max_examples=10)
+@given(batch=batches(), seed=SEEDS)
+def test_encodings_turned_round_with_the_gate_turned_round_are_the_same(name, arm, batch, seed):
+    # Eq. 18 does not know which direction is called forward.
+    model, lengths = build(name, arm, seed), batch.input_lengths + 2
+    encodings, _, summary = build("Content", seed=seed).encode(batch, None)
+    ours = model.interpolate(encodings, lengths, summary)
+    with torch.no_grad():
+        for parameter in model.direction.parameters():
+            parameter.neg_()  # σ(-x) = 1 - σ(x)
+    turned = recurrence.take(encodings, recurrence.reversal(lengths, encodings.shape[1]))
+    close(model.interpolate(turned, lengths, summary), ours.detach().numpy())
+
+
+def test_relative_attention_knows_distances_only():
+    # Without content, one token later everything is seen one position further on.
+    model = build("Relative")
+    with torch.no_grad():
+        model.attention.key.weight.zero_()
+    module, h = (
+        model.attention,
+        torch.randn(1, 8, generator=torch.Generator().manual_seed(0)).double(),
+    )
+    memory = module.prepare(torch.zeros(1, 9, 8).double(), torch.tensor([9]), 4)
+    now, later = (module(h, t, memory, module.start(memory))[0].log() for t in (1, 2))
+    close((later[:, 1:] - later[:, 1:2]), (now[:, :-1] - now[:, :1]).detach().numpy())
+
+
+def test_loss_is_the_mean_surprise_of_the_target_tokens():
+    batch = pad_tokens([[5, 6], [7]], [[5, 6, EOS], [EOS]], PAD)
+    model = build("Content")
+    p = torch.softmax(model(batch), 2)
+    surprises = [
+        -math.log(p[row, t, token].item() + 1e-9)
+        for row, tokens in enumerate([[5, 6, EOS], [EOS]])
+        for t, token in enumerate(tokens)
+    ]
+    assert model.loss(batch).item() == pytest.approx(sum(surprises) / 4, rel=1e-12)
+
+
+# --- parameters ---------------------------------------------------------------------------------
+
+
+def test_one_step_attention_has_the_released_number_of_parameters():
+    # 249,168 in the released code, where h_0 (128) and p (1) exist but are not used.
+    config = Seq2SeqConfig(name="OneStepAttn")
+    model = Seq2Seq(config, len(TASKS["copy"]().vocabulary))
+    assert sum(p.numel() for p in model.parameters()) == 249_168 - 128 - 1
+
+
+@every_reading
+def test_every_parameter_is_used(name, arm):
+    model = build(name, arm)
+    batch = pad_tokens([[4, 5, 6, 7, 8, 9, 10]] * 2, [[4, 5, 6, 7, 8, 9, 10, EOS]] * 2, PAD)
+    model.loss(batch).backward()
+    assert [n for n, p in model.named_parameters() if p.grad is None or not p.grad.any()] == []
+
+
+def test_equal_seeds_give_equal_weights_to_what_models_share():
+    one, other, third = (
+        Seq2Seq(Seq2SeqConfig(name=n), 14) for n in ("Content", "MonoAttn", "Content")
+    )
+    ours, theirs = one.initialise(3).state_dict(), other.initialise(3).state_dict()
+    shared = [name for name in ours if name in theirs]
+    assert "encoder.forwards.weight_hh" in shared and "embedding.weight" in shared
+    assert all(torch.equal(ours[name], theirs[name]) for name in shared)
+    assert not torch.equal(third.initialise(4).embedding.weight, one.embedding.weight)
+
+
+def test_weights_start_as_in_the_released_code():
+    model = Seq2Seq(Seq2SeqConfig(name="Relative"), 14).initialise(0)
+    for name, parameter in model.named_parameters():
+        peer = torch.empty_like(parameter, requires_grad=False)
+        if "encoder" in name or name.startswith("decoder"):
+            bound = 1 / math.sqrt(64 if "encoder" in name else 128)
+            torch.nn.init.uniform_(peer, -bound, bound)
+        elif name == "embedding.weight":
+            torch.nn.init.kaiming_normal_(peer, mode="fan_out")
+        elif parameter.ndim == 2 and name != "marks":
+            torch.nn.init.xavier_uniform_(peer)
+        else:
+            assert not parameter.any(), f"{name} should start at zero"
+            continue
+        count = parameter.numel()
+        ours, spread, largest = parameter.detach(), peer.std().item(), peer.abs().max().item()
+        assert ours.std().item() == pytest.approx(spread, rel=5 / count**0.5), name
+        assert abs(ours.mean().item()) < 5 * spread / count**0.5, name
+        if name != "embedding.weight":  # uniform: the largest draw is near the bound
+            assert ours.abs().max().item() == pytest.approx(largest, rel=20 / count), name

@@ -1,0 +1,232 @@
+"""Notebooks: what they can be told, what they refuse, and the form that all of them share."""
+
+import json
+import os
+import subprocess
+import sys
+
+import nbformat
+import pytest
+import torch
+
+from relength import notebook
+from relength.errors import RelengthError
+from relength.notebook import Parameters, TrainingLine, normalise, parameters, problems
+from relength.paths import NOTEBOOKS, RESULTS, ROOT
+
+PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
+DECLARED = "scale: str = 'reduced'\nseeds: int = 5"
+
+
+def told(**given) -> Parameters:
+    """Parameters of a notebook in which papermill has set these values."""
+    cell = "\n".join(["# Parameters", *(f"{name} = {value!r}" for name, value in given.items())])
+    return parameters({"In": ["", DECLARED, cell, "parameters(globals())"], **given})
+
+
+# Parameters
+
+
+def test_without_parameters_the_defaults_hold_and_nothing_is_trained():
+    chosen = parameters({})
+    assert chosen == Parameters()
+    assert (chosen.scale, chosen.seeds, chosen.trains) == ("reduced", 5, False)
+    assert chosen.store().path == RESULTS
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"train": "true"}, {"train": True}),
+        ({"train": "True"}, {"train": True}),
+        ({"refresh": "false"}, {"refresh": False}),
+        ({"seeds": "3", "workers": 2.0}, {"seeds": 3, "workers": 2}),
+        ({"results": 2026}, {"results": "2026"}),
+        ({"scale": "paper", "device": "cpu"}, {"scale": "paper", "device": "cpu"}),
+    ],
+)
+def test_text_that_papermill_hands_over_is_converted(given, expected):
+    assert told(**given).model_dump() | expected == told(**given).model_dump()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"scale": "tiny"}, "scale.*smoke.*reduced.*paper.*tiny"),
+        ({"seeds": "five"}, "seeds.*integer.*five"),
+        ({"seeds": 2.5}, "seeds.*integer"),
+        ({"seeds": 0}, "seeds.*greater than or equal to 1"),
+        ({"seeds": True}, "seeds.*whole number"),
+        ({"train": "perhaps"}, "train.*boolean.*perhaps"),
+        ({"workers": -1}, "workers.*greater than or equal to 0"),
+        ({"results": ["a"]}, "results.*string"),
+        ({"device": "tpu"}, "device 'tpu'.*cpu, cuda"),
+        ({"sclae": "smoke"}, "no parameter 'sclae': did you mean 'scale'"),
+        ({"Seeds": 1}, "no parameter 'Seeds': did you mean 'seeds'"),
+        ({"xyzzy": 1, "seeds": 1}, "no parameter 'xyzzy'.*scale, seeds, train"),
+    ],
+)
+def test_a_wrong_parameter_is_an_error_that_names_it_and_what_is_allowed(given, message):
+    with pytest.raises(RelengthError, match=message):
+        told(**given)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_gpu_where_there_is_none_is_an_error():
+    with pytest.raises(RelengthError, match=r"no GPU here.*-p device cpu"):
+        told(device="cuda")
+
+
+def test_a_name_misspelt_in_the_notebooks_own_cell_is_found():
+    cells = ["", "scale: str = 'smoke'\nsede: int = 1", "parameters(globals())"]
+    with pytest.raises(RelengthError, match="'sede': did you mean 'seeds'"):
+        parameters({"In": cells, "scale": "smoke", "sede": 1})
+
+
+def test_variables_of_other_cells_are_no_parameters_when_a_cell_is_run_again():
+    later = ["runs = notebook.runs('mla_table2', parameters)", "%time 1", "n = len(runs.records)"]
+    chosen = parameters({"In": ["", DECLARED, *later], "scale": "reduced", "seeds": 5, "n": 3})
+    assert chosen.seeds == 5
+
+
+def test_smoke_trains_into_a_temporary_folder_unless_one_is_named(tmp_path):
+    smoke = told(scale="smoke")
+    assert smoke.trains
+    assert not smoke.store().path.is_relative_to(ROOT)
+    assert told(scale="smoke", results=str(tmp_path)).store().path == tmp_path
+
+
+def test_reading_an_empty_store_trains_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(notebook, "run_or_load", lambda *_, **__: pytest.fail("it trained"))
+    shown = notebook.runs("mla_table2", told(results=str(tmp_path)))
+    assert shown.records == ()
+    assert "0 of 320 runs at scale reduced" in capsys.readouterr().out
+
+
+def test_the_training_line_counts_runs_and_says_how_long_the_rest_takes():
+    line = TrainingLine(3)
+    assert line.text().startswith("0 of 3 runs trained")
+    line.advance({"status": "ok"})
+    line.advance({"status": "failed"})
+    assert "2 of 3 runs trained" in line.text()
+    assert "left" in line.text()
+    assert line.text().endswith("1 failed")
+    line.advance({"status": "ok"})
+    assert "left" not in line.text()
+
+
+# Files
+
+
+def a_notebook(**changes) -> nbformat.NotebookNode:
+    """A small notebook of the right form."""
+    cells = [nbformat.v4.new_markdown_cell(f"## {name}") for name in notebook.SECTIONS]
+    names = (f"{name} = {field.default!r}" for name, field in Parameters.model_fields.items())
+    cell = nbformat.v4.new_code_cell("\n".join(names))
+    cell.metadata.tags = ["parameters"]
+    code = nbformat.v4.new_code_cell(changes.get("code", "1"))
+    return nbformat.v4.new_notebook(cells=[*cells, cell, code])
+
+
+def test_a_notebook_of_the_right_form_has_no_problems():
+    assert problems(a_notebook()) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("class A:\n    pass", "class A"),
+        ("def f():\n" + "    x = 1\n" * 9, "function f"),
+    ],
+)
+def test_code_that_belongs_into_the_library_is_a_problem(code, message):
+    assert any(message in problem for problem in problems(a_notebook(code=code)))
+
+
+def test_missing_sections_parameters_and_outputs_are_problems():
+    changed = a_notebook()
+    del changed.cells[3]
+    changed.cells[-2].metadata.tags = []
+    changed.cells[-1].metadata.tags = [notebook.CHECKED]
+    found = " ".join(problems(changed))
+    assert "its sections are" in found
+    assert "0 cells tagged 'parameters'" in found
+    assert "no stored output" in found
+
+
+def test_normalising_keeps_compared_outputs_and_drops_everything_else():
+    whole = a_notebook(code="print(1)")
+    whole.metadata = {"papermill": {"duration": 1.0}, "language_info": {"version": "3.11.7"}}
+    output = nbformat.v4.new_output("stream", text="1\n")
+    for cell in whole.cells:
+        cell.metadata["execution"] = {"start": "now"}
+        if cell.cell_type == "code":
+            cell.update(outputs=[output], execution_count=9)
+    whole.cells[-1].metadata["tags"] = [notebook.CHECKED]
+    normalise(whole)
+    kept, other = whole.cells[-1], whole.cells[-2]
+    assert (kept.outputs, kept.execution_count) == ([output], 1)
+    assert (other.outputs, other.execution_count) == ([], None)
+    assert other.metadata == {"tags": ["parameters"]}
+    assert "papermill" not in whole.metadata
+    assert "version" not in whole.metadata.language_info
+    once = json.dumps(whole)
+    normalise(whole)
+    assert json.dumps(whole) == once
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_a_committed_notebook_has_the_common_form(path):
+    committed = nbformat.read(path, as_version=4)
+    assert problems(committed) == []
+    again = nbformat.read(path, as_version=4)
+    normalise(again)
+    assert again == committed
+    assert any(notebook.CHECKED in cell.metadata.get("tags", []) for cell in committed.cells)
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_the_parameters_of_a_notebook_are_typed_and_explained(path):
+    papermill = pytest.importorskip("papermill")
+    found = papermill.inspect_notebook(str(path))
+    assert set(found) == set(Parameters.model_fields)
+    for parameter in found.values():
+        assert parameter["help"]
+        assert parameter["inferred_type_name"] != "None"
+        default = Parameters.model_fields[parameter["name"]].default
+        assert parameter["default"].strip("\"'") == str(default)
+
+
+def run_papermill(path, folder, *options) -> subprocess.CompletedProcess:
+    """papermill from a working directory that is not the repository's."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "lib"), *sys.path[1:]])}
+    command = [sys.executable, "-m", "papermill", "--no-progress-bar", "-k", "python3"]
+    return subprocess.run(
+        [*command, str(path), str(folder / "out.ipynb"), *options],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.smoke
+@pytest.mark.slow
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_papermill_trains_a_notebook_at_smoke_scale_from_any_folder(path, tmp_path):
+    before = {file: file.read_bytes() for file in RESULTS.glob("*/*.jsonl")}
+    done = run_papermill(path, tmp_path, "-p", "scale", "smoke", "-p", "seeds", "1")
+    assert done.returncode == 0, done.stderr
+    executed = nbformat.read(tmp_path / "out.ipynb", as_version=4)
+    shown = json.dumps(executed)
+    assert "64 of 64 runs at scale smoke" in shown
+    assert "not a result" in shown
+    assert {file: file.read_bytes() for file in RESULTS.glob("*/*.jsonl")} == before
+
+
+@pytest.mark.slow
+def test_papermill_stops_at_a_misspelt_parameter(tmp_path):
+    done = run_papermill(PATHS[0], tmp_path, "-p", "sede", "1")
+    assert done.returncode == 1
+    assert "There is no parameter 'sede': did you mean 'seeds'?" in done.stderr

@@ -1,0 +1,348 @@
+"""Tables and figures say what the store says, from an empty store to a full one."""
+
+import base64
+import csv
+import io
+import itertools
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import handmade
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from relength import claims
+from relength.errors import RelengthError
+from relength.papers import experiment, published
+from relength.report import appendix, figures, tables
+from relength.report.attention import answer_spans
+from relength.report.exhibits import Exhibit
+from relength.report.runs import Runs
+from relength.report.style import DARK, LIGHT, MODEL_COLOURS
+from relength.spec import make_spec
+from relength.store import Store
+from relength.tasks import TASKS
+
+ARTIFACT = "mla-table-2"
+EXPERIMENT = experiment("mla_table2")
+
+
+def accuracy(spec, test: str) -> float:
+    """Of the hand-made runs: no two of a cell alike, some perfect, some hopeless."""
+    if test == "iid":
+        return 1.0
+    if spec.model.name in ("OneStepAttn", "MonoAttn"):
+        return 1.0 if spec.seed else 0.9996
+    return round(0.05 * spec.seed, 2) if spec.task.tests.index(test) == 1 else 0.0
+
+
+def store_of(folder: Path, specs) -> Store:
+    file = folder / "mla" / "mla_table2.runs.jsonl"
+    file.parent.mkdir(parents=True)
+    lines = (json.dumps(handmade.record(spec, accuracy)) for spec in specs)
+    file.write_text("".join(f"{line}\n" for line in lines))
+    return Store(folder)
+
+
+def runs_of(store: Store, scale: str = "reduced") -> Runs:
+    return Runs.read(EXPERIMENT, scale, 5, store)
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory) -> Runs:
+    return runs_of(store_of(tmp_path_factory.mktemp("full"), EXPERIMENT.specs("reduced", range(5))))
+
+
+@pytest.fixture(scope="module")
+def partial(tmp_path_factory) -> Runs:
+    """Two seeds of some cells, one of them failed, and one run with other hyperparameters."""
+    store = store_of(
+        tmp_path_factory.mktemp("partial"), EXPERIMENT.specs("reduced", range(2))[:37:3]
+    )
+    store.append("mla", handmade.failed(EXPERIMENT.specs("reduced", [0])[1]))
+    other = make_spec(task="copy", model="Content", training={"epochs": 3}, scale="reduced", seed=0)
+    store.append("mla", handmade.record(other, lambda *_: 0.5))
+    return runs_of(store)
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory) -> Runs:
+    return runs_of(Store(tmp_path_factory.mktemp("empty") / "nothing"))
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory) -> Runs:
+    store = store_of(tmp_path_factory.mktemp("smoke"), EXPERIMENT.specs("smoke", range(5)))
+    return runs_of(store, "smoke")
+
+
+def all_tables(runs: Runs) -> list[Exhibit]:
+    return [
+        tables.side_by_side(runs, ARTIFACT),
+        tables.details(runs, ARTIFACT),
+        tables.verdicts(runs),
+        appendix.cap_check(runs),
+        appendix.costs(runs),
+    ]
+
+
+def all_figures(runs: Runs) -> list[Exhibit]:
+    return [
+        figures.accuracy(runs, ARTIFACT, 1),
+        figures.attention(runs, 2),
+        figures.learning(runs, 3),
+        figures.cost(runs, 4),
+    ]
+
+
+class Page(HTMLParser):
+    """The images, links and table rows of some HTML."""
+
+    def __init__(self, html: str):
+        super().__init__()
+        self.images, self.links, self.rows, self._cell = [], [], [], None
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        if tag == "img":
+            self.images.append(dict(attrs))
+        elif tag == "a":
+            self.links.append(dict(attrs))
+        elif tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+            self._cell = tag
+
+    def handle_endtag(self, tag):
+        if tag in ("td", "th"):
+            self._cell = None
+
+    def handle_data(self, data):
+        if self._cell:
+            self.rows[-1][-1] += data
+
+
+def download(link: dict[str, str]) -> list[dict[str, str]]:
+    content = base64.b64decode(link["href"].partition("base64,")[2]).decode()
+    return list(csv.DictReader(io.StringIO(content)))
+
+
+@pytest.mark.parametrize("state", ["empty", "partial", "full", "smoke"])
+def test_every_figure_and_table_can_be_shown_without_an_optimiser_step(state, request, monkeypatch):
+    def no_step(*_, **__):
+        raise AssertionError("rendering trained something")
+
+    for optimiser in (torch.optim.AdamW, torch.optim.Adam, torch.optim.SGD):
+        monkeypatch.setattr(optimiser, "step", no_step)
+    runs = request.getfixturevalue(state)
+    for shown in [*all_tables(runs), *all_figures(runs)]:
+        assert shown._repr_html_()
+        assert "\n\n" not in repr(shown)
+
+
+@pytest.mark.parametrize("state", ["empty", "full"])
+def test_every_figure_has_alt_text_caption_badge_and_its_data(state, request):
+    for number, shown in enumerate(all_figures(request.getfixturevalue(state)), start=1):
+        page = Page(shown.html)
+        assert len(page.images) == 2
+        for image in page.images:
+            assert len(image["alt"]) > 40
+        assert f"<b>Figure {number}.</b>" in shown.html
+        assert "reduced scale</span>" in shown.html
+        assert any(".csv" in link["download"] for link in page.links)
+
+
+def test_a_figure_is_drawn_for_light_and_dark_pages_and_for_wide_and_narrow_ones(full):
+    shown = figures.cost(full, 4)
+    pictures = re.findall(r"data:image/png;base64,([^\"]+)", shown.html)
+    sizes = [Image.open(io.BytesIO(base64.b64decode(p))).size[0] for p in pictures]
+    assert len(pictures) == 4
+    assert sorted(set(sizes)) == [720, 1536]
+    assert shown.html.count('class="only-light"') == shown.html.count('class="only-dark"') == 2
+
+
+def test_a_store_without_runs_says_not_run_everywhere(empty):
+    page = Page(tables.side_by_side(empty, ARTIFACT).html)
+    cells = [cell for row in page.rows for cell in row if cell.startswith("not run")]
+    assert len(cells) == 8 * 8 * 3
+    assert tables.numbers(empty, ARTIFACT).count("not run") == 8 * 8 * 4
+    assert set(empty.ledger["verdict"]) == {"not run"}
+
+
+def test_a_smoke_run_is_labelled_and_judges_nothing(smoke):
+    assert len(smoke.records) == 320
+    for shown in [tables.side_by_side(smoke, ARTIFACT), *all_figures(smoke)]:
+        assert "not a result</span>" in shown.html
+    assert set(smoke.ledger["verdict"]) == {"not run"}
+
+
+def test_runs_of_other_hyperparameters_and_failed_runs_are_not_shown(partial):
+    assert partial.values("Content", "released", "copy", "15") == [0.0]
+    assert partial.cell("Content", "released", "reverse_copy") == []
+    costs = appendix.costs(partial).data
+    assert costs["failed"].sum() == 1
+    assert costs["trainings"].sum() == len(partial.records) + 1
+
+
+def test_the_table_shows_the_medians_of_the_frame_and_the_numbers_of_the_paper(full):
+    page = Page(tables.side_by_side(full, ARTIFACT).html)
+    medians = full.selected.groupby(["model", "arm", "task", "test"])["exact_match"].median()
+    paper = published.table(ARTIFACT).set_index(["row", "column"])["value"]
+    body = [row for row in page.rows if row[0] not in ("", "length")]
+    assert len(body) == 16
+    for half, row in itertools.product(range(2), range(8)):
+        model, arm = full.rows[row]
+        shown = body[8 * half + row][1:]
+        wanted = [
+            (medians[model, arm, task, test], paper[model, f"{task}/{test}"])
+            for task in full.tasks[4 * half : 4 * half + 4]
+            for test in full.tests[task][1:]
+        ]
+        for cell, (ours, theirs) in zip(shown, wanted, strict=True):
+            text = cell.replace("✓", " ").replace("≠", " ")
+            assert text.replace(" ", "") == tables.short(ours) + tables.short(theirs)
+
+
+def test_the_download_holds_every_seed_and_agrees_with_the_frame(full):
+    (link, *_) = Page(tables.details(full, ARTIFACT).html).links
+    rows = download(link)
+    assert len(rows) == 8 * 8 * 4
+    cells = ["model", "arm", "task", "test", "seed"]
+    frame = full.selected.set_index(cells)["exact_match"].sort_index()
+    for row in rows[::17]:
+        seeds = [float(value) for value in row["values"].split()]
+        cell = frame.loc[row["model"], row["arm"], row["task"], row["test"]]
+        assert seeds == pytest.approx(cell.to_list(), rel=1e-5)
+        assert float(row["median"]) == pytest.approx(np.median(seeds), rel=1e-5)
+        assert int(float(row["solved"])) == sum(value >= 95 for value in seeds)
+
+
+def test_the_long_table_can_be_sorted_and_has_one_head_per_column(full):
+    html = tables.details(full, ARTIFACT).html
+    page = Page(html)
+    assert '<table class="sortable">' in html
+    assert {len(row) for row in page.rows} == {len(page.rows[0])}
+
+
+def test_the_text_version_has_the_same_numbers(full):
+    text = tables.numbers(full, ARTIFACT)
+    block = text.split("Inv ReCopy, length")[1].split("\n\n")[0]
+    (line,) = [line for line in block.splitlines() if line.startswith("  OneStepAttn  ")]
+    assert line.split() == ["OneStepAttn", "5", "100", "100", "(0.1)", "100", "(0)", "100", "(0)"]
+
+
+def test_verdicts_shown_are_those_of_the_claims_engine(full):
+    ledger = claims.ledger(claims.load("mla"), full.frame)
+    assert full.ledger["verdict"].tolist() == ledger["verdict"].tolist()
+    text = tables.verdict_counts(full)
+    for verdict, count in (
+        ledger[ledger["claim"].str.contains("/")]["verdict"].value_counts().items()
+    ):
+        assert f"{count} {verdict}" in text
+    shown = Page(tables.verdicts(full).html)
+    assert len(shown.rows) == 1 + (~ledger["claim"].str.contains("/")).sum()
+
+
+def test_numbers_short_of_the_whole_are_not_rounded_to_it():
+    assert [tables.short(x) for x in (100, 99.96, 99.94, 0.04, 0, 33.33)] == [
+        *("100", ">99.9", "99.9", "<0.1", "0", "33.3"),
+    ]
+    assert [tables.number(x) for x in (100, 99.996, 99.95, 0.004, 0, np.nan)] == [
+        *("100", ">99.99", "99.95", "<0.01", "0", "–"),
+    ]
+
+
+def test_a_rebuild_costs_what_the_recorded_runs_cost(full):
+    estimate = appendix.rebuild(full, "reduced", 5)
+    assert estimate["trainings"] == 320
+    assert estimate["steps"] == sum(record["cost"]["steps"] for record in full.records)
+    assert estimate["hours"] == pytest.approx(320 * 128 / 3600, rel=1e-6)
+    paper = appendix.rebuild(full, "paper", 1)
+    assert paper["steps"] == sum(
+        100 * -(-spec.task.train_size // 32) for spec in EXPERIMENT.specs("paper", [0])
+    )
+
+
+def test_the_shorter_training_is_compared_where_both_scales_have_the_seed(tmp_path):
+    specs = [*EXPERIMENT.specs("reduced", [0, 1])[:3], *EXPERIMENT.specs("paper", [0])[:2]]
+    shown = appendix.cap_check(runs_of(store_of(tmp_path, specs)))
+    assert set(shown.data["task"]) == {"copy", "reverse_copy"}
+    assert set(shown.data["seed"]) == {0}
+
+
+def test_deviations_are_complete_and_an_incomplete_file_is_refused(tmp_path, monkeypatch):
+    assert "Training budget at scale reduced" in appendix.deviations("mla").html
+    monkeypatch.setattr(appendix, "FOLDER", tmp_path)
+    (tmp_path / "mla.yml").write_text("- title: Something\n")
+    with pytest.raises(RelengthError, match="applies"):
+        appendix.load_deviations("mla")
+
+
+@pytest.mark.parametrize("task", ["copy", "recopy", "inv_recopy"])
+def test_the_boxes_of_the_attention_figure_hold_the_answer(task):
+    for pair in TASKS[task](test_size=20).pairs("15", 0):
+        source, target = ["START", *pair.source, "END"], [*pair.target, "EOS"]
+        spans = answer_spans(task, source, target)
+        assert len(spans) == len(target)
+        assert spans[-1] == (len(source) - 1, len(source) - 1)
+        for (first, last), symbol in zip(spans[:-1], target[:-1], strict=True):
+            assert set(source[first : last + 1]) == {symbol}
+
+
+# Colour
+
+
+def linear(colour: str) -> np.ndarray:
+    """Linear RGB, 0 to 1 (IEC 61966-2-1)."""
+    c = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(a: str, b: str) -> float:
+    """Contrast ratio of the Web Content Accessibility Guidelines."""
+    low, high = sorted(float(linear(x) @ [0.2126, 0.7152, 0.0722]) for x in (a, b))
+    return (high + 0.05) / (low + 0.05)
+
+
+def lab(rgb: np.ndarray) -> np.ndarray:
+    """CIELAB of linear RGB, D65."""
+    to_xyz = np.array(
+        [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    )
+    x, y, z = np.cbrt((to_xyz @ rgb.clip(0, 1)) / [0.95047, 1.0, 1.08883])
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+# Full colour vision deficiency (Machado, Oliveira and Fernandes 2009, severity 1).
+VISION = {
+    "typical": np.eye(3),
+    "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
+               [-0.003882, -0.048116, 1.051998]],
+    "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+               [-0.011820, 0.042940, 0.968881]],
+    "tritan": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602],
+               [0.004733, 0.691367, 0.303900]],
+}  # fmt: skip
+
+
+def test_every_model_of_the_experiment_has_a_colour_of_its_own(full):
+    models = {model for model, _ in full.rows}
+    assert models <= set(MODEL_COLOURS)
+    assert len(set(MODEL_COLOURS.values())) == len(MODEL_COLOURS)
+
+
+@pytest.mark.parametrize("vision", VISION)
+def test_model_colours_can_be_told_apart(vision):
+    seen = {m: lab(np.array(VISION[vision]) @ linear(c)) for m, c in MODEL_COLOURS.items()}
+    for a, b in itertools.combinations(seen, 2):
+        assert np.linalg.norm(seen[a] - seen[b]) > 15, (a, b)
+
+
+def test_model_colours_stand_out_on_light_and_dark_pages():
+    for theme, (model, shade) in itertools.product((LIGHT, DARK), MODEL_COLOURS.items()):
+        assert contrast(shade, theme.page) >= 3, (theme.name, model)

@@ -1,0 +1,229 @@
+"""A spec is complete, validated, and named by a key that never changes."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from relength.errors import RelengthError
+from relength.models import MODELS
+from relength.papers import EXPERIMENTS
+from relength.spec import SCALES, RunSpec, Training, added, make_spec
+from relength.tasks import TASKS
+
+GOLDEN = json.loads((Path(__file__).parent / "golden_keys.json").read_text())
+TWO_ARMED = ("OneStepAttn", "MonoAttn")
+
+
+def spec(**fields) -> RunSpec:
+    return make_spec(
+        **{"task": {"name": "copy"}, "model": {"name": "Content"}, "scale": "smoke", "seed": 0}
+        | fields
+    )
+
+
+specs = st.builds(
+    spec,
+    task=st.fixed_dictionaries(
+        {"name": st.sampled_from(list(TASKS))}, optional={"dev_size": st.integers(1, 500)}
+    ),
+    model=st.fixed_dictionaries(
+        {"name": st.sampled_from(list(MODELS))},
+        optional={
+            "hidden_size": st.integers(1, 64).map(lambda n: 2 * n),
+            "dropout": st.floats(0, 1, exclude_max=True),
+            "gate_start": st.floats(allow_nan=False, allow_infinity=False),
+        },
+    ),
+    training=st.fixed_dictionaries(
+        {},
+        optional={
+            "learning_rate": st.floats(1e-9, 10),
+            "solved_accuracy": st.none() | st.floats(0, 1),
+            "epochs": st.integers(1, 1000),
+        },
+    ),
+    scale=st.sampled_from(SCALES),
+    seed=st.integers(0, 2**40),
+)
+
+
+# --- keys ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("entry", GOLDEN, ids=lambda entry: entry["key"])
+def test_the_key_of_a_recorded_spec_never_changes(entry):
+    # Recorded specs spell out every field, so that a default may change and the key does not.
+    assert make_spec(**entry["spec"]).key == entry["key"]
+
+
+def test_the_golden_file_covers_tasks_models_arms_and_scales():
+    recorded = [entry["spec"] for entry in GOLDEN]
+    assert len({entry["key"] for entry in GOLDEN}) == len(GOLDEN) == 20
+    assert {s["task"]["name"] for s in recorded} == set(TASKS)
+    assert {s["model"]["name"] for s in recorded} == set(MODELS)
+    assert {s["model"]["arm"] for s in recorded} == {"released", "paper"}
+    assert {s["scale"] for s in recorded} == set(SCALES)
+    for s in recorded:
+        assert s == make_spec(**s).model_dump(mode="json"), "a golden spec leaves out a field"
+
+
+@given(specs)
+def test_a_spec_survives_its_record(ours):
+    recorded = json.loads(json.dumps(ours.model_dump(mode="json")))
+    again = make_spec(**recorded)
+    assert again == ours and again.key == ours.key
+
+
+@given(specs, specs)
+def test_equal_keys_mean_equal_specs(ours, other):
+    assert (ours.key == other.key) == (ours == other)
+
+
+def test_a_number_has_one_key_however_it_is_written():
+    written = [
+        {"learning_rate": value, "weight_decay": zero}
+        for value in (1e-3, 0.001, "0.001", "1e-3", 10**-3)
+        for zero in (0, 0.0, -0.0)
+    ]
+    assert len({spec(training=training).key for training in written}) == 1
+    # Equal specs share a cached key, so what is hashed is compared as well.
+    assert len({str(spec(training=training).canonical()) for training in written}) == 1
+    neighbour = 0.0010000000000000002  # the next float: different numbers never share a key
+    assert (
+        spec(training={"learning_rate": neighbour}).key
+        != spec(training={"learning_rate": 1e-3}).key
+    )
+
+
+def test_a_name_alone_stands_for_the_defaults():
+    assert spec(task="copy", model="Content").key == spec().key
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 1},
+        {"scale": "paper"},
+        {"task": "recopy"},
+        {"task": {"name": "copy", "train_size": 10_000}},
+        {"model": "Relative"},
+        {"model": {"name": "Content", "dropout": 0.4}},
+        {"training": {"epochs": 99}},
+    ],
+    ids=str,
+)
+def test_every_field_is_part_of_the_key(change):
+    assert spec(**change).key != spec().key
+
+
+class LaterTraining(Training):
+    """A later version of the protocol, with a field that older records lack."""
+
+    warm_up: int = added(200, before=0, ge=0)
+
+
+class LaterSpec(RunSpec):
+    training: LaterTraining = LaterTraining()
+
+
+def later(recorded: dict, **training) -> RunSpec:
+    return LaterSpec.model_validate(recorded | {"training": recorded["training"] | training})
+
+
+@pytest.mark.parametrize("entry", GOLDEN[:3], ids=lambda entry: entry["key"])
+def test_a_field_added_later_leaves_old_keys_alone(entry):
+    assert later(entry["spec"], warm_up=0).key == entry["key"]
+    assert later(entry["spec"], warm_up=1).key != entry["key"]
+    fresh = later(entry["spec"])  # a new spec has today's default, and says so in its key
+    assert fresh.training.warm_up == 200 and fresh.key != entry["key"]
+
+
+@pytest.mark.parametrize("entry", GOLDEN[:3], ids=lambda entry: entry["key"])
+def test_a_record_older_than_a_field_is_read_as_the_run_it_was(entry):
+    assert LaterSpec.recorded(entry["spec"]).training.warm_up == 0
+    assert (
+        LaterSpec.recorded(entry["spec"]).key == RunSpec.recorded(entry["spec"]).key == entry["key"]
+    )
+
+
+def test_every_cell_of_an_experiment_has_its_own_key():
+    for experiment in EXPERIMENTS.values():
+        keys = [s.key for scale in SCALES for s in experiment.specs(scale, range(3))]
+        assert len(set(keys)) == len(keys)
+
+
+def test_table_2_is_six_models_on_eight_tasks_and_two_second_readings():
+    for scale in SCALES:
+        grid = EXPERIMENTS["mla_table2"].grid(scale, 0)
+        cells = {(s.model.name, s.model.arm, s.task.name) for s in grid}
+        released = {(model, "released", task) for model in MODELS for task in TASKS}
+        assert cells == released | {(model, "paper", task) for model in TWO_ARMED for task in TASKS}
+        assert len(EXPERIMENTS["mla_table2"].cells(scale)) == 48
+
+
+# --- refusals -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "named", "way_out"),
+    [
+        ({"task": "cpoy"}, "cpoy", "reverse_copy"),
+        ({"task": {"nmae": "copy"}}, "task", "reverse_copy"),
+        ({"task": {"name": ["copy"]}}, "task", "reverse_copy"),
+        ({"task": 5}, "task", "5"),
+        ({"task": {"name": "copy", "lenght": 5}}, "task.lenght", "no such field"),
+        ({"task": {"name": "copy", "train_size": 0}}, "task.train_size", "greater than 0"),
+        ({"task": {"name": "lookup", "train_size": 10_001}}, "task.train_size", "9081"),
+        ({"model": "OneStep"}, "OneStep", "OneStepAttn"),
+        ({"model": {"name": "Content", "hidden": 8}}, "model.hidden", "no such field"),
+        ({"model": {"name": "Content", "hidden_size": 9}}, "model.hidden_size", "multiple of 2"),
+        ({"model": {"name": "Content", "dropout": 1.0}}, "model.dropout", "less than 1"),
+        ({"model": {"name": "MonoAttn", "gate_start": "nan"}}, "model.gate_start", "finite"),
+        ({"model": {"name": "MonoAttn", "arm": "papers"}}, "model.arm", "'paper'"),
+        ({"training": {"epochs": 0}}, "training.epochs", "greater than 0"),
+        ({"training": {"epochs": "many"}}, "training.epochs", "integer"),
+        ({"training": {"epochs": 2.5}}, "training.epochs", "integer"),
+        ({"training": {"learning_rate": -1}}, "training.learning_rate", "greater than 0"),
+        ({"training": {"learning_rate": float("inf")}}, "training.learning_rate", "finite"),
+        ({"training": {"optimizer": "adam"}}, "training.optimizer", "no such field"),
+        ({"training": {"optimiser": "adam"}}, "training.optimiser", "'adamw'"),
+        ({"training": {"plateau_factor": 1}}, "training.plateau_factor", "less than 1"),
+        ({"scale": "large"}, "scale", "'reduced'"),
+        ({"seed": -1}, "seed", "greater than or equal to 0"),
+        ({"seeds": 1}, "seeds", "no such field"),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_what_is_impossible_is_refused_by_name_with_what_is_allowed(fields, named, way_out):
+    with pytest.raises(RelengthError) as refusal:
+        spec(**fields)
+    message = str(refusal.value)
+    assert named in message and way_out in message
+    assert "\n" not in message and "Value error" not in message
+
+
+def test_a_missing_part_is_named():
+    with pytest.raises(RelengthError, match=r"model: Field required.*scale: Field required"):
+        make_spec(task="copy", seed=0)
+
+
+@pytest.mark.parametrize("name", sorted(set(MODELS) - set(TWO_ARMED)))
+def test_the_second_reading_exists_only_where_text_and_code_differ(name):
+    with pytest.raises(RelengthError) as refusal:
+        spec(model={"name": name, "arm": "paper"})
+    assert "arm" in str(refusal.value) and "released" in str(refusal.value)
+
+
+def test_several_mistakes_are_all_named():
+    with pytest.raises(RelengthError) as refusal:
+        spec(seed=-1, scale="large", training={"epochs": 0})
+    assert all(field in str(refusal.value) for field in ("seed", "scale", "training.epochs"))
+
+
+def test_a_spec_cannot_be_changed():
+    with pytest.raises(ValidationError):
+        spec().seed = 1

@@ -1,0 +1,346 @@
+"""What is recorded stays recorded: whole lines, one writer at a time, nothing overwritten."""
+
+import errno
+import json
+import os
+import tempfile
+import warnings
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relength import store as store_module
+from relength.errors import RelengthError
+from relength.store import Store, frame, usable
+
+FILE = Path("mla") / "mla_table2.runs.jsonl"
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**60), 2**60)
+    | st.text(max_size=20)
+    | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+def filled(store: Store, records: list[dict]) -> Path:
+    for record in records:
+        store.append("mla", record)
+    return store.path / FILE
+
+
+# --- reading and writing ------------------------------------------------------------------------
+
+
+@settings(max_examples=30)
+@given(extras=st.lists(values, min_size=1, max_size=4))
+def test_what_is_appended_is_read_back_in_order(extras):
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(folder)
+        records = [valid(i) | {"probe": extra} for i, extra in enumerate(extras)]
+        for i, record in enumerate(records):
+            store.append("mla", record)
+            assert store.records() == records[: i + 1]
+        lines = (Path(folder) / FILE).read_bytes().split(b"\n")
+        assert len(lines) == len(records) + 1 and lines[-1] == b""
+
+
+def valid(number: int) -> dict:
+    """A record in the least that a store asks for."""
+    return {
+        "schema": 1,
+        "key": f"{number:012x}",
+        "run_id": f"{number:016x}",
+        "experiment": "mla_table2",
+        "status": "failed",
+        "error": "Traceback …",
+        "spec": {},
+        "provenance": {"created": "2026-01-01T00:00:00Z"},
+    }
+
+
+def test_a_store_that_does_not_exist_is_empty(store):
+    assert store.records() == [] and not store.path.exists()
+
+
+def test_records_of_one_experiment(store, make_record):
+    store.append("mla", make_record(1))
+    store.append("mla", make_record(2, experiment="mla_table3"))
+    assert [r["run_id"] for r in store.records("mla_table3")] == [f"{2:016x}"]
+    assert len(store.records()) == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema": 2},
+        {"key": "short"},
+        {"run_id": None},
+        {"status": "done"},
+        {"checkpoints": None},
+        {"status": "failed", "error": None},
+        {"cost": {"seconds": float("nan")}},
+        {"parameters": {1, 2}},
+    ],
+    ids=str,
+)
+def test_a_malformed_record_is_refused_and_nothing_written(store, make_record, change):
+    file = filled(store, [make_record(1)])
+    before = file.read_bytes()
+    with pytest.raises(RelengthError, match="new record"):
+        store.append("mla", make_record(2, **change))
+    assert file.read_bytes() == before
+
+
+# --- damage -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.999])
+def test_a_line_cut_off_while_written_is_left_out_and_then_set_aside(store, make_record, share):
+    file = filled(store, [make_record(1), make_record(2)])
+    whole = file.read_bytes()
+    first, last = (line + b"\n" for line in whole.splitlines())
+    torn = last[: max(1, int(share * len(last)))]
+    file.write_bytes(first + torn)
+
+    with pytest.warns(UserWarning, match=f"last line of .*{FILE.name} was cut off"):
+        assert store.records() == [make_record(1)]
+    with pytest.warns(UserWarning, match=r"moved to mla_table2\.runs\.jsonl\.torn-"):
+        store.append("mla", make_record(3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert store.records() == [make_record(1), make_record(3)]
+    [aside] = file.parent.glob("*.torn-*")
+    assert aside.read_bytes() == torn
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"\xff\xfe", b"[]", b'{"schema": 1}', b"null"])
+def test_damage_elsewhere_is_an_error_with_file_and_line(store, make_record, damage):
+    file = filled(store, [make_record(i) for i in range(3)])
+    lines = file.read_bytes().splitlines()
+    file.write_bytes(b"\n".join([lines[0], damage, lines[2], b""]))
+    with pytest.raises(RelengthError) as refusal:
+        store.records()
+    message = str(refusal.value)
+    assert f"{file}, line 2," in message and "version control" in message and "\n" not in message
+
+
+# --- a full disk --------------------------------------------------------------------------------
+
+FULL_DISK = """
+import json, resource, sys
+from relength.errors import RelengthError
+from relength.store import Store
+store, records = Store(sys.argv[1]), json.loads(sys.stdin.read())
+store.append("mla", records[0])
+[file] = store.files()
+before = file.read_bytes()
+for spare in (0, 100):  # no room for the line, or for a part of it
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + spare, resource.RLIM_INFINITY))
+    try:
+        store.append("mla", records[1])
+    except RelengthError as error:
+        print(error)
+    assert file.read_bytes() == before
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+store.append("mla", records[1])
+assert store.records() == records
+"""
+
+
+def test_a_file_that_may_not_grow_keeps_its_whole_lines(store, make_record, python):
+    process = python("-W", "error", "-c", FULL_DISK, str(store.path))
+    out, problems = process.communicate(json.dumps([make_record(1), make_record(2)]), timeout=60)
+    assert process.returncode == 0, problems
+    refused = out.splitlines()
+    assert len(refused) == 2
+    for sentence in refused:
+        assert str(store.path / FILE) in sentence and "free space" in sentence
+
+
+def test_a_disk_that_fills_in_the_middle_of_a_line_takes_it_back(store, make_record, monkeypatch):
+    file = filled(store, [make_record(1)])
+    before = file.read_bytes()
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)  # everything was written, but does not reach the disk
+    with pytest.raises(RelengthError, match=r"No space left on device.*free space"):
+        store.append("mla", make_record(2))
+    monkeypatch.undo()
+    assert file.read_bytes() == before
+    store.append("mla", make_record(2))
+    assert store.records() == [make_record(1), make_record(2)]
+
+
+def test_a_disk_too_full_to_set_a_torn_line_aside_loses_nothing(store, make_record, monkeypatch):
+    file = filled(store, [make_record(1)])
+    with file.open("ab") as stream:
+        stream.write(b'{"schema": 1, "key"')
+    before = file.read_bytes()
+
+    def full(path, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(RelengthError, match="No space left on device"):
+        store.append("mla", make_record(2))
+    assert file.read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path, make_record):
+    (tmp_path / "results").write_text("a file, not a folder")
+    with pytest.raises(RelengthError, match=r"Cannot write to .*results.*--results"):
+        Store(tmp_path / "results").append("mla", make_record(1))
+
+
+# --- several writers ----------------------------------------------------------------------------
+
+WRITER = """
+import json, sys
+from relength.store import Store
+store, first, record = Store(sys.argv[1]), int(sys.argv[2]), json.loads(sys.stdin.readline())
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(first, first + 40):
+    store.append("mla", record | {"run_id": f"{number:016x}", "attention": "x" * 50_000})
+"""
+
+
+def test_two_writers_at_once_leave_whole_lines(store, make_record, python):
+    writers = [python("-W", "error", "-c", WRITER, str(store.path), str(n)) for n in (0, 40)]
+    for writer in writers:
+        writer.stdin.write(json.dumps(make_record(0)) + "\n")
+        writer.stdin.flush()
+    for writer in writers:
+        assert writer.stdout.readline() == "ready\n", writer.stderr.read()
+    for writer in writers:  # both have started: now they write at the same time
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    for writer in writers:
+        _, problems = writer.communicate(timeout=60)
+        assert writer.returncode == 0, problems
+    assert sorted(r["run_id"] for r in store.records()) == [f"{n:016x}" for n in range(80)]
+
+
+def test_a_lock_that_is_not_given_up_is_an_error_in_one_sentence(store, make_record, monkeypatch):
+    file = filled(store, [make_record(1)])
+    monkeypatch.setattr(store_module, "LOCK_SECONDS", 0.1)
+    lock = file.with_name(f".{file.name}.lock")
+    with (
+        FileLock(lock),
+        pytest.raises(RelengthError, match=f"Another process .*{lock.name}"),
+    ):
+        store.append("mla", make_record(2))
+    store.append("mla", make_record(2))
+    assert len(store.records()) == 2
+
+
+def test_an_append_gives_up_its_lock_even_when_it_fails(store, make_record, monkeypatch):
+    monkeypatch.setattr(store_module, "LOCK_SECONDS", 0.5)
+    file = filled(store, [make_record(1)])
+    held = []
+    original = store_module.FileLock
+    monkeypatch.setattr(
+        store_module, "FileLock", lambda *args, **kw: held.append(original(*args, **kw)) or held[-1]
+    )
+    store.append("mla", make_record(2))
+    monkeypatch.setattr(store_module, "_append", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        store.append("mla", make_record(3))
+    assert len(held) == 2 and not any(lock.is_locked for lock in held)
+    with FileLock(file.with_name(f".{file.name}.lock"), timeout=0):
+        pass
+
+
+# --- merging ------------------------------------------------------------------------------------
+
+
+def test_merging_twice_is_merging_once(tmp_path, make_record):
+    mine, theirs = Store(tmp_path / "mine"), Store(tmp_path / "theirs")
+    filled(mine, [make_record(1), make_record(2)])
+    filled(theirs, [make_record(2), make_record(3)])
+    theirs.append("dnc", make_record(4, experiment="dnc_figure1"))
+    assert mine.merge(theirs) == 2
+    assert sorted(r["run_id"][-1] for r in mine.records()) == ["1", "2", "3", "4"]
+    assert (mine.path / "dnc" / "dnc_figure1.runs.jsonl").exists()
+    contents = {file: file.read_bytes() for file in mine.files()}
+    assert mine.merge(theirs) == 0 and mine.merge(mine) == 0
+    assert {file: file.read_bytes() for file in mine.files()} == contents
+
+
+def test_merging_both_ways_gives_both_the_same_runs(tmp_path, make_record):
+    one, other = Store(tmp_path / "one"), Store(tmp_path / "other")
+    filled(one, [make_record(1)])
+    filled(other, [make_record(2)])
+    assert one.merge(other) == 1 and other.merge(one) == 1
+    assert {r["run_id"] for r in one.records()} == {r["run_id"] for r in other.records()}
+
+
+def test_one_run_with_two_contents_is_an_error_before_anything_is_written(tmp_path, make_record):
+    mine, theirs = Store(tmp_path / "mine"), Store(tmp_path / "theirs")
+    file = filled(mine, [make_record(1)])
+    filled(theirs, [make_record(5), make_record(1, parameters=7), make_record(6)])
+    before = file.read_bytes()
+    with pytest.raises(RelengthError, match=f"Run {1:016x} differs between"):
+        mine.merge(theirs)
+    assert file.read_bytes() == before
+
+
+def test_a_store_that_contradicts_itself_is_not_merged(tmp_path, make_record):
+    mine, theirs = Store(tmp_path / "mine"), Store(tmp_path / "theirs")
+    filled(theirs, [make_record(1), make_record(1, parameters=7)])
+    with pytest.raises(RelengthError, match="differs"):
+        mine.merge(theirs)
+    assert mine.records() == []
+
+
+# --- what tables are made from ------------------------------------------------------------------
+
+
+def at(record: dict, created: str, **changes) -> dict:
+    return record | {"provenance": record["provenance"] | {"created": created}} | changes
+
+
+def test_the_earliest_execution_counts_and_never_the_best(make_record):
+    late = at(make_record(1), "2026-03-01T00:00:00Z", run_id="a" * 16)
+    early = at(make_record(1), "2026-02-01T00:00:00Z", run_id="b" * 16)
+    earliest = at(make_record(1), "2026-01-01T00:00:00Z", run_id="c" * 16)
+    failed = at(
+        make_record(1), "2025-01-01T00:00:00Z", run_id="d" * 16, status="failed", error="no"
+    )
+    records = [late, earliest, failed, early]
+    assert usable(records) == [earliest]
+    assert usable(records, stale=frozenset({earliest["run_id"]})) == [early]
+    assert usable([failed]) == []
+
+
+@given(st.permutations(range(6)))
+def test_what_counts_does_not_depend_on_the_order_of_lines(order):
+    # Six executions of three keys, each at its own moment.
+    records = [
+        valid(n % 3)
+        | {"status": "ok", "run_id": f"{n:016x}"}
+        | {"provenance": {"created": f"2026-01-0{n + 1}T00:00:00Z"}}
+        for n in range(6)
+    ]
+    chosen = usable(records[i] for i in order)
+    assert {r["key"]: r["run_id"] for r in chosen} == {f"{n:012x}": f"{n:016x}" for n in range(3)}
+
+
+def test_a_frame_has_a_row_for_each_checkpoint_and_test_in_percent(make_record):
+    table = frame([make_record(1), make_record(2, status="failed", error="no")])
+    assert list(table["test"]) == ["iid", "15"] and set(table["checkpoint"]) == {"selected"}
+    row = table.iloc[0]
+    assert (row.task, row.model, row.arm, row.seed) == ("copy", "OneStepAttn", "released", 1)
+    assert (row.exact_match, row.exact_match_true_length, row.edit_distance) == (50, 62.5, 1.5)
+    assert (row.epochs, row.steps, row.seconds) == (3, 9, 1.5)
+    assert list(frame([]).columns) == list(table.columns)

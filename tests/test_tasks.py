@@ -1,0 +1,280 @@
+"""What is true of every task, and of the six that copy digits."""
+
+import doctest
+import inspect
+import json
+import re
+import shutil
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relength.errors import RelengthError
+from relength.paths import BOOK, ROOT
+from relength.streams import stream
+from relength.tasks import TASKS
+from relength.tasks.base import EOS, PAD, SPECIALS, Pair
+from relength.tasks.copying import (
+    Copy,
+    DigitTask,
+    InvReCopy,
+    InvReverseReCopy,
+    ReCopy,
+    ReverseCopy,
+    ReverseReCopy,
+    repeated,
+)
+
+SMALL = {"train_size": 40, "dev_size": 20, "test_size": 12, "validation_size": 10}
+DIGITS = st.lists(st.sampled_from("0123456789"), min_size=1, max_size=40).map(tuple)
+SEEDS = st.integers(0, 2**32)
+every_task = pytest.mark.parametrize("name", TASKS)
+
+
+def small(name: str):
+    return TASKS[name](**SMALL)
+
+
+# --- every task ---------------------------------------------------------------------------------
+
+
+@every_task
+def test_the_worked_example_in_the_docstring_is_true(name):
+    module = inspect.getmodule(TASKS[name])
+    found = doctest.DocTestFinder(recurse=False).find(
+        TASKS[name], TASKS[name].__name__, module=module
+    )
+    results = [doctest.DocTestRunner().run(example) for example in found]
+    assert sum(r.attempted for r in results) >= 1, f"{TASKS[name]} has no worked example"
+    assert sum(r.failed for r in results) == 0
+
+
+@every_task
+def test_a_task_is_registered_under_its_own_name(name):
+    assert TASKS[name]().name == name
+
+
+@every_task
+@settings(max_examples=10)
+@given(seed=SEEDS)
+def test_equal_seed_means_equal_data_and_another_seed_other_training_data(name, seed):
+    task, again = small(name), small(name)
+    assert task.pairs("train", seed) == again.pairs("train", seed)
+    assert task.pairs("train", seed) != task.pairs("train", seed + 1)
+
+
+@every_task
+def test_evaluation_sets_belong_to_the_task_and_not_to_the_seed(name):
+    task = small(name)
+    for split in task.splits():
+        if split != "train":
+            assert task.pairs(split, 0) == task.pairs(split, 1)
+
+
+@every_task
+def test_no_source_occurs_twice_in_a_split(name):
+    task = small(name)
+    for split in task.splits():
+        sources = [pair.source for pair in task.pairs(split, 0)]
+        assert len(set(sources)) == len(sources)
+
+
+@every_task
+def test_every_split_has_the_size_it_says(name):
+    task = TASKS[name]()
+    for split, (_, _, size) in task.splits().items():
+        assert len(task.pairs(split, 0)) == size, split
+
+
+@every_task
+def test_tests_are_the_iid_set_and_then_growing_lengths(name):
+    first, *lengths = small(name).tests
+    assert first == "iid"
+    assert lengths and list(map(int, lengths)) == sorted(map(int, lengths))
+    longest_trained = small(name).splits()["train"].longest
+    assert all(int(length) > longest_trained for length in lengths)
+
+
+@every_task
+def test_a_batch_holds_the_text_of_its_pairs_and_nothing_else(name):
+    task = small(name)
+    for split in task.splits():
+        pairs, batch = task.pairs(split, 3), task.dataset(split, 3)
+        assert len(batch) == len(pairs)
+        for i, (source, target) in enumerate(pairs):
+            s, t = int(batch.input_lengths[i]), int(batch.target_lengths[i])
+            assert (s, t) == (len(source), len(target) + 1)  # an end token is part of a target
+            assert tuple(task.vocabulary[x] for x in batch.inputs[i, :s]) == source
+            assert task.decode(batch.targets[i].tolist()) == target
+            assert batch.targets[i, t - 1] == EOS
+            assert (batch.inputs[i, s:] == PAD).all() and (batch.targets[i, t:] == PAD).all()
+            assert batch.mask[i].tolist() == [j < t for j in range(batch.mask.shape[1])]
+
+
+@every_task
+def test_no_symbol_stands_for_a_special_token(name):
+    vocabulary = TASKS[name]().vocabulary
+    assert vocabulary[: len(SPECIALS)] == SPECIALS
+    assert len(set(vocabulary)) == len(vocabulary)
+
+
+@every_task
+@settings(max_examples=10)
+@given(seed=SEEDS, chunk=st.integers(1, 50))
+def test_chunks_are_the_samples_in_order_without_needless_padding(name, seed, chunk):
+    batch = small(name).dataset("train", seed)
+    parts = batch.chunks(chunk)
+    assert sum(map(len, parts)) == len(batch)
+    for i, part in enumerate(parts):
+        rows = slice(i * chunk, (i + 1) * chunk)
+        assert part.inputs.shape[1] == part.input_lengths.max()
+        assert part.targets.shape[1] == part.target_lengths.max()
+        assert (part.inputs == batch.inputs[rows, : part.inputs.shape[1]]).all()
+        assert (part.mask == batch.mask[rows, : part.targets.shape[1]]).all()
+
+
+@every_task
+@pytest.mark.parametrize("length", [0, -3, 10**6, (5, 4), (0, 8)])
+def test_an_impossible_length_is_refused_by_name(name, length):
+    with pytest.raises(RelengthError) as refusal:
+        small(name).sample(stream(0, "data"), 2, length)
+    assert name in str(refusal.value) and str(length) in str(refusal.value)
+    assert "choose lengths" in str(refusal.value)
+
+
+@every_task
+def test_an_unknown_split_is_refused_with_those_there_are(name):
+    with pytest.raises(RelengthError, match=r"no split 'tests': choose one of .*train.*iid"):
+        small(name).dataset("tests", 0)
+
+
+# --- copying digits -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [n for n, task in TASKS.items() if issubclass(task, DigitTask)])
+def test_splits_are_those_of_the_released_generator(name):
+    splits = TASKS[name]().splits()
+    assert {n: tuple(split) for n, split in splits.items() if n != "validation"} == {
+        "train": (5, 10, 10_001),
+        "dev": (10, 15, 2_001),
+        "iid": (5, 10, 2_001),
+        "15": (15, 15, 2_001),
+        "30": (30, 30, 2_001),
+        "100": (100, 100, 2_001),
+    }
+
+
+@given(DIGITS)
+def test_repetitions_follow_the_three_rules_of_recopy(digits):
+    rest = repeated(digits)
+    for digit in digits:
+        times = 1 if digit <= "3" else 3 if digit <= "6" else 5
+        assert rest[:times] == (digit,) * times
+        rest = rest[times:]
+    assert rest == ()
+
+
+@given(DIGITS)
+def test_inverted_tasks_are_the_others_turned_round(digits):
+    for task, inverse in ((ReCopy(), InvReCopy()), (ReverseReCopy(), InvReverseReCopy())):
+        source, target = task.pair(digits)
+        assert inverse.pair(digits) == Pair(target, source)
+
+
+@given(DIGITS)
+def test_reversed_tasks_read_the_digits_from_the_end(digits):
+    assert ReverseCopy().pair(digits) == Pair(digits, Copy().pair(digits).target[::-1])
+    assert ReverseReCopy().pair(digits).target == ReCopy().pair(digits).target[::-1]
+    assert ReverseReCopy().pair(digits).source == digits
+
+
+@given(seed=SEEDS, length=st.integers(1, 60))
+def test_length_counts_digits_before_expansion(seed, length):
+    for task, side in (
+        *((Copy(), "source"), (ReverseCopy(), "source"), (ReCopy(), "source")),
+        *((ReverseReCopy(), "source"), (InvReCopy(), "target"), (InvReverseReCopy(), "target")),
+    ):
+        pair = task.draw(stream(seed, "data"), length)
+        assert len(getattr(pair, side)) == length
+
+
+@settings(max_examples=20)
+@given(seed=SEEDS)
+def test_lengths_cover_the_range_of_the_split_and_digits_are_uniform(seed):
+    pairs = Copy(train_size=3000).pairs("train", seed)
+    lengths = [len(pair.source) for pair in pairs]
+    for length in range(5, 11):
+        assert abs(lengths.count(length) - 500) < 5 * 20.5  # binomial standard error 20.4
+    digits = [digit for pair in pairs for digit in pair.source]
+    for digit in "0123456789":
+        assert abs(digits.count(digit) / len(digits) - 0.1) < 5 * (0.09 / len(digits)) ** 0.5
+
+
+def test_training_and_test_samples_of_the_same_length_are_drawn_apart():
+    task = Copy()
+    train, iid = ({pair.source for pair in task.pairs(split, 0)} for split in ("train", "iid"))
+    assert len(train & iid) < 0.05 * len(iid)
+
+
+def test_a_length_with_few_different_sources_gives_each_of_them_once():
+    class Short(Copy):
+        def splits(self):
+            return super().splits() | {"1": super().splits()["15"]._replace(shortest=1, longest=1)}
+
+    sources = [pair.source for pair in Short().pairs("1", 0)]
+    assert sorted(sources) == [(digit,) for digit in "0123456789"]
+
+
+# --- a ninth task -------------------------------------------------------------------------------
+
+TRAIN_THE_NINTH = """
+import doctest, json, sys
+import relength
+from relength.papers import EXPERIMENTS
+from relength.run import run_or_load
+from relength.spec import make_spec
+from relength.store import Store
+from relength.tasks import sort
+assert relength.__path__[0].startswith(sys.argv[1]), relength.__path__
+examples = doctest.testmod(sort)
+assert examples.attempted == 1 and examples.failed == 0, examples
+sizes = {"train_size": 24, "dev_size": 8, "test_size": 4, "validation_size": 8}
+spec = make_spec(task={"name": "sort", **sizes}, model={"name": "MonoAttn", "hidden_size": 8},
+                 training={"epochs": 1}, scale="smoke", seed=0)
+[record] = run_or_load([spec], Store(sys.argv[2]), EXPERIMENTS["mla_table2"], train=True, workers=1)
+print(json.dumps(record))
+"""
+
+
+@pytest.mark.smoke
+def test_a_ninth_task_takes_one_file_and_one_registry_line(tmp_path, python):
+    """Follows "Add a task" in the guide, in a copy of the package, and trains the result."""
+    guide = (ROOT / "CONTRIBUTING.md").read_text().split("## Add a task")[1].split("\n## ")[0]
+    [block] = re.findall(r" *```python\n(.*?)```", guide, flags=re.DOTALL)
+    code = inspect.cleandoc("\n" + block)
+    [entry] = re.findall(r'`("sort": Sort)`', guide)
+
+    package = tmp_path / "lib" / "relength"
+    shutil.copytree(
+        ROOT / "lib" / "relength", package, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    shutil.copytree(BOOK / "claims", tmp_path / "book" / "claims")
+    (package / "tasks" / "sort.py").write_text(code + "\n")
+    registry = package / "tasks" / "__init__.py"
+    lines = registry.read_text().splitlines()
+    last = max(i for i, line in enumerate(lines) if line.startswith("from "))
+    lines.insert(last + 1, "from relength.tasks.sort import Sort")
+    assert lines[-1] == "}"
+    lines.insert(-1, f"    {entry},")
+    registry.write_text("\n".join(lines) + "\n")
+
+    training = python(
+        *("-W", "error", "-c", TRAIN_THE_NINTH, str(tmp_path), str(tmp_path / "results")),
+        PYTHONPATH=str(tmp_path / "lib"),
+    )
+    out, problems = training.communicate(timeout=120)
+    assert training.returncode == 0, problems
+    record = json.loads(out)
+    assert record["status"] == "ok" and record["spec"]["task"]["name"] == "sort"
+    assert list(record["checkpoints"]["selected"]["tests"]) == ["iid", "15", "30", "100"]
