@@ -96,8 +96,8 @@ def check_device(device: str) -> None:
         number, found = torch.device(device).index or 0, torch.cuda.device_count()
         if number >= found:
             raise RelengthError(
-                f"Device {device!r} was asked for, but there are {found} GPUs here: choose cuda:0 to "
-                f"cuda:{found - 1}."
+                f"Device {device!r} was asked for, but there are {found} GPUs here: choose "
+                f"cuda:0 to cuda:{found - 1}."
             )
     elif kind == "cuda":
         raise RelengthError(
