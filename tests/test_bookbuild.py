@@ -177,6 +177,7 @@ def test_passages_count_the_runs_that_are_recorded(tmp_path, no_verdicts):
         no_verdicts,
         scoreboard.costs(store),
         scoreboard.repeats(store),
+        scoreboard.speed(store),
     )
     assert "48 recorded trainings (48 hours)" in PASSAGES["at_a_glance"](state)
     assert "48 trainings, 48.0 hours" in PASSAGES["cost"](state)
@@ -268,3 +269,23 @@ def test_a_notebook_page_says_how_it_was_made_without_paths_of_this_machine(tmp_
         "`results = 'results'`" in cells[1]["source"] and "2026-11-20 17:30" in cells[1]["source"]
     )
     assert str(tmp_path) not in cells[1]["source"]
+
+
+def test_measured_speed_is_shown_with_its_machine_and_the_latest_counts(tmp_path):
+    store = Store(tmp_path)
+    assert "relength bench" in passages.speed(scoreboard.survey(store))
+    outcome = {
+        "task": "copy",
+        "steps_per_second": {"baseline": 10.0, "one core": 21.0},
+        "ratio_to_baseline": {"baseline": 1.0, "one core": 2.1},
+        "provenance": {"device": "cpu", "device_name": "a processor", "torch": "2.13.0"},
+    }
+    later = outcome | {"steps_per_second": {"baseline": 10.0, "one core": 31.0}}
+    lines = [
+        json.dumps(o | {"provenance": {**o["provenance"], "commit": c * 40}})
+        for o, c in ((outcome, "a"), (later, "b"))
+    ]
+    (tmp_path / "bench.jsonl").write_text("\n".join(lines) + "\n")
+    text = passages.speed(scoreboard.survey(store))
+    assert "| copy | a processor | 2.13.0 | one core | 31 | 2.10 | `bbbbbbbb` |" in text
+    assert "aaaaaaaa" not in text

@@ -94,6 +94,11 @@ class Store:
         """What `relength verify` found, written beside the records."""
         return self.path / "freshness.json"
 
+    def benchmarks(self) -> list[dict[str, Any]]:
+        """What `relength bench` measured, in the order of measuring."""
+        file = self.path / "bench.jsonl"
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
     def usable(self, experiment: str | None = None) -> list[Record]:
         """What tables, figures and verdicts are made from: see :func:`usable`."""
         stale: frozenset[str] = frozenset()

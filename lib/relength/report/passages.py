@@ -68,7 +68,7 @@ def counted(verdicts: dict[str, int]) -> str:
 
 def at_a_glance(survey: Survey) -> str:
     """The landing page's first screen: how the claims stand, and a map of all artifacts."""
-    board, judged, costs, _ = survey
+    board, judged, costs = survey.board, survey.ledger, survey.costs
     prose, cells = judged[judged["prose"]], judged[~judged["prose"]]
     counts = Counter(prose["verdict"])
     tally = "".join(
@@ -289,6 +289,32 @@ def cost(survey: Survey) -> str:
     return "\n".join(parts)
 
 
+def speed(survey: Survey) -> str:
+    """How fast training is, as ratios measured side by side."""
+    if survey.speed.empty:
+        return "Nothing has been measured yet: `relength bench` measures and keeps the result.\n"
+    return table(
+        ("task", "device", "PyTorch", "trainer", "steps/s", "ratio to the frozen loop", "commit"),
+        (
+            (
+                row.task,
+                row.device,
+                row.torch,
+                row.trainer,
+                f"{row.steps_per_second:.0f}",
+                f"{row.ratio:.2f}",
+                f"`{(row.commit or 'unknown')[:8]}`",
+            )
+            for row in survey.speed.itertuples()
+        ),
+        name="tab-speed",
+        caption="Training steps of OneStepAttn per second, batch 32. The frozen loop is the plain "
+        "way to write the same training; ratios are medians over rounds in which the trainers took "
+        "turns, so a busy machine disturbs them alike.",
+        numbers=("steps/s", "ratio to the frozen loop"),
+    )
+
+
 def margins(survey: Survey) -> str:
     """The margins in force, from ``book/claims/margins.yml``."""
     fixed = load_margins()
@@ -343,6 +369,7 @@ PASSAGES: dict[str, Callable[[Survey], str]] = {
     "scoreboard": scoreboard_tables,
     "claims": claims_table,
     "cost": cost,
+    "speed": speed,
     "margins": margins,
     "error_rates": error_rates,
 }

@@ -13,7 +13,7 @@ import pandas as pd
 from relength import claims
 from relength.papers import EXPERIMENTS, Experiment
 from relength.papers.published import artifacts as published_artifacts
-from relength.store import Record, Store, frame, usable
+from relength.store import Record, Store, frame
 
 SCALES = ("reduced", "paper")  # smoke proves a code path and counts for nothing
 DECIDED = ("reproduced", "contradicted", claims.NOT_REACHED)
@@ -32,12 +32,13 @@ class Survey(NamedTuple):
     ledger: pd.DataFrame
     costs: pd.DataFrame
     repeats: pd.DataFrame
+    speed: pd.DataFrame
 
 
 def survey(store: Store) -> Survey:
     """The state of all four papers in a store."""
     judged = ledger(store)
-    return Survey(board(store, judged), judged, costs(store), repeats(store))
+    return Survey(board(store, judged), judged, costs(store), repeats(store), speed(store))
 
 
 def status(store: Store) -> dict[str, Any]:
@@ -97,7 +98,7 @@ def board(store: Store, judged: pd.DataFrame) -> pd.DataFrame:
 
 def own_records(experiment: Experiment, store: Store) -> list[Record]:
     """Usable records of an experiment's own specs, without re-runs with other hyperparameters."""
-    records = usable(store.records(experiment.name))
+    records = store.usable(experiment.name)
     runs = sorted({(r["spec"]["scale"], r["spec"]["seed"]) for r in records})
     keys = {spec.key for scale, seed in runs for spec in experiment.grid(scale, seed)}
     return [record for record in records if record["key"] in keys]
@@ -181,3 +182,26 @@ def repeats(store: Store) -> pd.DataFrame:
         executions=("size", "max"), largest_difference=("difference", "max")
     )
     return table[table.executions > 1].reset_index(drop=True)
+
+
+def speed(store: Store) -> pd.DataFrame:
+    """What ``relength bench`` measured, the latest per device and task.
+
+    Columns: task, device, torch, trainer, steps_per_second, ratio (to the frozen loop), commit.
+    """
+    columns = ["task", "device", "torch", "trainer", "steps_per_second", "ratio", "commit"]
+    rows = [
+        {
+            "task": outcome["task"],
+            "device": _device(outcome),
+            "torch": outcome["provenance"]["torch"],
+            "trainer": trainer,
+            "steps_per_second": rate,
+            "ratio": outcome["ratio_to_baseline"][trainer],
+            "commit": outcome["provenance"]["commit"],
+        }
+        for outcome in store.benchmarks()
+        for trainer, rate in outcome["steps_per_second"].items()
+    ]
+    measured = pd.DataFrame(rows, columns=columns)
+    return measured.drop_duplicates(["task", "device", "torch", "trainer"], keep="last")
