@@ -215,3 +215,25 @@ def is_running(pid: str) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def test_shards_are_disjoint_and_together_everything(relength, tmp_path):
+    for number in (1, 2):
+        code, out, _ = relength(
+            *ONE_CELL, "--seeds", 3, "--shard", f"{number}/2", "--workers", "1", "--results",
+            tmp_path / str(number),
+        )  # fmt: skip
+        assert code == 0, out
+    keys = [{r["key"] for r in Store(tmp_path / str(number)).records()} for number in (1, 2)]
+    assert len(keys[0]) == 2 and len(keys[1]) == 1 and not keys[0] & keys[1]
+
+
+@pytest.mark.parametrize("option", [("--shard", "3/2"), ("--shard", "half"), ("--budget", "soon")])
+def test_a_shard_or_a_budget_that_makes_no_sense_is_refused(relength, tmp_path, option):
+    code, _, problems = relength(*ONE_CELL, *option, "--results", tmp_path)
+    assert code == 2 and repr(option[1]) in problems and "as in" in problems
+
+
+def test_a_budget_too_short_for_anything_says_so_and_is_no_failure(relength, tmp_path):
+    code, out, _ = relength(*ONE_CELL, "--budget", "0s", "--workers", "1", "--results", tmp_path)
+    assert code == 0 and "0 of 1 runs were trained within the budget" in out

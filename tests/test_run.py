@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from relength import execute as execute_module
-from relength.engine import training
+from relength.engine import Stack, training
 from relength.errors import RelengthError
 from relength.execute import Job, execute, rounded
 from relength.run import check_device, execute_all, executor, pending, run_or_load
@@ -214,3 +214,57 @@ def test_a_gpu_where_there_is_none_is_refused_before_anything_is_trained(
     with pytest.raises(RelengthError, match=f"'{device}' was asked for.*no GPU here.*--device cpu"):
         run_or_load([tiny()], store, table_2, train=True, device=device)
     assert not store.path.exists()
+
+
+# --- stacks, budgets, shards --------------------------------------------------------------------
+
+
+def test_a_stacked_job_gives_the_records_of_its_runs_trained_alone(tiny, store):
+    specs = [tiny(epochs=2, seed=seed, precision="float64") for seed in range(3)]
+    stacked = {record["key"]: record for record in execute(job_of(store, *specs))}
+    assert stacked.keys() == {spec.key for spec in specs}
+    for spec in specs:
+        [alone] = execute(job_of(store, spec))
+        ours = stacked[spec.key]
+        assert ours["cost"]["stacked"] == 3
+        assert ours["checkpoints"] == alone["checkpoints"]
+        assert ours["attention"]["prediction"] == alone["attention"]["prediction"]
+        assert ours["first_losses"] == pytest.approx(alone["first_losses"], rel=1e-4)
+
+
+def test_a_stack_too_large_for_the_memory_is_split_and_nothing_is_lost(tiny, store, monkeypatch):
+    sizes = []
+    train_epoch = Stack.run_epoch
+
+    def crowded(self):
+        sizes.append(len(self.courses))
+        if len(self.courses) > 2:
+            raise torch.OutOfMemoryError("no room")
+        train_epoch(self)
+
+    monkeypatch.setattr(Stack, "run_epoch", crowded)
+    specs = [tiny(epochs=1, seed=seed) for seed in range(5)]
+    records = execute(job_of(store, *specs))
+    assert [r["key"] for r in records] == [s.key for s in specs]
+    assert all(r["status"] == "ok" for r in records)
+    assert max(sizes) == 5 and sizes.count(5) == 1
+
+
+def test_a_stacked_replica_that_diverges_is_the_only_failed_record(tiny, store):
+    good, bad = tiny(epochs=1), tiny(epochs=1, seed=1, learning_rate=1e30)
+    records = {record["key"]: record for record in execute(job_of(store, good, bad))}
+    assert records[good.key]["status"] == "ok"
+    assert records[bad.key]["status"] == "failed" and "diverged" in records[bad.key]["error"]
+
+
+@pytest.mark.parametrize("together", [1, 2], ids=["alone", "stacked"])
+def test_what_the_budget_does_not_cover_resumes_later(tiny, table_2, store, together):
+    specs = [tiny(epochs=3, seed=seed) for seed in range(2)]
+    over = [job_of(store, *specs[i : i + together], deadline=1.0) for i in range(0, 2, together)]
+    assert [record for job in over for record in execute(job)] == []
+    assert {path.stem for path in store.checkpoints.iterdir()} == {spec.key for spec in specs}
+    assert run_or_load(specs, store, table_2, train=True, workers=1, stack=together, budget=0) == []
+    done = run_or_load(specs, store, table_2, train=True, workers=1, stack=together)
+    assert [r["key"] for r in done] == [s.key for s in specs]
+    assert [len(r["curve"]) for r in done] == [3, 3]
+    assert list(store.checkpoints.iterdir()) == []

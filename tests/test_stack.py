@@ -168,10 +168,11 @@ def test_a_replica_that_diverges_fails_alone():
 
 
 def test_only_runs_of_equal_shape_share_a_stack():
-    recopy, copy = run_spec("Content", 0), run_spec("Content", 1, task="copy")
+    recopy, copy = run_spec("Content", 0), run_spec("Content", 1, task="reverse_recopy")
     other = run_spec("Relative", 0)
     slower = run_spec("Content", 2, learning_rate=1e-4)
     assert signature(recopy) == signature(copy) == signature(slower) != signature(other)
+    assert signature(run_spec("Content", 0, task="copy")) != signature(recopy)  # much shorter
     with pytest.raises(RelengthError, match="cannot share a stack"):
         Stack([recopy, other])
     grouped = stacks([recopy, other, copy, slower], most=2)

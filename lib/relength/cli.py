@@ -127,11 +127,12 @@ def run(
     console.print(
         f"{len(missing)} of {len(specs)} runs to train, recorded in {store.path}", soft_wrap=True
     )
-    failed = 0
+    failed = done = 0
     with _progress(len(missing)) as advance:
 
         def finished(record: dict[str, Any]) -> None:
-            nonlocal failed
+            nonlocal failed, done
+            done += 1
             failed += record["status"] == "failed"
             advance(_line(record))
 
@@ -146,6 +147,11 @@ def run(
             stack=stack,
             budget=None if budget is None else _seconds(budget),
             on_record=finished,
+        )
+    if done < len(missing):
+        console.print(
+            f"{done} of {len(missing)} runs were trained within the budget; the same command "
+            "continues with the rest."
         )
     if failed:
         raise RelengthError(

@@ -50,7 +50,7 @@ def execute(job: Job) -> list[Record]:
     A run that raises is a record with its traceback. A stack that does not fit into the device's
     memory is split, and goes on from where it was.
     """
-    with small_numbers_are_zero():
+    with small_numbers_are_zero(), own_stream(job.device):
         if len(job.specs) == 1 and torch.device(job.device).type == "cpu":
             return [record] if (record := _alone(job)) else []
         try:
@@ -160,6 +160,16 @@ def rounded(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [rounded(v) for v in value]
     return value
+
+
+@contextmanager
+def own_stream(device: str) -> Iterator[None]:
+    """On a GPU, a stream of this job's own, so that jobs of several threads run side by side."""
+    if torch.device(device).type == "cpu":
+        yield
+        return
+    with torch.cuda.stream(torch.cuda.Stream(device)):
+        yield
 
 
 @contextmanager

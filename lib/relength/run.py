@@ -6,7 +6,14 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
@@ -23,6 +30,7 @@ from relength.store import Record, Store
 
 # Replicas that are trained as one program: what fills a large GPU; on a CPU stacking does not pay.
 STACK = {"cpu": 1, "cuda": 40}
+GPU_STREAMS = 4
 
 
 def run_or_load(
@@ -44,7 +52,7 @@ def run_or_load(
     store as it finishes.
 
     refresh  train every spec again and append: nothing is overwritten
-    workers  processes (default: one per core on a CPU); 1 trains in this process
+    workers  processes (default: one per core) or, on a GPU, threads; 1 trains in this process
     stack    runs trained as one program (default: 1 on a CPU, 40 on a GPU)
     budget   seconds after which unfinished runs are left to a resume
 
@@ -66,7 +74,7 @@ def run_or_load(
             for group in stacks(missing, stack or STACK[torch.device(device).type])
         ]
         workers = min(workers or default_workers(device), max(1, len(jobs)))
-        with executor(workers) as pool:
+        with executor(workers, device) as pool:
             for record in execute_all(jobs, experiment, store, pool, workers):
                 if on_record is not None:
                     on_record(record)
@@ -80,8 +88,8 @@ def pending(specs: Iterable[RunSpec], store: Store, experiment: Experiment) -> l
 
 
 def default_workers(device: str) -> int:
-    """One process per core on a CPU, one process on a GPU."""
-    return (os.cpu_count() or 1) if torch.device(device).type == "cpu" else 1
+    """One process per core on a CPU; on a GPU as many threads as stacks that should run at once."""
+    return (os.cpu_count() or 1) if torch.device(device).type == "cpu" else GPU_STREAMS
 
 
 def check_device(device: str) -> None:
@@ -147,12 +155,20 @@ class SerialExecutor(Executor):
 
 
 @contextmanager
-def executor(workers: int) -> Iterator[Executor]:
-    """One single-threaded process per worker, or this process when one worker is enough."""
+def executor(workers: int, device: str = "cpu") -> Iterator[Executor]:
+    """This process when one worker is enough; else single-threaded processes, or threads of a GPU.
+
+    Stacks on a GPU run side by side on streams of one process: processes of their own would take
+    turns on the device instead.
+    """
     if workers < 1:
         raise RelengthError(f"{workers} workers cannot train anything: ask for at least one.")
     if workers == 1:
         yield SerialExecutor()
+        return
+    if torch.device(device).type == "cuda":
+        with ThreadPoolExecutor(workers) as threads:
+            yield threads
         return
     pool = ProcessPoolExecutor(
         workers,

@@ -12,9 +12,11 @@ stack when half of the stack is frozen.
 """
 
 import json
+import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +33,12 @@ from relength.engine.training import Trained, build
 from relength.errors import RelengthError
 from relength.evaluate import BATCH_SIZE, right_and_loss, score
 from relength.spec import RunSpec
-from relength.streams import dropout_key, step_key, stream
-from relength.tasks.base import PAD
+from relength.streams import EVALUATION_SEED, dropout_key, step_key, stream
+from relength.tasks.base import PAD, Task
 
 # Batches are padded up to a multiple of this on a GPU: few shapes mean few graphs.
 BUCKET = 4
+WIDTH_SAMPLES = 64
 
 Lengths = tuple[int, int]
 Weights = dict[str, Tensor]
@@ -48,9 +51,22 @@ def signature(spec: RunSpec) -> str:
         "vocabulary": len(task.vocabulary),
         "splits": {name: split.size for name, split in task.splits().items()},
         "dev": task.dev_splits,
+        "widths": _width_classes(task),
     }
     training = spec.training.model_dump(exclude={"learning_rate"})
     return json.dumps([spec.scale, spec.model.model_dump(), training, shape], sort_keys=True)
+
+
+@lru_cache(maxsize=256)
+def _width_classes(task: Task) -> Lengths:
+    """Powers of two of the mean lengths: tasks much longer than others would pad them to waste."""
+    train = task.splits()["train"]
+    random = stream(EVALUATION_SEED, "evaluation", "widths")  # the same draw for related tasks
+    batch = task.sample(random, WIDTH_SAMPLES, (train.shortest, train.longest))
+    return tuple(
+        round(math.log2(float(lengths.double().mean())))
+        for lengths in (batch.input_lengths, batch.target_lengths)
+    )
 
 
 def stacks(specs: Iterable[RunSpec], most: int) -> list[list[RunSpec]]:
@@ -206,6 +222,7 @@ class Stack:
         self.loss = torch.zeros(count, dtype=dtype, device=self.device)
         self.loss_sum = torch.zeros(count, dtype=dtype, device=self.device)
         self.captured: dict[Lengths, Any] = {}
+        self.pool = torch.cuda.graph_pool_handle() if self.graphs else None
 
     def run_epoch(self) -> None:
         """Train one epoch of every active replica, evaluate, and let each course decide."""
@@ -291,7 +308,8 @@ class Stack:
                 self._train(self.index, widths)
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        # Graphs of one stack never run at once, so they share memory; other threads may be busy.
+        with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
             self._train(self.index, widths)
         for tensor, old in zip(changed, before, strict=True):
             tensor.copy_(old)
