@@ -205,7 +205,7 @@ def test_the_table_shows_the_medians_of_the_frame_and_the_numbers_of_the_paper(f
         ]
         for cell, (ours, theirs) in zip(shown, wanted, strict=True):
             text = cell.replace("✓", " ").replace("≠", " ")
-            assert text.replace(" ", "") == tables.short(ours) + tables.short(theirs)
+            assert text.replace(" ", "") == tables.short(ours) + tables.number(theirs)
 
 
 def test_the_download_holds_every_seed_and_agrees_with_the_frame(full):
@@ -346,3 +346,9 @@ def test_model_colours_can_be_told_apart(vision):
 def test_model_colours_stand_out_on_light_and_dark_pages():
     for theme, (model, shade) in itertools.product((LIGHT, DARK), MODEL_COLOURS.items()):
         assert contrast(shade, theme.page) >= 3, (theme.name, model)
+
+
+def test_what_the_paper_prints_is_shown_as_printed():
+    """0.05 is one of the paper's numbers; a column of one decimal would turn it into 0.1."""
+    text = tables.published_table("mla-table-2").html
+    assert "<b>0.05</b>" in text and "<b>98.8</b>" in text and "<b>100</b>" in text

@@ -132,7 +132,7 @@ def published_table(artifact: str) -> Exhibit:
     rows = [(model, "", "") for model in dict.fromkeys(model for model, *_ in paper)]
 
     def cell(model: str, _: str, task: str, test: str) -> tuple[str, str]:
-        return f"<b>{short(paper.get((model, task, test), np.nan))}</b>", ""
+        return f"<b>{number(paper.get((model, task, test), np.nan))}</b>", ""
 
     entry = published.artifacts().set_index("artifact").loc[artifact]
     caption = (
@@ -161,7 +161,7 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
     def cell(model: str, arm: str, task: str, test: str) -> tuple[str, str]:
         ours = found[model, arm, task, test]
         verdict = verdicts.get((model, arm, task, test), "")
-        paper = f"<i>{short(ours['paper'])}</i>"
+        paper = f"<i>{number(ours['paper'])}</i>"
         if not ours["seeds"]:
             return f'<b class="none">{NOT_RUN}</b>{paper}', NOT_RUN
         apart = abs(ours["median"] - ours["paper"]) > room.around(ours["paper"])
