@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from relength.engine import Stack, train
-from relength.papers.mla import MODELS, PAPER_ARM
+from relength.models.seq2seq import TWO_ARMED
+from relength.papers.mla import MODELS
 from relength.run import run_or_load
 
 pytestmark = [
@@ -12,7 +13,7 @@ pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here"),
 ]
 
-ARMS = [(name, "released") for name in MODELS] + [(name, "paper") for name in PAPER_ARM]
+ARMS = [(name, "released") for name in MODELS] + [(name, "paper") for name in TWO_ARMED]
 
 
 @pytest.mark.parametrize(("model", "arm"), ARMS)

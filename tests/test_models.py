@@ -396,23 +396,48 @@ def test_equal_seeds_give_equal_weights_to_what_models_share():
     assert not torch.equal(third.initialise(4).embedding.weight, one.embedding.weight)
 
 
-def test_weights_start_as_in_the_released_code():
-    model = Seq2Seq(Seq2SeqConfig(name="Relative"), 14).initialise(0)
-    for name, parameter in model.named_parameters():
-        peer = torch.empty_like(parameter, requires_grad=False)
-        if "encoder" in name or name.startswith("decoder"):
-            bound = 1 / math.sqrt(64 if "encoder" in name else 128)
-            torch.nn.init.uniform_(peer, -bound, bound)
-        elif name == "embedding.weight":
-            torch.nn.init.kaiming_normal_(peer, mode="fan_out")
-        elif parameter.ndim == 2 and name != "marks":
-            torch.nn.init.xavier_uniform_(peer)
+# Half-widths of the uniform distributions in the released code, d = 128 (worked out by hand).
+RELEASED_BOUNDS = {
+    "encoder": 1 / math.sqrt(64),
+    "decoder": 1 / math.sqrt(128),
+    "direction": 1 / math.sqrt(128),  # weight and bias as PyTorch draws them
+    "bias": 1 / math.sqrt(128),
+    "square": math.sqrt(6 / 256),  # Xavier, 128 by 128
+    "to_embedding.weight": math.sqrt(6 / 192),
+}
+
+
+@pytest.mark.parametrize("name", ["Relative", "Bi-Relative", "LocAttn", "MonoAttn"])
+def test_weights_start_as_in_the_released_code(name):
+    model = Seq2Seq(Seq2SeqConfig(name=name), 14).initialise(0)
+    for which, parameter in model.named_parameters():
+        values, count = parameter.detach(), parameter.numel()
+        if which in ("marks", "token_bias", "attention.content_bias", "attention.position_bias"):
+            assert not values.any(), which
+        elif which == "attention.gate":
+            assert values == 20
+        elif which == "embedding.weight":  # normal, Kaiming with fan out 14
+            assert values.std().item() == pytest.approx(math.sqrt(2 / 14), rel=5 / count**0.5)
+        elif (
+            which == "attention.heads.weight"
+        ):  # (1, 128, 1) for the width, (1, 128, k) for the moves
+            moves = len(values) - 1
+            assert_uniform(values[0], math.sqrt(6 / 129))
+            assert_uniform(values[1:], math.sqrt(6 / (129 * moves)))
         else:
-            assert not parameter.any(), f"{name} should start at zero"
-            continue
-        count = parameter.numel()
-        ours, spread, largest = parameter.detach(), peer.std().item(), peer.abs().max().item()
-        assert ours.std().item() == pytest.approx(spread, rel=5 / count**0.5), name
-        assert abs(ours.mean().item()) < 5 * spread / count**0.5, name
-        if name != "embedding.weight":  # uniform: the largest draw is near the bound
-            assert ours.abs().max().item() == pytest.approx(largest, rel=20 / count), name
+            kind = next(
+                key
+                for key in (which.split(".")[0], which, which.rsplit(".")[-1], "square")
+                if key in RELEASED_BOUNDS
+            )
+            assert_uniform(values, RELEASED_BOUNDS[kind])
+
+
+def assert_uniform(values, bound):
+    count = values.numel()
+    assert values.abs().max().item() <= bound * (1 + 1e-6)
+    if count < 50:  # too few for statistics
+        return
+    assert values.abs().max().item() >= bound * (1 - 8 / count)
+    assert values.std().item() == pytest.approx(bound / math.sqrt(3), rel=5 / count**0.5)
+    assert abs(values.mean().item()) < 5 * bound / math.sqrt(3 * count)

@@ -268,3 +268,24 @@ def test_what_the_budget_does_not_cover_resumes_later(tiny, table_2, store, toge
     assert [r["key"] for r in done] == [s.key for s in specs]
     assert [len(r["curve"]) for r in done] == [3, 3]
     assert list(store.checkpoints.iterdir()) == []
+
+
+def test_a_state_of_other_code_is_refused_with_the_reason_and_the_run_starts_anew(
+    tiny, store, monkeypatch
+):
+    spec = tiny(epochs=2)
+    assert execute(job_of(store, spec, deadline=1.0)) == []
+    monkeypatch.setattr("relength.engine.course.code_fingerprint", lambda: "0" * 12)
+    with pytest.warns(UserWarning, match="comes from other code.*starts anew"):
+        [record] = execute(job_of(store, spec))
+    assert [point["epoch"] for point in record["curve"]] == [0, 1]
+
+
+def test_a_disk_too_full_for_a_state_does_not_fail_the_run(tiny, store, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("relength.engine.course.torch.save", full)
+    with pytest.warns(UserWarning, match="No space left on device.*training goes on"):
+        [record] = execute(job_of(store, tiny(epochs=1)))
+    assert record["status"] == "ok"

@@ -12,13 +12,14 @@ from relength.engine.course import Course
 from relength.engine.stack import Stack, signature, stacks
 from relength.engine.training import Trainer, train
 from relength.errors import RelengthError
-from relength.papers.mla import MODELS, PAPER_ARM
+from relength.models.seq2seq import TWO_ARMED
+from relength.papers.mla import MODELS
 from relength.spec import make_spec
 from relength.streams import step_key
 
 pytestmark = pytest.mark.equality
 
-ARMS = [{"name": name} for name in MODELS] + [{"name": n, **c} for n, c in PAPER_ARM.items()]
+ARMS = [{"name": name} for name in MODELS] + [{"name": name, "arm": "paper"} for name in TWO_ARMED]
 STEPS = 50
 
 

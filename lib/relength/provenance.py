@@ -36,7 +36,7 @@ def collect(device: str, data: dict[str, Any]) -> dict[str, Any]:
         "relength": version("relength"),
         **commit(),
         "code": code_fingerprint(),
-        "margins": margins_hash(),
+        "margins": _margins(),
         "python": platform.python_version(),
         "torch": torch.__version__.split("+")[0],
         "device": torch.device(device).type,
@@ -44,6 +44,16 @@ def collect(device: str, data: dict[str, Any]) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "data": data,
     }
+
+
+@cache
+def _margins() -> str:
+    return margins_hash()
+
+
+def pin() -> None:
+    """Note commit, code and margins now: files that change while runs train must not enter records."""
+    commit(), code_fingerprint(), _margins()
 
 
 @cache

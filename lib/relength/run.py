@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from relength import provenance
 from relength.engine import stacks
 from relength.errors import RelengthError
 from relength.execute import Job, execute, keep_memory
@@ -62,6 +63,7 @@ def run_or_load(
     wanted = {spec.key for spec in specs}
     if train:
         check_device(device)
+        provenance.pin()
         missing = specs if refresh else pending(specs, store, experiment)
         jobs = [
             Job(
@@ -164,7 +166,12 @@ def executor(workers: int, device: str = "cpu") -> Iterator[Executor]:
     if workers < 1:
         raise RelengthError(f"{workers} workers cannot train anything: ask for at least one.")
     if workers == 1:
-        yield SerialExecutor()
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)  # as in a process of its own: these models gain nothing from more
+        try:
+            yield SerialExecutor()
+        finally:
+            torch.set_num_threads(threads)
         return
     if torch.device(device).type == "cuda":
         with ThreadPoolExecutor(workers) as threads:
@@ -192,6 +199,7 @@ def _start_worker(parent: int) -> None:
     """One thread per process, memory kept once it was used, no process that outlives its parent."""
     torch.set_num_threads(1)
     keep_memory()
+    provenance.pin()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
 
     def watch() -> None:

@@ -68,9 +68,10 @@ class Training(BaseModel):
     plateau_patience: int = Field(4, ge=0, description="bad epochs before the rate is cut")
     patience: int = Field(50, gt=0, description="epochs without a new best before training stops")
     tie: float = Field(
-        0.001,
+        1e-5,
         ge=0,
-        description="dev scores this close below the best count as a new best (released)",
+        description="dev scores (fractions) that differ by less count as equal, and the later "
+        "checkpoint wins; the released code compares percentages with 0.001",
     )
     solved_accuracy: float | None = Field(
         None,

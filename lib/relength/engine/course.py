@@ -8,6 +8,7 @@ import copy
 import math
 import os
 import pickle
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ import torch
 from torch import Tensor
 
 from relength.errors import RelengthError
+from relength.provenance import code_fingerprint
 from relength.spec import RunSpec, Training
 
 PROBE_STEPS = 20
@@ -50,27 +52,41 @@ class Progress:
     kept: dict[str, tuple[int, State]] = field(default_factory=dict)
 
 
+class SnapshotRefused(RelengthError):
+    """A saved state that must not be resumed: damaged, of another run, or of other code."""
+
+
 @dataclass
 class Snapshot:
     """A run between two epochs, saved whole.
 
     Runs alone and runs in a stack share one format: either resumes either.
 
+    code                    fingerprint of the code that trained so far
     weights, first, second  name of a parameter -> its value and Adam's two moments
     """
 
     key: str
+    code: str
     weights: State
     first: State
     second: State
     progress: dict[str, Any]
 
     def save(self, path: Path) -> None:
-        """Write atomically: a reader sees the old file or the new one."""
+        """Write atomically: a reader sees the old file or the new one. A full disk is a warning."""
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(f".{os.getpid()}.tmp")
-        torch.save(vars(self), temporary)
-        temporary.replace(path)
+        try:
+            torch.save(vars(self), temporary)
+            temporary.replace(path)
+        except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError
+            temporary.unlink(missing_ok=True)
+            warnings.warn(
+                f"The state of run {self.key} cannot be saved to {path} ({error}): free space "
+                "there; training goes on, but would start anew if it were interrupted.",
+                stacklevel=3,
+            )
 
     @classmethod
     def load(cls, path: Path, spec: RunSpec, device: str) -> "Snapshot":
@@ -78,13 +94,19 @@ class Snapshot:
         try:
             snapshot = cls(**torch.load(path, map_location=device, weights_only=True))
         except (OSError, RuntimeError, TypeError, EOFError, pickle.UnpicklingError) as error:
-            raise RelengthError(
-                f"The saved state {path} cannot be read ({type(error).__name__}): remove it, "
-                "and the run starts anew."
+            raise SnapshotRefused(
+                f"The saved state {path} cannot be read ({type(error).__name__}): remove it to "
+                "start the run anew."
             ) from error
         if snapshot.key != spec.key:
-            raise RelengthError(
+            raise SnapshotRefused(
                 f"{path} belongs to run {snapshot.key}, not to {spec.key}: remove it to start anew."
+            )
+        if snapshot.code != code_fingerprint():
+            raise SnapshotRefused(
+                f"The saved state {path} comes from other code ({snapshot.code}; now "
+                f"{code_fingerprint()}), and no run is finished by two versions: remove it to "
+                "start anew."
             )
         return snapshot
 
@@ -135,9 +157,9 @@ class Course:
         )
         if progress.epoch > 0:  # the released code does not step the schedule after the first epoch
             self._plateau(dev, training)
-        # A near-tie replaces the kept weights, but the bar stays at the best score seen.
-        if dev >= progress.best - training.tie:
-            progress.best = max(progress.best, dev)
+        # Of equal scores the last one is kept.
+        if dev > progress.best or abs(dev - progress.best) < training.tie:
+            progress.best = dev
             progress.impatience = 0
             progress.kept["selected"] = (progress.epoch, weights())
         else:

@@ -14,6 +14,7 @@ stack when half of the stack is frozen.
 import json
 import math
 import time
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,10 +29,11 @@ from torch.nn import functional as F
 
 from relength.batch import Batch
 from relength.engine import optimisers
-from relength.engine.course import PROBE_ITEMS, PROBE_STEPS, Course, Snapshot
+from relength.engine.course import PROBE_ITEMS, PROBE_STEPS, Course, Snapshot, SnapshotRefused
 from relength.engine.training import Trained, build
 from relength.errors import RelengthError
 from relength.evaluate import BATCH_SIZE, right_and_loss, score
+from relength.provenance import code_fingerprint
 from relength.spec import RunSpec
 from relength.streams import EVALUATION_SEED, dropout_key, step_key, stream
 from relength.tasks.base import PAD, Task
@@ -402,9 +404,9 @@ class Stack:
                 }
                 for tensors in moments
             )
-            Snapshot(course.spec.key, self._weights(r), first, second, vars(course.progress)).save(
-                folder / f"{course.spec.key}.pt"
-            )
+            key, progress = course.spec.key, vars(course.progress)
+            snapshot = Snapshot(key, code_fingerprint(), self._weights(r), first, second, progress)
+            snapshot.save(folder / f"{key}.pt")
 
     def load(self, folder: Path) -> None:
         """Continue those runs that have a saved state in the folder."""
@@ -412,7 +414,11 @@ class Stack:
             path = folder / f"{course.spec.key}.pt"
             if not path.exists():
                 continue
-            snapshot = Snapshot.load(path, course.spec, self.device)
+            try:
+                snapshot = Snapshot.load(path, course.spec, self.device)
+            except SnapshotRefused as reason:
+                warnings.warn(f"{reason} This run starts anew.", stacklevel=2)
+                continue
             course.resume(snapshot)
             self.optimiser.step_count[r] = course.progress.step
             for i, (name, tensor) in enumerate(self.params.items()):

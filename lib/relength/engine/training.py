@@ -5,6 +5,7 @@ of (seed, purpose, step).
 """
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,17 @@ import torch
 from torch import Tensor
 
 from relength.batch import Batch
-from relength.engine.course import PROBE_ITEMS, PROBE_STEPS, Course, Progress, Snapshot
+from relength.engine.course import (
+    PROBE_ITEMS,
+    PROBE_STEPS,
+    Course,
+    Progress,
+    Snapshot,
+    SnapshotRefused,
+)
 from relength.evaluate import by_length, free_running, teacher_forced
 from relength.models import MODELS
+from relength.provenance import code_fingerprint
 from relength.spec import RunSpec
 from relength.streams import dropout_key, step_key, stream
 
@@ -153,6 +162,7 @@ class Trainer:
 
         Snapshot(
             key=self.spec.key,
+            code=code_fingerprint(),
             weights=self.model.state_dict(),
             first=moment("exp_avg"),
             second=moment("exp_avg_sq"),
@@ -187,7 +197,10 @@ def train(
     """
     trainer = Trainer(spec, device)
     if checkpoint is not None and checkpoint.exists():
-        trainer.load(checkpoint)
+        try:
+            trainer.load(checkpoint)
+        except SnapshotRefused as reason:
+            warnings.warn(f"{reason} This run starts anew.", stacklevel=2)
     saved = time.monotonic()
     while not trainer.progress.finished:
         trainer.run_epoch()

@@ -12,7 +12,7 @@ paper leaves out is the released code's:
 * output embeddings are tied to the input embeddings.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -45,9 +45,16 @@ class Seq2SeqConfig(BaseModel):
     dropout: float = Field(0.5, ge=0, lt=1, description="share of encoding elements set to zero")
     min_sigma: float = Field(0.27, gt=0, description="least width of the focus; not in the paper")
     gate_start: float = Field(
-        20.0,
-        description="first value of MonoAttn's p: 20 in the released code; the paper gives none",
+        description="first value of MonoAttn's p: 20 in the released code; the paper gives none, "
+        "and 0 starts the gate half open, where it can learn",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gate_of_the_arm(cls, fields: Any) -> Any:
+        if isinstance(fields, dict):
+            return {"gate_start": 0.0 if fields.get("arm") == "paper" else 20.0} | fields
+        return fields
 
     @model_validator(mode="after")
     def _arm_exists(self) -> "Seq2SeqConfig":
@@ -110,28 +117,39 @@ class Seq2Seq(nn.Module):
     def initialise(self, seed: int) -> "Seq2Seq":
         """Draw all weights from the run's own streams, one stream per parameter.
 
-        GRUs as in PyTorch, embedding Kaiming normal (fan out), linear maps Xavier uniform, biases
-        zero.
+        As in the released code: embedding Kaiming normal (fan out), linear maps Xavier uniform, but
+        the direction gate, all biases and the GRUs as PyTorch draws them; START, END, the biases of
+        relative attention and of the tokens start at zero.
         """
-        recurrent = {
-            id(p): m.bound for m in self.modules() if isinstance(m, GRU) for p in m.parameters()
-        }
         with torch.no_grad():
             for name, parameter in self.named_parameters():
                 random = stream(seed, "initialisation", name)
-                if id(parameter) in recurrent:
-                    _fill(
-                        parameter, random.uniform(-1, 1, parameter.shape) * recurrent[id(parameter)]
-                    )
-                elif name == "embedding.weight":
-                    fan_out = parameter.shape[0]
-                    _fill(parameter, random.normal(0, np.sqrt(2 / fan_out), parameter.shape))
-                elif parameter.ndim == 2 and name != "marks":
-                    bound = np.sqrt(6 / sum(parameter.shape))
-                    _fill(parameter, random.uniform(-bound, bound, parameter.shape))
-                elif name.endswith("bias"):
-                    parameter.zero_()
+                if name == "embedding.weight":
+                    _fill(parameter, random.normal(0, np.sqrt(2 / len(parameter)), parameter.shape))
+                elif (bound := self._bound(name, parameter)) is not None:
+                    _fill(parameter, random.uniform(-1, 1, parameter.shape) * bound)
         return self
+
+    def _bound(self, name: str, parameter: Tensor) -> float | np.ndarray | None:
+        """Half-width of the uniform distribution that a parameter starts from, by row if it varies.
+
+        None for what starts at a constant.
+        """
+        module_name, _, kind = name.rpartition(".")
+        module = self.get_submodule(module_name)
+        if isinstance(module, GRU):
+            return module.bound
+        if not isinstance(module, nn.Linear):
+            return None
+        if kind == "bias" or module is self.direction:
+            return 1 / np.sqrt(module.in_features)
+        if module_name == "attention.heads":
+            # Two tensors in the released code, one for the width, one for all that moves the
+            # focus: Xavier counts (n, d, k) as fan in d·k and fan out n·k.
+            d, moves = module.in_features, module.out_features - 1
+            columns = np.array([1] + [moves] * moves)
+            return np.sqrt(6 / ((d + 1) * columns))[:, None]
+        return np.sqrt(6 / sum(parameter.shape))
 
     def encode(self, batch: Batch, dropout: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Encodings (B, S + 2, d), their lengths (B,) and the summary e_cls (B, d).
