@@ -237,3 +237,21 @@ def test_a_shard_or_a_budget_that_makes_no_sense_is_refused(relength, tmp_path, 
 def test_a_budget_too_short_for_anything_says_so_and_is_no_failure(relength, tmp_path):
     code, out, _ = relength(*ONE_CELL, "--budget", "0s", "--workers", "1", "--results", tmp_path)
     assert code == 0 and "0 of 1 runs were trained within the budget" in out
+
+
+def test_missing_data_are_found_before_anything_is_trained(relength, tmp_path, monkeypatch):
+    monkeypatch.setenv("RELENGTH_DATA", str(tmp_path / "nowhere"))
+    for option in (("--task", "lookup"), ("--task", "copy", "--task", "lookup")):
+        code, _, problems = relength(
+            "run", "mla_table2", "--scale", "smoke", *option, "--results", tmp_path / "results"
+        )
+        assert code == 2 and "RELENGTH_DATA names" in problems and "unset it" in problems
+    assert Store(tmp_path / "results").records() == []
+
+
+def test_a_paper_without_claims_and_a_damaged_freshness_file_are_named(relength, tmp_path):
+    code, _, problems = relength("claims", "pnam", "--results", tmp_path)
+    assert code == 2 and "'pnam'" in problems and "mla" in problems
+    (tmp_path / "freshness.json").write_text("{")
+    code, _, problems = relength("claims", "--results", tmp_path)
+    assert code == 2 and "freshness.json is damaged: remove it" in problems

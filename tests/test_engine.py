@@ -280,7 +280,7 @@ def test_the_rate_halves_on_the_fifth_bad_epoch_and_the_first_epoch_does_not_cou
 
 
 def test_of_equal_scores_the_last_is_kept_and_one_sample_less_is_not_equal(tiny, monkeypatch):
-    """The released code compares percentages with 0.001: one of 2,001 samples is fifty times that."""
+    """The released code compares percentages with 0.001; one of 2,001 samples is 0.05 of them."""
     dev = [0.9, 0.9, 0.9 - 1 / 2001, 0.8]
     progress = finish(Scripted(tiny(epochs=4), dev, [0.0] * 4, monkeypatch)).progress
     assert progress.kept["selected"][0] == 1 and progress.best == 0.9 and progress.impatience == 2

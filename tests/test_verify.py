@@ -11,17 +11,16 @@ from relength.spec import make_spec
 from relength.store import Store
 
 EXPERIMENT = EXPERIMENTS["mla_table2"]
-SIZES = {"train_size": 96, "dev_size": 8, "test_size": 8, "validation_size": 8}
 
 
-def recorded(folder, task="copy"):
-    spec = make_spec(
-        task={"name": task, **SIZES},
-        model="OneStepAttn",
-        training={"epochs": 1},
-        scale="smoke",
-        seed=3,
+def recorded(folder, task="copy", **changes):
+    """A store with one run of the experiment, or with one like it when something is changed."""
+    spec = next(
+        s
+        for s in EXPERIMENT.grid("smoke", 3)
+        if (s.model.name, s.model.arm, s.task.name) == ("OneStepAttn", "released", task)
     )
+    spec = make_spec(**spec.model_dump() | changes)
     store = Store(folder)
     (record,) = run_or_load([spec], store, EXPERIMENT, train=True, workers=1)
     return store, record
@@ -75,3 +74,9 @@ def test_training_again_agrees_with_the_record_and_says_where_it_does_not(tmp_pa
     (line,) = verify.retrain(store, 1)
     assert "differs from its record" in line
     assert "30 -100.0" in line
+
+
+def test_runs_with_other_settings_enter_no_table_and_need_no_probe(tmp_path):
+    store, _ = recorded(tmp_path, training={"epochs": 1, "tie": 0.5})
+    assert list(verify.probes(store)) == []
+    assert list(verify.retrain(store, 1)) == []

@@ -28,7 +28,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )
-console, errors = Console(), Console(stderr=True)
+console, stderr = Console(), Console(stderr=True)
 
 Results = Annotated[Path, typer.Option(help="Folder of recorded runs.", show_default="results/")]
 
@@ -40,7 +40,7 @@ def main() -> NoReturn:
     try:
         app()
     except RelengthError as error:
-        errors.print("[bold red]Error:[/]", escape(str(error)), soft_wrap=True, highlight=False)
+        stderr.print("[bold red]Error:[/]", escape(str(error)), soft_wrap=True, highlight=False)
         sys.exit(2)
     sys.exit(0)
 
@@ -64,7 +64,10 @@ def list_experiments() -> None:
 def run(
     experiment: Annotated[str, typer.Argument(help="Name of the experiment, see `relength list`.")],
     scale: Annotated[str, typer.Option(help="smoke, reduced or paper.")] = "reduced",
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, counted from 0.")] = 5,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many seeds, counted from 0. [default: 5; at scale smoke 1]"),
+    ] = None,
     results: Annotated[
         Path | None,
         typer.Option(
@@ -97,14 +100,14 @@ def run(
 ) -> None:
     """Train an experiment's runs that are not recorded yet. Stop it at any moment; it resumes."""
     from relength.papers import experiment as find
-    from relength.run import pending, run_or_load
+    from relength.run import check_device, pending, run_or_load
     from relength.spec import SCALES
     from relength.store import Store
 
     if scale not in SCALES:
         raise RelengthError(f"There is no scale {scale!r}: choose one of {', '.join(SCALES)}.")
     chosen = find(experiment)
-    specs = chosen.specs(scale, range(seeds))
+    specs = chosen.specs(scale, range(seeds or (1 if scale == "smoke" else 5)))
     named = (
         ("task", task, lambda spec: spec.task.name),
         ("model", model, lambda spec: spec.model.name),
@@ -122,6 +125,8 @@ def run(
         specs = specs[number - 1 :: of]
     if results is None:
         results = Path(tempfile.mkdtemp(prefix="relength-smoke-")) if scale == "smoke" else RESULTS
+    check_device(device)
+    seconds = None if budget is None else _seconds(budget)
     store = Store(results)
     missing = specs if refresh else pending(specs, store, chosen)
     console.print(
@@ -145,7 +150,7 @@ def run(
             device=device,
             workers=workers,
             stack=stack,
-            budget=None if budget is None else _seconds(budget),
+            budget=seconds,
             on_record=finished,
         )
     if done < len(missing):
@@ -283,6 +288,9 @@ def claims(
     from relength.store import Store
 
     rows = ledger(Store(results))
+    if paper and paper not in set(rows.paper):
+        known = ", ".join(sorted(set(rows.paper)))
+        raise RelengthError(f"There are no claims of {paper!r}: choose from {known}.")
     table = Table("claim", "verdict", "scale", "seeds", "seen")
     for row in rows[rows.paper == paper].itertuples() if paper else rows.itertuples():
         table.add_row(row.claim, row.label, row.scale or "–", str(row.seeds), row.seen)
@@ -323,7 +331,8 @@ def verify(
         )
     if not done:
         raise RelengthError(
-            f"There is nothing to verify in {store.path}: name a folder with --results."
+            f"No record of a table in {store.path} fits: name another folder with --results, or "
+            "other tasks and models."
         )
     if not (task or model):
         console.print(f"Written to {check.write(store, done)}", soft_wrap=True)

@@ -15,12 +15,12 @@ import torch
 
 from relength import provenance
 from relength.engine import Stack, Trained, train
+from relength.engine.course import CHECKPOINT_SECONDS
 from relength.spec import RunSpec
 from relength.store import Record
 from relength.tasks.base import SPECIALS
 
 SIGNIFICANT_DIGITS = 6
-CHECKPOINT_SECONDS = 20.0
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 
 

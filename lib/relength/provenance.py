@@ -52,7 +52,7 @@ def _margins() -> str:
 
 
 def pin() -> None:
-    """Note commit, code and margins now: files that change while runs train must not enter records."""
+    """Note commit, code and margins now: what changes while runs train must not enter records."""
     commit(), code_fingerprint(), _margins()
 
 

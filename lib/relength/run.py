@@ -64,6 +64,8 @@ def run_or_load(
     if train:
         check_device(device)
         provenance.pin()
+        for task in {spec.task for spec in specs}:
+            task.provenance()  # missing or damaged data are found before anything is trained
         missing = specs if refresh else pending(specs, store, experiment)
         jobs = [
             Job(

@@ -99,11 +99,22 @@ class Store:
         file = self.path / "bench.jsonl"
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
+    def append_benchmark(self, outcome: dict[str, Any]) -> None:
+        """Add a measurement, as safely as a record."""
+        file = self.path / "bench.jsonl"
+        with self._locked(file):
+            _append(file, (json.dumps(outcome) + "\n").encode())
+
     def usable(self, experiment: str | None = None) -> list[Record]:
         """What tables, figures and verdicts are made from: see :func:`usable`."""
         stale: frozenset[str] = frozenset()
         if self.freshness.exists():
-            stale = frozenset(json.loads(self.freshness.read_text())["stale"])
+            try:
+                stale = frozenset(json.loads(self.freshness.read_text())["stale"])
+            except (ValueError, KeyError, TypeError):
+                raise RelengthError(
+                    f"{self.freshness} is damaged: remove it and run `relength verify` again."
+                ) from None
         return usable(self.records(experiment), stale)
 
     def append(self, paper: str, record: Record) -> None:

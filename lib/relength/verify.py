@@ -19,6 +19,7 @@ from relength.engine.course import PROBE_STEPS
 from relength.engine.training import Trainer, train
 from relength.execute import small_numbers_are_zero
 from relength.margins import load_margins
+from relength.papers import experiment
 from relength.provenance import code_fingerprint
 from relength.spec import RunSpec
 from relength.store import Record, Store, usable
@@ -70,11 +71,14 @@ def replay(record: Record) -> float | None:
 def probes(
     store: Store, choose: Callable[[Record], bool] = lambda record: True
 ) -> Iterable[tuple[int, int, Probe]]:
-    """Replay a record per task, model, arm and code version; yield (number, of how many, probe)."""
+    """Replay a record per task, model, arm and code version; yield (number, of how many, probe).
+
+    Only records of the experiments' own specs count: the others enter no table.
+    """
     groups: dict[tuple[str, ...], list[Record]] = {}
     for record in usable(store.records()):
         spec, code = record["spec"], record["provenance"]["code"]
-        if choose(record):
+        if choose(record) and experiment(record["experiment"]).owns(record):
             kind = (spec["task"]["name"], spec["model"]["name"], spec["model"]["arm"], code)
             groups.setdefault(kind, []).append(record)
     for number, records in enumerate(groups.values(), start=1):
@@ -116,7 +120,11 @@ def retrain(
     Which records are drawn depends on the day, so that repeated checks come around.
     """
     margin = load_margins().measures["accuracy"].absolute / 100
-    records = [record for record in usable(store.records()) if choose(record)]
+    records = [
+        record
+        for record in usable(store.records())
+        if choose(record) and experiment(record["experiment"]).owns(record)
+    ]
     random = np.random.default_rng(int(time.time() // 86400))
     for i in random.permutation(len(records))[:how_many]:
         spec = RunSpec.recorded(records[i]["spec"])

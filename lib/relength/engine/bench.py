@@ -1,6 +1,5 @@
 """How fast training is here, as ratios of what was measured side by side in one run."""
 
-import json
 import multiprocessing
 import statistics
 import time
@@ -54,11 +53,9 @@ def measure(
 
 
 def keep(store: Store, outcome: dict[str, Any]) -> None:
-    """Append a measurement, with the machine it was made on, to the store's ``bench.jsonl``."""
-    store.path.mkdir(parents=True, exist_ok=True)
+    """Add a measurement, with the machine it was made on, to the store."""
     origin = {**provenance.collect("cpu", {}), "threads": outcome["baseline_threads"]}
-    with open(store.path / "bench.jsonl", "a", encoding="utf-8") as file:
-        file.write(json.dumps({**outcome, "provenance": origin}) + "\n")
+    store.append_benchmark({**outcome, "provenance": origin})
 
 
 def _plain(task: str, seconds: float) -> float:

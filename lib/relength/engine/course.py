@@ -21,6 +21,7 @@ from relength.errors import RelengthError
 from relength.provenance import code_fingerprint
 from relength.spec import RunSpec, Training
 
+CHECKPOINT_SECONDS = 20.0
 PROBE_STEPS = 20
 PROBE_ITEMS = 64
 # torch.optim.lr_scheduler.ReduceLROnPlateau's own: by how much, relatively, a score must be better.

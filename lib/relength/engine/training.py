@@ -16,6 +16,7 @@ from torch import Tensor
 
 from relength.batch import Batch
 from relength.engine.course import (
+    CHECKPOINT_SECONDS,
     PROBE_ITEMS,
     PROBE_STEPS,
     Course,
@@ -28,8 +29,6 @@ from relength.models import MODELS
 from relength.provenance import code_fingerprint
 from relength.spec import RunSpec
 from relength.streams import dropout_key, step_key, stream
-
-CHECKPOINT_SECONDS = 20.0
 
 
 @dataclass

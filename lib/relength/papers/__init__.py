@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 from relength.errors import RelengthError
 from relength.papers import mla
@@ -35,6 +37,16 @@ class Experiment:
             if spec.model.arm == self.judged_arm
         )
         return list(dict.fromkeys(pairs))
+
+    def owns(self, record: dict[str, Any]) -> bool:
+        """Whether a record's run is one of this experiment's, and not one with other settings."""
+        spec = record["spec"]
+        return record["key"] in _keys(self, spec["scale"], spec["seed"])
+
+
+@lru_cache(maxsize=1024)
+def _keys(experiment: Experiment, scale: Scale, seed: int) -> frozenset[str]:
+    return frozenset(spec.key for spec in experiment.grid(scale, seed))
 
 
 EXPERIMENTS: dict[str, Experiment] = {
