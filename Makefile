@@ -21,7 +21,7 @@ help: ## Show this list
 book: $(READY) ## Execute the notebooks from the recorded runs and build the book
 	$(BIN)/relength render $(if $(RESULTS),--results "$(RESULTS)")
 
-test: $(READY) ## Run the tests, the notebooks' stored outputs and one smoke-scale training
+test: $(READY) ## Run the tests, the notebooks' stored outputs and the smallest trainings
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout 300 \
 	  -n 2 --dist loadfile tests notebooks
 

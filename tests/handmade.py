@@ -60,14 +60,13 @@ def record(spec: RunSpec, accuracy: Accuracy, created: str = "2026-01-01T00:00:0
 
 
 def failed(spec: RunSpec) -> Record:
-    """A record of a run that raised."""
+    """A record of a run that raised, as :func:`relength.execute.execute` writes it."""
     whole = record(spec, lambda *_: 0.0)
     kept = {k: whole[k] for k in ("schema", "key", "experiment", "spec", "provenance")}
     return kept | {
         "run_id": "f" * 16,
         "status": "failed",
         "error": "Traceback\nValueError: no",
-        "cost": {"seconds": 1.0},
     }
 
 

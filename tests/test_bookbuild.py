@@ -3,18 +3,20 @@
 import importlib.util
 import itertools
 import json
+import re
 from collections import Counter
 
 import nbformat
 import pytest
 
-from relength import bookbuild
+from relength import bookbuild, claims
 from relength.errors import RelengthError
 from relength.papers import EXPERIMENTS
 from relength.papers.published import artifacts
 from relength.paths import BOOK
 from relength.report import passages, scoreboard
 from relength.report.passages import PASSAGES
+from relength.report.style import verdict_kind
 from relength.store import METRICS, Store
 
 TABLE_2 = EXPERIMENTS["mla_table2"]
@@ -32,19 +34,22 @@ def record(spec, exact_match=1.0, status="ok", seconds=36.0):
         "experiment": TABLE_2.name,
         "status": status,
         "spec": spec.model_dump(mode="json"),
-        "cost": {"steps": 100, "training_seconds": seconds, "evaluation_seconds": 0.0},
-        "parameters": 1,
-        "curve": [],
         "provenance": {
             **dict.fromkeys(("device", "device_name"), "cpu"),
             **dict.fromkeys(("torch", "commit", "code", "margins"), "0"),
             "created": "2026-11-20T17:30:00Z",
         },
     }
-    if status == "ok":
-        kept = {name: {"epoch": 0, "tests": tests} for name in ("selected", "last", "best_iid")}
-        return made | {"checkpoints": kept}
-    return made | {"error": "RuntimeError: no"}
+    if status == "failed":
+        return made | {"error": "RuntimeError: no"}
+    return made | {
+        "checkpoints": {
+            name: {"epoch": 0, "tests": tests} for name in ("selected", "last", "best_iid")
+        },
+        "cost": {"steps": 100, "training_seconds": seconds, "evaluation_seconds": 0.0},
+        "parameters": 1,
+        "curve": [],
+    }
 
 
 def write(folder, records):
@@ -131,6 +136,16 @@ def test_states_of_an_artifact_follow_its_runs(tmp_path, no_verdicts):
     assert state([record(specs[0])]) == ("partly", "untouched")
     assert state([record(s) for s in specs]) == ("recorded", "untouched")
 
+    def with_verdict(verdict):
+        changed = no_verdicts.copy()
+        changed.loc[changed["artifact"] == "mla-table-2", "verdict"] = verdict
+        board = scoreboard.board(write(tmp_path, [record(s) for s in specs]), changed)
+        return board.set_index("artifact").loc["mla-table-2", "state"]
+
+    assert [with_verdict(v) for v in ("reproduced", "contradicted")] == ["decided"] * 2
+    for open_verdict in (claims.NOT_REACHED, claims.EXCEEDED, "inconclusive"):
+        assert with_verdict(open_verdict) == "recorded"
+
 
 def test_verdict_counts_of_an_artifact_are_those_of_the_ledger(tmp_path):
     store = write(tmp_path, [record(s) for s in judged("reduced", range(1))[:8]])
@@ -145,8 +160,8 @@ def test_costs_add_up_over_everything_that_was_executed(tmp_path):
     specs = judged("reduced", range(1))[:3]
     records = [record(s) for s in specs] + [record(specs[0]), record(specs[1], status="failed")]
     (row,) = scoreboard.costs(write(tmp_path, records)).itertuples()
-    assert (row.trainings, row.failed, row.steps) == (4, 1, 500)
-    assert row.hours == pytest.approx(5 * 36 / 3600)
+    assert (row.trainings, row.failed, row.steps) == (4, 1, 400)
+    assert row.hours == pytest.approx(4 * 36 / 3600)
 
 
 def test_repeated_executions_are_shown_with_their_largest_difference(tmp_path):
@@ -181,6 +196,17 @@ def test_passages_count_the_runs_that_are_recorded(tmp_path, no_verdicts):
     )
     assert "48 recorded trainings (48 hours)" in PASSAGES["at_a_glance"](state)
     assert "48 trainings, 48.0 hours" in PASSAGES["cost"](state)
+
+
+def test_every_verdict_has_a_place_in_the_tally_and_a_style_of_its_own():
+    css = (BOOK / "assets" / "book.css").read_text()
+    for verdict in claims.VERDICTS:
+        kind = verdict_kind(verdict)
+        assert re.search(rf"\.verdict-{kind}[ ,]", css), verdict
+        assert passages.badge(verdict) == f"[{verdict}]{{.verdict .verdict-{kind}}}"
+    assert verdict_kind("reproduced (reduced)") == "reproduced"
+    kinds = [verdict_kind(verdict) for verdict in claims.VERDICTS]
+    assert len(set(kinds)) == len(kinds)
 
 
 def test_cells_of_a_table_cannot_break_it():

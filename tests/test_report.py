@@ -15,7 +15,7 @@ import pytest
 import torch
 from PIL import Image
 
-from relength import claims
+from relength import claims, execute
 from relength.errors import RelengthError
 from relength.papers import experiment, published
 from relength.report import appendix, figures, tables
@@ -204,8 +204,43 @@ def test_the_table_shows_the_medians_of_the_frame_and_the_numbers_of_the_paper(f
             for test in full.tests[task][1:]
         ]
         for cell, (ours, theirs) in zip(shown, wanted, strict=True):
-            text = cell.replace("✓", " ").replace("≠", " ")
+            text = re.sub("[✓≠↓↑]", " ", cell)
             assert text.replace(" ", "") == tables.short(ours) + tables.number(theirs)
+
+
+def test_marks_say_which_side_an_undecided_cell_is_on(full):
+    page = Page(tables.side_by_side(full, ARTIFACT).html)
+    rows = {row[0]: row[1:] for row in page.rows if row[0] not in ("", "length")}  # second half
+    # Inv ReCopy at 30 and 100 is printed as 0; ours is perfect for OneStepAttn, 0 for Content.
+    inv = full.tasks[4:].index("inv_recopy") * 3
+    assert rows["OneStepAttn"][inv + 1].startswith("100↑")
+    assert rows["Content"][inv + 1].startswith("0✓")
+    # Printed as 43.1 for Relative on ReCopy at length 15; ours are 0 to 20.
+    recopy = full.tasks[4:].index("recopy") * 3
+    assert rows["Relative"][recopy].startswith("10↓")
+    assert not any("≠" in cell for row in rows.values() for cell in row)
+
+
+def test_a_run_that_failed_costs_nothing_and_breaks_nothing(tmp_path):
+    spec = EXPERIMENT.specs("reduced", [0])[0]
+    store = Store(tmp_path / "results")
+    store.append("mla", handmade.failed(spec))
+    runs = runs_of(store)
+    (row,) = appendix.costs(runs).data.itertuples()
+    assert (row.trainings, row.failed, row.steps, row.hours) == (0, 1, 0, 0.0)
+    for shown in [*all_tables(runs), *all_figures(runs)]:
+        assert shown._repr_html_()
+
+
+def test_records_made_by_hand_have_the_fields_of_real_ones(tiny, tmp_path, monkeypatch):
+    spec = tiny(epochs=1)
+    job = execute.Job((spec,), "mla_table2", "cpu", tmp_path)
+    (done,) = execute.execute(job)
+    assert set(done) == set(handmade.record(spec, accuracy))
+    monkeypatch.setattr(execute, "train", lambda *_: 1 / 0)
+    (broken,) = execute.execute(job)
+    assert broken["status"] == "failed"
+    assert set(broken) == set(handmade.failed(spec))
 
 
 def test_the_download_holds_every_seed_and_agrees_with_the_frame(full):

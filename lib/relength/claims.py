@@ -4,7 +4,7 @@
 typed in.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +44,12 @@ __all__ = [
 ]
 
 FOLDER = BOOK / "claims"
+# Shown for negative outcomes at reduced scale, which decide nothing: results below what is claimed,
+# for which missing training may be to blame, and results above it, for which it cannot.
 NOT_REACHED = "not reached at reduced scale"
+EXCEEDED = "exceeded at reduced scale"
+DECIDED = ("reproduced", "contradicted")
+VERDICTS = (*DECIDED, NOT_REACHED, EXCEEDED, "inconclusive", "not run", "not testable")
 
 
 # Loading
@@ -142,6 +147,7 @@ class PartVerdict(_Frozen):
     p_for: float
     p_against: float
     seen: str
+    exceeds: bool = False  # contradicted by results better than claimed
 
 
 class Verdict(_Frozen):
@@ -150,9 +156,7 @@ class Verdict(_Frozen):
     claim: str
     arm: str
     outcome: str  # reproduced, contradicted, inconclusive, not run, not testable
-    not_reached: bool = (
-        False  # negative at reduced scale: shown as NOT_REACHED, counted as inconclusive
-    )
+    shown: str = ""  # NOT_REACHED or EXCEEDED in place of the outcome, which is inconclusive
     scale: str | None = None
     seeds: int = 0  # the fewest in any cell needed
     seen: str = ""  # one sentence
@@ -166,12 +170,12 @@ class Verdict(_Frozen):
     @property
     def verdict(self) -> str:
         """The outcome as it is shown: negative ones at reduced scale have their own words."""
-        return NOT_REACHED if self.not_reached else self.outcome
+        return self.shown or self.outcome
 
     @property
     def label(self) -> str:
         """The same, with the scale where a decided verdict is not of the paper's."""
-        decided = self.outcome in ("reproduced", "contradicted")
+        decided = self.outcome in DECIDED
         return f"{self.verdict} (reduced)" if decided and self.scale == "reduced" else self.verdict
 
 
@@ -239,22 +243,29 @@ def _judge_arm(
     run = Reading(evidence, scale, arms, margins)
     decisions = [run.decide(part) for part in claim.parts]
     whole = rules.conjunction(decisions, margins)
-    not_reached = whole.outcome == "contradicted" and scale == "reduced"
+    shown = ""
+    if whole.outcome == "contradicted" and scale == "reduced":
+        shown = EXCEEDED if whole.exceeds else NOT_REACHED
     return Verdict(
         claim=claim.id,
         arm=arm,
-        outcome="inconclusive" if not_reached else whole.outcome,
-        not_reached=not_reached,
+        outcome="inconclusive" if shown else whole.outcome,
+        shown=shown,
         scale=scale,
         seeds=seeds,
-        seen=whole.seen + _learnt(claim, run),
+        seen=whole.seen + _better(whole, decisions, scale) + _learnt(claim, run, whole),
         p_for=whole.p_for,
         p_against=whole.p_against,
-        needed=_needed(whole, decisions, not_reached, margins),
+        needed=_needed(whole, decisions, scale, margins),
         margins_changed=run.margins_changed(claim, current),
         parts=tuple(
             PartVerdict(
-                part=part, outcome=d.outcome, p_for=d.p_for, p_against=d.p_against, seen=d.seen
+                part=part,
+                outcome=d.outcome,
+                p_for=d.p_for,
+                p_against=d.p_against,
+                seen=d.seen,
+                exceeds=d.exceeds,
             )
             for part, d in zip(claim.parts, decisions, strict=True)
         ),
@@ -266,19 +277,33 @@ def _common_seeds(sample: Sample, scale: str, arms: dict[str, str], evidence: Ev
     return len(set.intersection(*seeds))
 
 
-def _learnt(claim: Claim, run: Reading) -> str:
-    """For claims that something fails: did it learn the lengths that it was trained on?"""
+def _better(whole: rules.Decision, parts: Sequence[rules.Decision], scale: str) -> str:
+    """For claims that are contradicted by results better than claimed: that it is so."""
+    if not whole.exceeds:
+        return ""
+    count = sum(part.exceeds for part in parts)
+    where = f" in {_plural(count, 'part')}" if len(parts) > 1 else ""
+    blame = ", for which missing training is not to blame" if scale == "reduced" else ""
+    return f"; our runs do better than claimed{where}{blame}"
+
+
+def _learnt(claim: Claim, run: Reading, whole: rules.Decision) -> str:
+    """For claims that something fails: did it learn what it was trained on, and for long enough?"""
     failed = [p for p in claim.parts if isinstance(p, LevelPart) and p.level == "failed"]
     known = [run.in_distribution(p.model, p.task) for p in failed]
-    if not known or None in known:
-        return ""
-    return f"; on the lengths trained on, the lowest median is {min(known):.1f} %"
+    words = ""
+    if known and None not in known:
+        words = f"; on the lengths trained on, the lowest median is {min(known):.1f} %"
+    of_failure = any(map(run.is_failure, claim.parts))
+    if of_failure and whole.outcome == "reproduced" and run.scale == "reduced":
+        words += "; may hold only because training was cut"
+    return words
 
 
 def _needed(
-    whole: rules.Decision, parts: Sequence[rules.Decision], not_reached: bool, margins: Margins
+    whole: rules.Decision, parts: Sequence[rules.Decision], scale: str, margins: Margins
 ) -> str:
-    if not_reached:
+    if whole.outcome == "contradicted" and scale == "reduced":
         return "runs at the scale paper"
     if whole.outcome != "inconclusive":
         return ""
@@ -288,8 +313,9 @@ def _needed(
     if lost:
         enough = rules.seeds_for_parts(len(parts), margins)
         return (
-            f"{_plural(len(lost), 'part')} of {len(parts)} on its own would be contradicted; "
-            f"corrected for {len(parts)} parts that takes up to {enough} seeds"
+            f"up to {enough} seeds: judged alone, {len(lost)} of {len(parts)} parts "
+            f"{'does' if len(lost) == 1 else 'do'} not hold, but corrected for "
+            f"{len(parts)} parts that may be chance"
         )
     weakest = max(parts, key=lambda part: part.p_for)
     if weakest.agree is None:
@@ -366,14 +392,24 @@ def ledger(claims: Sequence[Claim], frame: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
+def counted(verdicts: Mapping[str, int]) -> str:
+    """Verdict counts in the order of :data:`VERDICTS`: *3 reproduced, 2 not run*."""
+    return ", ".join(f"{verdicts[v]} {v}" for v in VERDICTS if verdicts.get(v))
+
+
 def summary(table: pd.DataFrame) -> str:
-    """How many claims of a ledger were judged, how they came out, and 5 % of them."""
+    """How many claims of a ledger were judged, which verdicts are decisions, and 5 % of them."""
     margins = load_margins()
     judged = table[table["seeds"] >= margins.least_seeds]
-    counts = judged["verdict"].value_counts()
-    came_out = ", ".join(f"{n} {verdict}" for verdict, n in counts.items()) or "none"
+    decided = judged["outcome"].isin(DECIDED)
+    groups = [
+        f"{len(group)} {word} ({counted(group['verdict'].value_counts())})"
+        for word, group in (("decided", judged[decided]), ("left open", judged[~decided]))
+        if len(group)
+    ]
+    came_out = f": {', '.join(groups)}" if groups else ""
     return (
-        f"{len(judged)} of {len(table)} claims were judged ({came_out}). No correction is made "
-        f"across claims: at {margins.level:.0%} each, up to {margins.level * len(judged):.1f} "
-        "wrong verdicts of either kind are to be expected."
+        f"{len(judged)} of {len(table)} claims have the {margins.least_seeds} seeds that judging "
+        f"takes{came_out}. No correction is made across claims: at {margins.level:.0%} each, up to "
+        f"{margins.level * len(judged):.1f} wrong verdicts of either kind are to be expected."
     )

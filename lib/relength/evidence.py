@@ -106,9 +106,10 @@ class Reading:
             case LevelPart():
                 level = self.margins.levels[part.level]
                 values = self.values(part.model, part.task, part.tests)
-                return rules.majority(values.map(level.holds).all(axis=1), self.margins)
+                holds = values.map(level.holds).all(axis=1)
+                return rules.majority(holds, self.margins, exceeds=part.level == "failed")
             case TrendPart():
-                return rules.majority(self._follows(part), self.margins)
+                return self._trend(part)
             case CountPart():
                 return self._count(part)
             case OrderPart():
@@ -121,38 +122,56 @@ class Reading:
     def _margin(self) -> Margin:
         return self.margins.measures[MEASURES[self.evidence.source.metric]]
 
+    @property
+    def _lower_is_better(self) -> bool:
+        return self.evidence.source.metric == "edit_distance"
+
+    @property
+    def _best(self) -> float:
+        """The best result that a run can have."""
+        return 0.0 if self._lower_is_better else 100.0
+
     def _value(self, part: ValuePart) -> rules.Decision:
         values = self.values(part.model, part.task, part.printed).to_numpy()
         printed = list(part.printed.values())
         if part.spread is None:
-            return rules.median_value(values, printed, self._margin, self.margins)
-        summary = stats.Summary(printed[0], part.spread, part.n or self.margins.least_seeds)
-        return rules.mean_value(values[:, 0], summary, self._margin, self.margins)
+            decision = rules.median_value(values, printed, self._margin, self.margins)
+        else:
+            summary = stats.Summary(printed[0], part.spread, part.n or self.margins.least_seeds)
+            decision = rules.mean_value(values[:, 0], summary, self._margin, self.margins)
+        if self._lower_is_better and decision.outcome == "contradicted":
+            return decision._replace(exceeds=not decision.exceeds)
+        return decision
 
-    def _follows(self, part: TrendPart) -> np.ndarray:
-        """Per seed: no step against the trend, and more than the margin from first to last."""
+    def _trend(self, part: TrendPart) -> rules.Decision:
+        """A seed follows: no step against the trend, more than the margin from first to last."""
         values = self.values(part.model, part.task, part.tests).to_numpy()
         rise = values if part.direction == "rises" else -values
         room = self._margin.absolute + ROUNDING
-        return (np.diff(rise, axis=1) >= -room).all(axis=1) & (rise[:, -1] - rise[:, 0] > room)
+        follows = (np.diff(rise, axis=1) >= -room).all(axis=1) & (rise[:, -1] - rise[:, 0] > room)
+        # A seed that starts at the best there is and does not fall is better than claimed; one that
+        # starts lower may not have learned enough yet to have something to lose.
+        from_best = np.abs(values[~follows, 0] - self._best) <= room
+        exceeds = bool(from_best.sum() > from_best.size / 2)
+        return rules.majority(follows, self.margins, exceeds=exceeds)
 
     def _count(self, part: CountPart) -> rules.Decision:
         solved = self._tasks_solved(part.model, part.tests)
         if part.at_most:
-            return rules.majority(solved <= part.count, self.margins)
+            return rules.majority(solved <= part.count, self.margins, exceeds=True)
         margin = self.margins.measures["tasks_solved"]
         return rules.median_value(solved, part.count, margin, self.margins)
 
     def _order(self, part: OrderPart) -> rules.Decision:
         if part.by == "tasks_solved":
             samples = [self._tasks_solved(m, part.tests) for m in (part.model, part.other)]
-            margin = self.margins.measures["tasks_solved"]
+            margin, best = self.margins.measures["tasks_solved"], len(part.tests)
         else:
             samples = [self._mean(m, part.tests) for m in (part.model, part.other)]
-            margin = self._margin
-            if self.evidence.source.metric == "edit_distance":
-                samples = [-sample for sample in samples]  # lower is better
-        return rules.order(*samples, part.relation, margin, self.margins)
+            margin, best = self._margin, self._best
+            if self._lower_is_better:
+                samples = [-sample for sample in samples]
+        return rules.order(*samples, part.relation, margin, self.margins, best)
 
     def _tasks_solved(self, model: str, tests: dict[str, tuple[str, ...]]) -> pd.Series:
         level = self.margins.levels["solved"]
@@ -181,6 +200,18 @@ class Reading:
         if "iid" not in runs.index.unique("test"):
             return None
         return float(runs.xs("iid", level="test")[self.evidence.source.metric].median())
+
+    def is_failure(self, part: Part) -> bool:
+        """Whether a part says that something fails, so that too little training makes it true."""
+        match part:
+            case LevelPart():
+                return part.level == "failed"
+            case CountPart():
+                return part.at_most
+            case ValuePart() if MEASURES[self.evidence.source.metric] == "accuracy":
+                return any(map(self.margins.levels["failed"].holds, part.printed.values()))
+            case _:
+                return False
 
     def margins_changed(self, claim: Claim, current: str) -> bool | None:
         """Whether a run was made under other margins; None where the records do not say."""

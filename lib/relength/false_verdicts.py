@@ -1,9 +1,9 @@
 """How often the verdict rules are wrong: simulated on seeds that behave as those of this field do.
 
-Seeds mostly end at 0 or at 100, so the situations are coin tosses, certain cells and a few smooth
-ones. In each the truth is known, hence which verdicts would be false. Most are worst cases: the
-truth sits exactly on the line that the rule asks about, and one step to the right side of it the
-rate falls.
+At long lengths seeds tend to end at 0 or at 100, so the situations are coin tosses, certain cells
+and a few smooth ones. In each the truth is known, hence which verdicts would be false. Most are
+worst cases: the truth sits exactly on the line that the rule asks about, and one step to the right
+side of it the rate falls.
 
 A rule promises at most 5 % where its test does. It cannot promise it where the seeds hide the truth
 (a failure that only one seed in twenty shows) or where the printed number is itself a draw; those

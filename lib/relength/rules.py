@@ -4,6 +4,9 @@ Every rule takes what the seeds gave (one number or one yes/no per seed) and ret
 :class:`Decision`. Where the numbers come from is :mod:`relength.claims`' business; how often the
 rules err is simulated in :mod:`relength.false_verdicts`. Fewer seeds than `Margins.least_seeds`
 never decide anything.
+
+What speaks against a claim may be results below it or above it. Only the first can be for want of
+training, so a decision says which it is.
 """
 
 from collections.abc import Sequence
@@ -28,12 +31,14 @@ class Decision(NamedTuple):
     p_against: float  # small: beyond chance against it
     seen: str  # half a sentence
     agree: int | None = None  # seeds that satisfy the claim, where each is a yes or a no
+    exceeds: bool = False  # contradicted by results that are better, not worse, than claimed
 
 
-def majority(yes: ArrayLike, margins: Margins) -> Decision:
+def majority(yes: ArrayLike, margins: Margins, exceeds: bool = False) -> Decision:
     """Thresholds, "solves", trends, properties: does a majority of the seeds satisfy the claim?
 
-    yes: one bool per seed. Exact binomial test against one half, one-sided, in both directions.
+    yes: one bool per seed; exceeds: whether a seed that says no does so by being better. Exact
+    binomial test against one half, one-sided, in both directions.
     """
     yes = np.asarray(yes, dtype=bool)
     agree, n = int(yes.sum()), yes.size
@@ -44,6 +49,7 @@ def majority(yes: ArrayLike, margins: Margins) -> Decision:
         f"{agree} of {n} agree",
         margins,
         agree=agree,
+        exceeds=exceeds,
     )
 
 
@@ -53,7 +59,8 @@ def median_value(
     """A value printed as a median, or several of one run: is a majority within the margin?
 
     values: (seeds, tests); printed: (tests,). A seed agrees when all its tests do. Contradicted
-    when a majority is outside and all seeds that are lie on the same side.
+    when a majority is outside and all seeds that are lie on the same side. Higher numbers are
+    better.
     """
     values, printed = _two_dimensional(values), np.atleast_1d(np.asarray(printed, dtype=float))
     room = np.array([margin.around(value) for value in printed])
@@ -66,7 +73,10 @@ def median_value(
     middle = ", ".join(_number(value) for value in np.median(values, axis=0))
     target = ", ".join(_number(value) for value in printed)
     seen = f"{decision.seen} (median {middle}; printed {target})"
-    return _decide(decision.n, decision.p_for, p_against, seen, margins, agree=decision.agree)
+    exceeds = bool(one_side and high.any())
+    return _decide(
+        decision.n, decision.p_for, p_against, seen, margins, agree=decision.agree, exceeds=exceeds
+    )
 
 
 def mean_value(
@@ -74,8 +84,8 @@ def mean_value(
 ) -> Decision:
     """A value printed as mean ± sd: two one-sided Welch tests on the two summaries.
 
-    values: one number per seed. Contradicted when the 95 % interval of the difference lies outside
-    the margin.
+    values: one number per seed, higher ones are better. Contradicted when the 95 % interval of the
+    difference lies outside the margin.
     """
     values = np.asarray(values, dtype=float)
     if values.size < margins.least_seeds:
@@ -88,13 +98,21 @@ def mean_value(
         f"{_number(printed.sd)}; 95 % interval of the difference {_number(test.interval.low)} to "
         f"{_number(test.interval.high)}"
     )
-    return _decide(values.size, test.p_inside, test.p_outside, seen, margins)
+    exceeds = test.difference > 0
+    return _decide(values.size, test.p_inside, test.p_outside, seen, margins, exceeds=exceeds)
 
 
 def order(
-    first: ArrayLike, second: ArrayLike, relation: Relation, margin: Margin, margins: Margins
+    first: ArrayLike,
+    second: ArrayLike,
+    relation: Relation,
+    margin: Margin,
+    margins: Margins,
+    best: float | None = None,
 ) -> Decision:
     """Is the first better than the second, or on par with it? Higher numbers are better.
+
+    best: the highest number there can be, if there is one: what has it cannot be bettered.
 
     Exact permutation test on independent samples. When all values of both are within the margin of
     each other it is a tie, whatever the test says: that reproduces "on par" and contradicts
@@ -109,15 +127,19 @@ def order(
     # is.
     if relation == "better":
         p_for, p_against = (1.0, 0.0) if tie else (p.p_greater, p.p_less)
+        exceeds = best is not None and bool(np.median(second) >= best - margin.around(best))
     else:
         p_for, p_against = (0.0, 1.0) if tie else (1.0, min(1.0, 2 * min(p)))
-    return _decide(min(first.size, second.size), p_for, p_against, seen, margins)
+        exceeds = p.p_greater < p.p_less
+    n = min(first.size, second.size)
+    return _decide(n, p_for, p_against, seen, margins, exceeds=exceeds)
 
 
 def cost(ratios: ArrayLike, printed: float, margin: Margin, margins: Margins) -> Decision:
     """A ratio of costs: do all side-by-side repeats lie within the margin, or all outside?
 
-    The p values are those of the exact binomial test, but only a unanimous sample decides.
+    The p values are those of the exact binomial test, but only a unanimous sample decides. Cheaper
+    is better.
     """
     ratios = np.asarray(ratios, dtype=float)
     if ratios.size == 0:
@@ -132,20 +154,24 @@ def cost(ratios: ArrayLike, printed: float, margin: Margin, margins: Margins) ->
         f"{_number(printed)})",
         margins,
         agree=agree,
+        exceeds=bool(np.median(ratios) < printed),
     )
 
 
 def conjunction(parts: Sequence[Decision], margins: Margins) -> Decision:
     """Several parts: reproduced if every one is, contradicted if one is after Holm's correction.
 
-    p_for is the largest of the parts (all must hold), p_against the smallest corrected one.
+    p_for is the largest of the parts (all must hold), p_against the smallest corrected one. It
+    exceeds when one of the parts that contradict it does: more training would not mend that one.
     """
     if len(parts) == 1:
         return parts[0]
     p_for = max(part.p_for for part in parts)
-    p_against = float(min(stats.holm([part.p_against for part in parts])))
+    corrected = stats.holm([part.p_against for part in parts])
     n = min(part.n for part in parts)
-    return _decide(n, p_for, p_against, _together(parts), margins)
+    against = [part for part, p in zip(parts, corrected, strict=True) if p <= margins.level]
+    exceeds = any(part.exceeds for part in against)
+    return _decide(n, p_for, float(min(corrected)), _together(parts), margins, exceeds=exceeds)
 
 
 def seeds_for_parts(parts: int, margins: Margins) -> int:
@@ -157,7 +183,13 @@ def seeds_for_parts(parts: int, margins: Margins) -> int:
 
 
 def _decide(
-    n: int, p_for: float, p_against: float, seen: str, margins: Margins, agree: int | None = None
+    n: int,
+    p_for: float,
+    p_against: float,
+    seen: str,
+    margins: Margins,
+    agree: int | None = None,
+    exceeds: bool = False,
 ) -> Decision:
     outcome: Outcome = "inconclusive"
     if n >= margins.least_seeds:
@@ -165,7 +197,9 @@ def _decide(
             outcome = "reproduced"
         elif p_against <= margins.level:
             outcome = "contradicted"
-    return Decision(outcome, n, p_for, p_against, seen, agree)
+    return Decision(
+        outcome, n, p_for, p_against, seen, agree, exceeds and outcome == "contradicted"
+    )
 
 
 def _together(parts: Sequence[Decision]) -> str:
@@ -179,7 +213,7 @@ def _together(parts: Sequence[Decision]) -> str:
     held = sum(part.outcome == "reproduced" for part in parts)
     lost = sum(part.outcome == "contradicted" for part in parts)
     if held or lost:
-        return f"{held} of {len(parts)} parts reproduced, {lost} contradicted"
+        return f"{held} of {len(parts)} parts hold on their own, {lost} do not"
     leaning = sum(part.p_for < part.p_against for part in parts)
     return f"the seeds lean towards the claim in {leaning} of {len(parts)} parts"
 

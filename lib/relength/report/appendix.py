@@ -120,7 +120,7 @@ def _recorded(records: tuple[Record, ...]) -> pd.DataFrame:
             "device": record["provenance"]["device_name"],
             "trainings": int(record["status"] == "ok"),
             "failed": int(record["status"] == "failed"),
-            "steps": record["cost"].get("steps", 0),
+            "steps": record.get("cost", {}).get("steps", 0),
             "hours": seconds(record) / 3600,
         }
         for record in records
@@ -130,7 +130,7 @@ def _recorded(records: tuple[Record, ...]) -> pd.DataFrame:
 
 def seconds(record: Record) -> float:
     """Wall-clock seconds of a run, evaluation included; 0 for one that failed."""
-    cost = record["cost"]
+    cost = record.get("cost", {})  # a run that failed has none
     return cost.get("training_seconds", 0.0) + cost.get("evaluation_seconds", 0.0)
 
 

@@ -8,22 +8,22 @@ from typing import Any
 
 import pandas as pd
 
-from relength.claims import NOT_REACHED, summary
+from relength.claims import VERDICTS, counted, summary
 from relength.false_verdicts import false_verdict_rates
 from relength.margins import Margin, load_margins
 from relength.papers import EXPERIMENTS
 from relength.paths import NOTEBOOKS
-from relength.report.scoreboard import DECIDED, PAPERS, SCALES, Survey
+from relength.report.scoreboard import PAPERS, SCALES, Survey
+from relength.report.style import verdict_kind
 
 STATES = {
     "untouched": "not begun",
     "planned": "set up, no runs yet",
     "partly": "some cells have runs",
     "recorded": "every cell has runs",
-    "judged": "claims decided",
+    "decided": "claims decided",
 }
 REPEATS = 500  # simulated claims per situation: some seconds in all
-VERDICTS = ("reproduced", *DECIDED[1:], "inconclusive", "not run", "not testable")
 
 
 def table(
@@ -52,18 +52,7 @@ def _cell(value: Any) -> str:
 
 def badge(verdict: str) -> str:
     """A verdict as an inline badge: coloured, and readable without colour."""
-    return f"[{verdict}]{{.verdict .verdict-{_kind(verdict)}}}"
-
-
-def _kind(verdict: str) -> str:
-    """The style of a verdict; one that is marked "(reduced)" looks like the same without."""
-    return "not-reached" if verdict == NOT_REACHED else verdict.split(" (")[0].replace(" ", "-")
-
-
-def counted(verdicts: dict[str, int]) -> str:
-    """Verdict counts in a fixed order: *3 reproduced, 2 not run*."""
-    known = [v for v in VERDICTS if v in verdicts] + sorted(set(verdicts) - set(VERDICTS))
-    return ", ".join(f"{verdicts[v]} {v}" for v in known)
+    return f"[{verdict}]{{.verdict .verdict-{verdict_kind(verdict)}}}"
 
 
 def at_a_glance(survey: Survey) -> str:
@@ -72,7 +61,7 @@ def at_a_glance(survey: Survey) -> str:
     prose, cells = judged[judged["prose"]], judged[~judged["prose"]]
     counts = Counter(prose["verdict"])
     tally = "".join(
-        f'<li class="verdict-{_kind(v)}"><b>{counts[v]}</b><span>{v}</span></li>'
+        f'<li class="verdict-{verdict_kind(v)}"><b>{counts[v]}</b><span>{v}</span></li>'
         for v in VERDICTS
         if counts[v] or v in ("reproduced", "inconclusive", "not run")
     )
@@ -92,7 +81,8 @@ def at_a_glance(survey: Survey) -> str:
         f'```{{raw}} html\n<ul class="tally">{tally}</ul>\n```\n\n'
         f"Of the **{len(cells)} printed numbers** of {', '.join(cells['artifact'].unique())}: "
         f"{counted(Counter(cells['verdict']))}. "
-        "Verdicts need five seeds; until then a claim is inconclusive, whatever they agree on.\n\n"
+        "Verdicts need five seeds; until then a claim is inconclusive, whatever they agree on. "
+        "What is not reached or exceeded at reduced scale is not decided either.\n\n"
         f"**{begun} of {len(board)}** tables and figures of the four papers are begun. "
         "Squares are tables, circles figures:\n\n"
         f'```{{raw}} html\n<div class="map">{rows}<ul class="map-key">{key}</ul></div>\n```\n\n'
@@ -327,8 +317,7 @@ def margins(survey: Survey) -> str:
         ("measure", "margin"),
         rows,
         name="tab-margins",
-        caption="What counts as the same value, and what the words mean. Claims that need another "
-        "margin say so.",
+        caption="What counts as the same value, and what the words mean.",
     )
 
 

@@ -16,7 +16,6 @@ from relength.papers.published import artifacts as published_artifacts
 from relength.store import Record, Store, frame
 
 SCALES = ("reduced", "paper")  # smoke proves a code path and counts for nothing
-DECIDED = ("reproduced", "contradicted", claims.NOT_REACHED)
 PAPERS = {
     "mla": "Monotonic Location Attention",
     "panm": "Pointer-Augmented Neural Memory",
@@ -67,7 +66,7 @@ def board(store: Store, judged: pd.DataFrame) -> pd.DataFrame:
     Columns: artifact, paper, kind, title, needs, experiment (empty without one), cells, trained
     (cells with at least one seed), min_seeds (dict, by scale), verdicts (dict of counts), state:
     *untouched* (no experiment), *planned* (no runs yet), *partly* (some cells), *recorded* (every
-    cell), *judged* (a claim is decided).
+    cell), *decided* (a claim is reproduced or contradicted).
     """
     counts = judged.groupby("artifact")["verdict"].agg(Counter).to_dict()
     experiments = {artifact: e for e in EXPERIMENTS.values() for artifact in e.artifacts}
@@ -98,10 +97,7 @@ def board(store: Store, judged: pd.DataFrame) -> pd.DataFrame:
 
 def own_records(experiment: Experiment, store: Store) -> list[Record]:
     """Usable records of an experiment's own specs, without re-runs with other hyperparameters."""
-    records = store.usable(experiment.name)
-    runs = sorted({(r["spec"]["scale"], r["spec"]["seed"]) for r in records})
-    keys = {spec.key for scale, seed in runs for spec in experiment.grid(scale, seed)}
-    return [record for record in records if record["key"] in keys]
+    return [record for record in store.usable(experiment.name) if experiment.owns(record)]
 
 
 def cell_seeds(experiment: Experiment, store: Store, scale: str) -> dict[tuple[str, str], int]:
@@ -117,8 +113,8 @@ def cell_seeds(experiment: Experiment, store: Store, scale: str) -> dict[tuple[s
 def _state(row: Any) -> str:
     if not row.experiment:
         return "untouched"
-    if any(verdict in row.verdicts for verdict in DECIDED):
-        return "judged"
+    if any(verdict in row.verdicts for verdict in claims.DECIDED):
+        return "decided"
     if any(row.min_seeds.values()):
         return "recorded"
     return "partly" if row.trained else "planned"

@@ -73,6 +73,11 @@ def row_label(model: str, arm: str, judged: str) -> str:
     return model if arm == judged else f"{model}, {ARM_LABELS.get(arm) or arm}"
 
 
+def verdict_kind(verdict: str) -> str:
+    """The style class of a verdict: ``not-run``; where the runs were reduced it looks the same."""
+    return verdict.removesuffix(" at reduced scale").split(" (")[0].replace(" ", "-")
+
+
 def canvas(layout: Layout, height: float) -> Figure:
     """An empty figure of the layout's width; height in inches."""
     figure = Figure(figsize=(layout.width, height), dpi=DOTS_PER_INCH)

@@ -19,7 +19,7 @@ from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badge
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.style import row_label, title
+from relength.report.style import row_label, title, verdict_kind
 
 TEXT_WIDTH = 76
 VERDICT_COLUMNS = (
@@ -27,7 +27,7 @@ VERDICT_COLUMNS = (
     *("p", "q", "others"),
 )
 HALF = 4  # tasks side by side: the paper's own table is broken in the same place
-MARKS = {"reproduced": "✓", "contradicted": "≠", claims.NOT_REACHED: "≠"}
+MARKS = {"reproduced": "✓", "contradicted": "≠", claims.NOT_REACHED: "↓", claims.EXCEEDED: "↑"}
 
 
 def number(value: float) -> str:
@@ -179,8 +179,9 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
         f"<b>{name_of(artifact)}, side by side.</b> {badge(runs.scale)} {_seeds_phrase(data)} In "
         "each cell, above: our median exact match in percent; below, smaller: the value that the "
         f"paper prints. Coloured numbers are further than {room.absolute:g} points from it. ✓ and "
-        "≠ mark cells that enough seeds have decided. Rows <i>as in the text</i> train the "
-        "paper's equations where its released code differs."
+        "≠ mark cells whose claim is reproduced or contradicted; ↓ and ↑ those below or above the "
+        "printed value at reduced scale, which decides nothing. Rows <i>as in the text</i> train "
+        "the paper's equations where its released code differs."
     )
     html = exhibits.table(
         _matrix(rows, tests, cell),
@@ -388,8 +389,7 @@ def _saying(row) -> str:
 
 
 def _verdict_badge(label: str) -> str:
-    kind = "not-reached" if label == claims.NOT_REACHED else label.split(" (")[0].replace(" ", "-")
-    return f'<span class="verdict verdict-{kind}">{label}</span>'
+    return f'<span class="verdict verdict-{verdict_kind(label)}">{label}</span>'
 
 
 def verdict_counts(runs: Runs) -> str:
@@ -397,10 +397,7 @@ def verdict_counts(runs: Runs) -> str:
     ledger = runs.ledger
     of_cells = ledger["claim"].str.contains("/")
     lines = [
-        f"{name:<16}{len(part):>4}: "
-        + ", ".join(
-            f"{n} {verdict}" for verdict, n in sorted(part["verdict"].value_counts().items())
-        )
+        f"{name:<16}{len(part):>4}: {claims.counted(part['verdict'].value_counts())}"
         for name, part in (("prose claims", ledger[~of_cells]), ("printed cells", ledger[of_cells]))
     ]
     return "\n".join([*lines, *textwrap.wrap(claims.summary(ledger), TEXT_WIDTH)])
