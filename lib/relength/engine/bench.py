@@ -11,8 +11,9 @@ import torch
 
 from relength import provenance
 from relength.engine.baseline import PlainLoop
+from relength.engine.stack import Stack
 from relength.engine.training import Trainer
-from relength.spec import make_spec
+from relength.spec import RunSpec, make_spec
 from relength.store import Store
 from relength.streams import stream
 
@@ -20,24 +21,37 @@ ROUNDS = 5
 SECONDS = 4.0
 WARM_UP = 5
 BATCH_SIZE = 32
+STACKS = {"cpu": (8,), "cuda": (1, 5, 10, 40)}
 
 
 def measure(
-    task: str, rounds: int = ROUNDS, seconds: float = SECONDS, workers: int = 2
+    task: str,
+    rounds: int = ROUNDS,
+    seconds: float = SECONDS,
+    workers: int = 2,
+    device: str = "cpu",
 ) -> dict[str, Any]:
-    """Steps per second of OneStepAttn on ``task``: the frozen loop, ours on one core, ours on all.
+    """Run-steps per second of OneStepAttn on ``task``: what trains one step of one run counts one.
 
-    The three take turns, ``rounds`` times, so that a noisy machine disturbs them alike. Returns the
-    median rates, and the median over rounds of each round's ratio to the frozen loop.
+    The frozen loop, our trainer on one core and on several, and stacks of runs on the device take
+    turns, ``rounds`` times, so that a noisy machine disturbs them alike. Returns the median rates,
+    and the median over rounds of each round's ratio to the frozen loop.
     """
-    rates: dict[str, list[float]] = {"baseline": [], "one core": [], f"{workers} cores": []}
+    stacks = _stacks(task, device)
+    rates: dict[str, list[float]] = {}
+
+    def note(name: str, rate: float) -> None:
+        rates.setdefault(name, []).append(rate)
+
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
         list(pool.map(_ours, [task] * workers, [0.1] * workers))  # imports and builds, not timed
         for _ in range(rounds):
-            rates["baseline"].append(_plain(task, seconds))
-            rates["one core"].append(pool.submit(_ours, task, seconds).result())
-            both = pool.map(_ours, [task] * workers, [seconds] * workers)
-            rates[f"{workers} cores"].append(sum(both))
+            note("baseline", _plain(task, seconds))
+            note("one core", pool.submit(_ours, task, seconds).result())
+            together = pool.map(_ours, [task] * workers, [seconds] * workers)
+            note(f"{workers} cores", sum(together))
+            for name, stack in stacks.items():
+                note(name, _stacked(stack, seconds))
     return {
         "task": task,
         "model": "OneStepAttn",
@@ -52,9 +66,42 @@ def measure(
     }
 
 
-def keep(store: Store, outcome: dict[str, Any]) -> None:
+def _stacks(task: str, device: str) -> dict[str, Stack]:
+    """Stacks of several sizes by name; on a GPU with and without graphs."""
+    kind = torch.device(device).type
+    return {
+        f"stack of {size} on {kind}{', without graphs' if kind == 'cuda' and not graphs else ''}": (
+            Stack([_spec(task, seed) for seed in range(size)], device, graphs)
+        )
+        for size in STACKS[kind]
+        for graphs in ((True, False) if kind == "cuda" else (False,))
+    }
+
+
+def _stacked(stack: Stack, seconds: float) -> float:
+    """Run-steps per second of a stack on one thread; the first steps warm up and capture."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        stack.run_steps(WARM_UP)
+        _wait(stack.device)
+        steps, started = 0, time.perf_counter()
+        while time.perf_counter() - started < seconds:
+            steps += stack.run_steps(WARM_UP)
+            _wait(stack.device)
+        return len(stack.courses) * steps / (time.perf_counter() - started)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _wait(device: str) -> None:
+    if torch.device(device).type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def keep(store: Store, outcome: dict[str, Any], device: str = "cpu") -> None:
     """Add a measurement, with the machine it was made on, to the store."""
-    origin = {**provenance.collect("cpu", {}), "threads": outcome["baseline_threads"]}
+    origin = {**provenance.collect(device, {}), "threads": outcome["baseline_threads"]}
     store.append_benchmark({**outcome, "provenance": origin})
 
 
@@ -72,13 +119,16 @@ def _ours(task: str, seconds: float) -> float:
 
 
 def _trainer(task: str) -> Trainer:
-    spec = make_spec(
+    return Trainer(_spec(task, 0))
+
+
+def _spec(task: str, seed: int) -> RunSpec:
+    return make_spec(
         task={"name": task, "dev_size": 1, "validation_size": 1},
         model="OneStepAttn",
         scale="smoke",
-        seed=0,
+        seed=seed,
     )
-    return Trainer(spec)
 
 
 def _rate(trainer: Trainer, train_step: Callable[[Any], Any], seconds: float) -> float:
