@@ -59,6 +59,13 @@ def relength(monkeypatch, capsys):
         (["run", "mla_table2", "--arm", "papers"], "no arm 'papers'", "released"),
         ([*ONE_CELL, "--device", "gpu"], "Unknown device 'gpu'", "cuda"),
         (["run", "[/red]"], "no experiment '[/red]'", "mla_table2"),
+        ([*ONE_CELL, "--executor", "ray"], "no executor 'ray'", "local or dask"),
+        ([*ONE_CELL, "--scheduler", "tcp://host:8786"], "executor is local", "--executor dask"),
+        (
+            [*ONE_CELL, "--executor", "dask", "--scheduler", "tcp://host:8786", "--workers", "2"],
+            "those of a scheduler are its own",
+            "leave out --workers",
+        ),
         (["merge", "nowhere"], "nowhere is not a folder", "--results"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,

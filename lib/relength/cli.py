@@ -66,25 +66,31 @@ def run(
     scale: Annotated[str, typer.Option(help="smoke, reduced or paper.")] = "reduced",
     seeds: Annotated[
         int | None,
-        typer.Option(min=1, help="How many seeds, counted from 0. [default: 5; at scale smoke 1]"),
+        typer.Option(
+            min=1, help="How many seeds, counted from 0.", show_default="5; at scale smoke 1"
+        ),
     ] = None,
     results: Annotated[
         Path | None,
         typer.Option(
-            help="Folder to record into. [default: results/; at scale smoke a temporary one]"
+            help="Folder to record into.", show_default="results/; at scale smoke a temporary one"
         ),
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:<number>.")] = "cpu",
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="Processes. [default: one per core on a CPU, one on a GPU]"),
+        typer.Option(
+            min=1, help="Processes; on a GPU threads.", show_default="one per core; 4 on a GPU"
+        ),
     ] = None,
     task: Annotated[list[str] | None, typer.Option(help="Only these tasks (repeatable).")] = None,
     model: Annotated[list[str] | None, typer.Option(help="Only these models (repeatable).")] = None,
     arm: Annotated[list[str] | None, typer.Option(help="Only these arms (repeatable).")] = None,
     stack: Annotated[
         int | None,
-        typer.Option(min=1, help="Runs trained as one program. [default: 1 on a CPU, 40 on a GPU]"),
+        typer.Option(
+            min=1, help="Runs trained as one program.", show_default="1 on a CPU, 40 on a GPU"
+        ),
     ] = None,
     budget: Annotated[
         str | None,
@@ -93,6 +99,19 @@ def run(
     shard: Annotated[
         str | None,
         typer.Option(help="Only every n-th run, as in 3/16; `relength merge` unites the shards."),
+    ] = None,
+    executor: Annotated[
+        str,
+        typer.Option(
+            help="local (processes, or threads of a GPU) or dask (on one or many machines)."
+        ),
+    ] = "local",
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="With --executor dask: a running scheduler, as in tcp://host:8786.",
+            show_default="workers on this machine",
+        ),
     ] = None,
     refresh: Annotated[
         bool, typer.Option("--refresh", help="Train what is recorded, too.")
@@ -123,9 +142,10 @@ def run(
     if shard is not None:
         number, of = _shard(shard)
         specs = specs[number - 1 :: of]
+    cluster = _cluster(executor, scheduler, workers)
+    check_device(device, elsewhere=scheduler is not None)
     if results is None:
         results = Path(tempfile.mkdtemp(prefix="relength-smoke-")) if scale == "smoke" else RESULTS
-    check_device(device)
     seconds = None if budget is None else _seconds(budget)
     store = Store(results)
     missing = specs if refresh else pending(specs, store, chosen)
@@ -151,6 +171,7 @@ def run(
             workers=workers,
             stack=stack,
             budget=seconds,
+            cluster=cluster,
             on_record=finished,
         )
     if done < len(missing):
@@ -163,6 +184,27 @@ def run(
             f"{failed} of {len(missing)} runs failed: their tracebacks are in {store.path}, "
             "under 'error'."
         )
+
+
+def _cluster(executor: str, scheduler: str | None, workers: int | None) -> str | None:
+    """Where to train, as `run_or_load` takes it."""
+    from relength.run import THIS_MACHINE
+
+    if executor not in ("local", "dask"):
+        raise RelengthError(f"There is no executor {executor!r}: choose local or dask.")
+    if executor == "local":
+        if scheduler is not None:
+            raise RelengthError(
+                "--scheduler names a Dask scheduler, and the executor is local: add "
+                "--executor dask, or leave --scheduler out."
+            )
+        return None
+    if scheduler is not None and workers is not None:
+        raise RelengthError(
+            "--workers counts workers on this machine, and those of a scheduler are its own: "
+            "leave out --workers or --scheduler."
+        )
+    return THIS_MACHINE if scheduler is None else scheduler
 
 
 def _seconds(text: str) -> float:
@@ -266,7 +308,7 @@ def render(
 @app.command()
 def refresh(
     notebooks: Annotated[
-        list[Path] | None, typer.Argument(help="Notebooks. [default: all of notebooks/]")
+        list[Path] | None, typer.Argument(help="Notebooks.", show_default="all of notebooks/")
     ] = None,
 ) -> None:
     """Execute notebooks on results/ and store the outputs tests compare; part of every merge."""
@@ -350,16 +392,20 @@ def bench(
     task: Annotated[list[str] | None, typer.Option(help="Tasks to train on (repeatable).")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Side-by-side repeats.")] = 5,
     seconds: Annotated[float, typer.Option(min=0.1, help="Length of one measurement.")] = 4.0,
+    device: Annotated[str, typer.Option(help="Where stacks are trained: cpu or cuda.")] = "cpu",
     results: Results = RESULTS,
 ) -> None:
     """Measure training speed here, beside the frozen baseline loop, and keep the result."""
     from relength.engine import bench as speed
+    from relength.run import check_device
     from relength.store import Store
+
+    check_device(device)
 
     table = Table("task", "trainer", "steps/s", "ratio to the frozen loop")
     for name in task or ["copy", "recopy", "inv_recopy"]:
-        outcome = speed.measure(name, rounds, seconds)
-        speed.keep(Store(results), outcome)
+        outcome = speed.measure(name, rounds, seconds, device=device)
+        speed.keep(Store(results), outcome, device)
         for trainer, rate in outcome["steps_per_second"].items():
             table.add_row(
                 name, trainer, f"{rate:.1f}", f"{outcome['ratio_to_baseline'][trainer]:.2f}"

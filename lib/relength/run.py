@@ -15,7 +15,7 @@ from concurrent.futures import (
     wait,
 )
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from typing import Any
 
@@ -32,6 +32,7 @@ from relength.store import Record, Store
 # Replicas that are trained as one program: what fills a large GPU; on a CPU stacking does not pay.
 STACK = {"cpu": 1, "cuda": 40}
 GPU_STREAMS = 4
+THIS_MACHINE = "local"  # in place of a scheduler's address
 
 
 def run_or_load(
@@ -45,6 +46,7 @@ def run_or_load(
     workers: int | None = None,
     stack: int | None = None,
     budget: float | None = None,
+    cluster: str | None = None,
     on_record: Callable[[Record], None] | None = None,
 ) -> list[Record]:
     """The usable records of these specs; specs without one are simply missing from the result.
@@ -56,13 +58,15 @@ def run_or_load(
     workers  processes (default: one per core) or, on a GPU, threads; 1 trains in this process
     stack    runs trained as one program (default: 1 on a CPU, 40 on a GPU)
     budget   seconds after which unfinished runs are left to a resume
+    cluster  train on Dask workers: ``local`` for some on this machine, or a scheduler's address
 
-    Raises RelengthError when the device does not exist, before anything is trained.
+    Raises RelengthError, before anything is trained, when the device does not exist or the
+    scheduler does not answer.
     """
     specs = list(specs)
     wanted = {spec.key for spec in specs}
     if train:
-        check_device(device)
+        check_device(device, elsewhere=cluster not in (None, THIS_MACHINE))
         provenance.pin()
         for task in {spec.task for spec in specs}:
             task.provenance()  # missing or damaged data are found before anything is trained
@@ -77,11 +81,14 @@ def run_or_load(
             )
             for group in stacks(missing, stack or STACK[torch.device(device).type])
         ]
-        workers = min(workers or default_workers(device), max(1, len(jobs)))
-        with executor(workers, device) as pool:
-            for record in execute_all(jobs, experiment, store, pool, workers):
-                if on_record is not None:
-                    on_record(record)
+        if jobs:
+            workers = min(workers or default_workers(device), len(jobs))
+            # A scheduler is given everything at once: its workers come and go, and it knows them.
+            ahead = workers if cluster is None else len(jobs)
+            with _place(cluster, workers, device) as pool:
+                for record in execute_all(jobs, experiment, store, pool, ahead):
+                    if on_record is not None:
+                        on_record(record)
     return [record for record in store.usable(experiment.name) if record["key"] in wanted]
 
 
@@ -96,14 +103,19 @@ def default_workers(device: str) -> int:
     return (os.cpu_count() or 1) if torch.device(device).type == "cpu" else GPU_STREAMS
 
 
-def check_device(device: str) -> None:
-    """Raise RelengthError unless tensors can be put on ``device``."""
+def check_device(device: str, *, elsewhere: bool = False) -> None:
+    """Raise RelengthError unless tensors can be put on ``device``.
+
+    elsewhere  only ask whether there are such devices: it is not this machine that will use it
+    """
     try:
         kind = torch.device(device).type
     except RuntimeError:
         kind = ""
     if kind not in ("cpu", "cuda"):
         raise RelengthError(f"Unknown device {device!r}: choose cpu, cuda or cuda:<number>.")
+    if elsewhere:
+        return
     if kind == "cuda" and torch.cuda.is_available():
         number, found = torch.device(device).index or 0, torch.cuda.device_count()
         if number >= found:
@@ -119,15 +131,19 @@ def check_device(device: str) -> None:
 
 
 def execute_all(
-    jobs: list[Job], experiment: Experiment, store: Store, pool: Executor, workers: int
+    jobs: list[Job], experiment: Experiment, store: Store, pool: Executor, ahead: int
 ) -> Iterator[Record]:
-    """Work through the jobs and append each record as it comes; this process is the only writer."""
+    """Work through the jobs and append each record as it comes; this process is the only writer.
+
+    ahead  how many jobs are given to the pool before one of them has finished
+    """
     checkpoints = store.checkpoints
+    recorded: set[str] = set()
     queue, running = iter(jobs), set()
     try:
         while True:
             # No more than workers hold: an executor that works on submission records as it goes.
-            for job in islice(queue, workers - len(running)):
+            for job in islice(queue, ahead - len(running)):
                 if job.deadline is None or time.time() < job.deadline:
                     running.add(pool.submit(execute, job))
             if not running:
@@ -135,6 +151,9 @@ def execute_all(
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 for record in future.result():
+                    if record["key"] in recorded:  # completed twice, which changes nothing
+                        continue
+                    recorded.add(record["key"])
                     store.append(experiment.paper, record)
                     # Only now: a kill before this line costs no training.
                     (checkpoints / f"{record['key']}.pt").unlink(missing_ok=True)
@@ -144,6 +163,14 @@ def execute_all(
             "A training process was ended from outside (often for want of memory): run the same "
             "command again, finished runs are recorded and unfinished ones resume."
         ) from None
+
+
+def _place(cluster: str | None, workers: int, device: str) -> AbstractContextManager[Executor]:
+    if cluster is None:
+        return executor(workers, device)
+    from relength.cluster import dask_executor  # only here: it needs an optional dependency
+
+    return dask_executor(cluster, workers, device)
 
 
 class SerialExecutor(Executor):

@@ -76,9 +76,9 @@ class Snapshot:
 
     def save(self, path: Path) -> None:
         """Write atomically: a reader sees the old file or the new one. A full disk is a warning."""
-        path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(f".{os.getpid()}.tmp")
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             torch.save(vars(self), temporary)
             temporary.replace(path)
         except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError
