@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from relength.engine.course import PROBE_STEPS
 from relength.engine.training import Trainer, train
@@ -58,6 +59,7 @@ def replay(record: Record) -> float | None:
     spec = RunSpec.recorded(record["spec"])
     if spec.task.provenance().get("sha256") != record["provenance"]["data"].get("sha256"):
         return None
+    torch.set_num_threads(1)  # as the runs were; more threads only wait for each other
     trainer = Trainer(spec)
     with small_numbers_are_zero():
         trainer.run_steps(PROBE_STEPS)
