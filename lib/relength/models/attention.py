@@ -8,6 +8,7 @@ fused loop.
 """
 
 import math
+from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import torch
@@ -49,7 +50,7 @@ def lay_out(encodings: Tensor, lengths: Tensor) -> Memory:
     return Memory(i < lengths[:, None], i * step[:, None], step, length)
 
 
-class Attention(nn.Module):
+class Attention(nn.Module, ABC):
     """Base of all attention modules.
 
     bidirectional: whether the module attends to e^dir (Eq. 18) instead of e.
@@ -57,14 +58,15 @@ class Attention(nn.Module):
 
     bidirectional = False
 
+    @abstractmethod
     def prepare(self, encodings: Tensor, lengths: Tensor, steps: int) -> Memory:
         """Memory for at most ``steps`` decoding steps over encodings (B, S, d)."""
-        raise NotImplementedError
 
     def start(self, memory: Memory) -> Tensor:
         """State before the first token: the previously attended position pa_0 = 0, shape (B,)."""
         return torch.zeros_like(memory.step)
 
+    @abstractmethod
     def forward(
         self, query: Tensor, t: int, memory: Memory, state: Tensor
     ) -> tuple[Tensor, Tensor]:
@@ -72,11 +74,10 @@ class Attention(nn.Module):
 
         query  (B, d) decoder state h_{t-1}
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def kernel(self, memory: Memory) -> Kernel:
         """The same attention for the fused decoding loop."""
-        raise NotImplementedError
 
 
 class ContentAttention(Attention):

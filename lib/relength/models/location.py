@@ -13,6 +13,7 @@ Source: "Monotonic Location Attention for Length Generalization", Sections 4.3, 
 | μ_t, σ_t, λ'_t | ``centre``, ``width``, the returned weights |
 """
 
+from abc import abstractmethod
 from functools import partial
 
 import torch
@@ -54,9 +55,9 @@ class LocationAttention(Attention):
         self.heads = nn.Linear(hidden_size, heads, bias=False)
         self.min_sigma, self.clamped = min_sigma, clamped
 
+    @abstractmethod
     def centre(self, heads: list[Tensor], past: Tensor, step: Tensor) -> Tensor:
         """Centre of focus μ_t (..., B) from a token's scalars (..., B), elementwise (Eq. 11)."""
-        raise NotImplementedError
 
     def aim(self, memory: Memory, heads: list[Tensor], past: Tensor) -> tuple[Tensor, Tensor]:
         """Centre and width (..., B) of the focus."""

@@ -4,6 +4,7 @@ Source: "Monotonic Location Attention for Length Generalization", Section 2 and 
 What the text leaves out (sizes, uniqueness, what counts as length) is in the released code.
 """
 
+from abc import abstractmethod
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -43,9 +44,9 @@ class DigitTask(Task):
     def draw(self, random: np.random.Generator, length: int) -> Pair:
         return self.pair(tuple(DIGITS[d] for d in random.integers(0, 10, length)))
 
+    @abstractmethod
     def pair(self, digits: tuple[str, ...]) -> Pair:
         """Source and target made of the drawn digits."""
-        raise NotImplementedError
 
 
 class Copy(DigitTask):

@@ -7,6 +7,7 @@ be found (:mod:`relength.data`); else :func:`generate` makes data by the same pr
 
 import hashlib
 import math
+from abc import abstractmethod
 from functools import lru_cache
 from itertools import product
 from typing import Any, ClassVar, Literal
@@ -147,9 +148,9 @@ class LookupTask(Task):
         """The sample that applies the named tables to ``bits``, first name first."""
         return self.arrange(compose(bits, names))
 
+    @abstractmethod
     def arrange(self, pair: Pair) -> Pair:
         """This task's form of a sample whose source is in the order of application."""
-        raise NotImplementedError
 
 
 class Lookup(LookupTask):
