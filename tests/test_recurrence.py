@@ -135,6 +135,31 @@ def test_fused_and_readable_agree_on_real_samples(name, arm, task):
     torch.testing.assert_close(*gradients, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("size", [3, 200])  # on both sides of where oneDNN takes over
+def test_products_of_single_precision_are_right_however_the_operands_lie_in_memory(size):
+    assert 3**3 < fused.WORTH_ONEDNN <= 200**3
+    a, b = numbers(size, size, seed=1), numbers(size, size, seed=2)
+
+    def lying(x: Tensor) -> list[Tensor]:
+        gaps = torch.zeros(size, size + 5)
+        gaps[:, :size] = x
+        return [x.float(), x.T.float().contiguous().T, gaps[:, :size]]
+
+    for left in lying(a):
+        for right in lying(b):
+            close = fused.product(left, right).double()
+            torch.testing.assert_close(close, a @ b, rtol=0, atol=1e-5 * size)
+
+
+def test_gradient_of_the_fused_linear_map_is_that_of_finite_differences():
+    x, weight, bias = (numbers(*s, seed=3, grad=True) for s in ((2, 3, 4), (5, 4), (5,)))
+    assert torch.autograd.gradcheck(fused.linear, (x, weight, bias))
+    assert torch.autograd.gradcheck(fused.linear, (x, weight, None))
+    torch.testing.assert_close(
+        fused.linear(x, weight, bias), torch.nn.functional.linear(x, weight, bias)
+    )
+
+
 def test_gradient_of_the_fused_scan_is_that_of_finite_differences():
     x_gates, weight = numbers(2, 2, 4, 9, seed=1, grad=True), numbers(2, 9, 3, seed=2, grad=True)
     bias = numbers(2, 9, seed=3, grad=True)
@@ -156,7 +181,7 @@ def test_gradient_of_the_fused_decoder_is_that_of_finite_differences(name, arm, 
         from_values = gru.weight_ih[:, :4]
         return fused.decode(kernel, h, token_gates, values, from_values, gru.weight_hh, gru.bias_hh)
 
-    shapes = ((2, 4), (2, steps, 12), (2, 4, 4), (2, 4, 4))
+    shapes = ((2, 4), (steps, 2, 12), (2, 4, 4), (2, 4, 4))
     inputs = [numbers(*shape, seed=i, grad=True) for i, shape in enumerate(shapes)]
     parameters = [*attention.parameters(), gru.weight_ih, gru.weight_hh, gru.bias_hh]
     assert torch.autograd.gradcheck(decode, (*inputs, *parameters))

@@ -187,4 +187,4 @@ def keep_memory() -> None:
     if platform.libc_ver()[0] == "glibc":
         libc = ctypes.CDLL(None)
         libc.mallopt(M_TRIM_THRESHOLD, 2**30)
-        libc.mallopt(M_MMAP_THRESHOLD, 2**30)
+        libc.mallopt(M_MMAP_THRESHOLD, 2**25)  # the most that glibc accepts

@@ -47,6 +47,8 @@ def build(spec: RunSpec, device: str = "cpu") -> torch.nn.Module:
     """The spec's model with its initial weights."""
     _, constructor = MODELS[spec.model.name]
     model = constructor(spec.model, len(spec.task.vocabulary)).initialise(spec.seed)
+    if torch.device(device).type != "cpu":
+        model.fused = False  # the fused loops are a CPU's
     return model.to(device, getattr(torch, spec.training.precision))
 
 

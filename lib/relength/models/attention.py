@@ -14,7 +14,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from relength.models.fused import Kernel, SoftmaxKernel
+from relength.models.fused import Kernel
+from relength.models.fused_attention import SoftmaxKernel
 
 
 class Memory(NamedTuple):

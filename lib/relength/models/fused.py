@@ -1,50 +1,123 @@
 """A CPU's recurrent loops: values and gradients of the readable code, in a fraction of its time.
 
 Autograd keeps a node for each operation of each step, and forms each weight's gradient anew at
-every step. Here a whole loop is one node: its backward pass is written out, and the gradient of
-whatever is multiplied at every step is one product over all steps. Models remain readable without
-this file: it is a switch (``fused``), and tests compare both sides of it.
+every step. Here a whole loop is one node: its backward pass is written out, what lies between two
+matrix products is compiled (:mod:`relength.models.compiled`), and the gradient of whatever is
+multiplied at every step is one product over all steps. Loops are time-major. Models remain readable
+without this file: it is a switch (``fused``), and tests compare both sides of it.
 """
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-Saved = tuple[Tensor, Tensor, Tensor]
+from relength.models import compiled
+
+# From about this many multiplications on, oneDNN's product in float32 takes half the time of
+# PyTorch's own, and less; below, its longer call is not worth it.
+WORTH_ONEDNN = 2_000_000
+_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
-def gates(x_gates: Tensor, h_gates: Tensor, h: Tensor) -> tuple[Tensor, Saved]:
-    """relength.models.recurrence.gru_update, and what its gradient needs: (r, z), n and h_n."""
-    d = h.shape[-1]
-    h_n = h_gates[..., 2 * d :]
-    rz = torch.sigmoid(x_gates[..., : 2 * d] + h_gates[..., : 2 * d])
-    n = torch.addcmul(x_gates[..., 2 * d :], rz[..., :d], h_n).tanh_()
-    return torch.lerp(n, h, rz[..., d:]), (rz, n, h_n)
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """a (M, K) times b (K, N), without a gradient."""
+    worth = a.shape[0] * a.shape[1] * b.shape[1] >= WORTH_ONEDNN
+    if worth and _ONEDNN and a.dtype == torch.float32 and a.device.type == "cpu":
+        return torch.ops.mkldnn._linear_pointwise(_dense(a), _dense(b).T, None, "none", [], "")
+    return a @ b
 
 
-def gate_gradients(grad: Tensor, saved: Saved, h: Tensor, x_grad: Tensor, h_grad: Tensor) -> Tensor:
-    """Fill gradients (..., 3·d) of both gate pre-activations; return h's direct one, z·grad."""
-    rz, n, h_n = saved
-    d = h.shape[-1]
-    direct = grad * rz[..., d:]
-    n_grad, rz_grad = x_grad[..., 2 * d :], x_grad[..., : 2 * d]
-    remainder = grad - direct  # (1 - z)·grad, the share of n
-    torch.addcmul(remainder, remainder * n, n, value=-1, out=n_grad)  # tanh' = 1 - n²
-    torch.mul(n_grad, h_n, out=rz_grad[..., :d])
-    torch.mul(grad, h - n, out=rz_grad[..., d:])
-    rz_grad.mul_(torch.addcmul(rz, rz, rz, value=-1))  # σ' = σ - σ²
-    h_grad[..., : 2 * d] = rz_grad
-    torch.mul(n_grad, rz[..., :d], out=h_grad[..., 2 * d :])
-    return direct
+def _dense(x: Tensor) -> Tensor:
+    """x without gaps, in either order: with gaps, oneDNN falls back to code 500 times slower."""
+    return x if x.is_contiguous() or x.T.is_contiguous() else x.contiguous()
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """torch.nn.functional.linear: x (..., K), weight (N, K), bias (N,)."""
+    return _Linear.apply(x, weight, bias)
+
+
+class _Linear(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.biased = bias is not None
+        out = product(x.reshape(-1, x.shape[-1]), weight.T)
+        if bias is not None:
+            out += bias
+        return out.view(*x.shape[:-1], -1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        flat = grad.reshape(-1, grad.shape[-1])
+        return (
+            product(flat, weight).view(x.shape) if ctx.needs_input_grad[0] else None,
+            product(flat.T, x.reshape(-1, x.shape[-1])) if ctx.needs_input_grad[1] else None,
+            flat.sum(0) if ctx.biased else None,
+        )
+
+
+class Gates:
+    """The gates of a GRU at every step: activations going forwards, gradients coming back.
+
+    x_gates (T, …, 3·d), input bias included;  states (T + 1, …, d), of which the first is given
+    """
+
+    def __init__(self, x_gates: Tensor, states: Tensor):
+        d = states.shape[-1]
+        shape = x_gates.shape[:-1]
+        self.states, self.h_gates = states, torch.empty_like(x_gates)
+        self.rz, self.n = x_gates.new_empty(*shape, 2 * d), x_gates.new_empty(*shape, d)
+        # Views of every step, made at once: taking them one by one costs as much as computing.
+        self.steps = list(
+            zip(
+                self.h_gates[..., : 2 * d],
+                self.h_gates[..., 2 * d :],
+                self.rz,
+                self.rz[..., :d],
+                self.rz[..., d:],
+                self.n,
+                states[:-1],
+                states[1:],
+                strict=True,
+            )
+        )
+
+    def forwards(self, t: int, x_gates: Tensor) -> None:
+        """relength.models.recurrence.gru_update of step t, from h_gates[t], into states[t + 1]."""
+        h_rz, h_n, rz, r, z, n, h, new = self.steps[t]
+        x_rz, x_n = x_gates.split_with_sizes((rz.shape[-1], n.shape[-1]), dim=-1)
+        torch.add(x_rz, h_rz, out=rz).sigmoid_()
+        torch.addcmul(x_n, r, h_n, out=n).tanh_()
+        torch.lerp(n, h, z, out=new)
+
+    def turn(self, grads: Tensor) -> None:
+        """Get ready for steps in reverse order; grads (T, …, d) of the states."""
+        d = self.states.shape[-1]
+        self.x_grads, self.h_grads = torch.empty_like(self.h_gates), torch.empty_like(self.h_gates)
+        self.direct, self.carried = torch.empty_like(grads[0]), torch.zeros_like(grads[0])
+        fixed = (grads, self.rz, self.n, self.h_gates, self.states, self.x_grads, self.h_grads)
+        self.arrays = [x.view(len(x), -1, x.shape[-1]).numpy() for x in fixed]
+        self.carried_array, self.direct_array = (
+            x.view(-1, d).numpy() for x in (self.carried, self.direct)
+        )
+
+    def backwards(self, t: int) -> None:
+        """From ``carried``, the gradient of the state of step t, to x_grads, h_grads, direct."""
+        compiled.gate_gradients(t, self.carried_array, *self.arrays, self.direct_array)
 
 
 def scan(x_gates: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """States (D, B, S, d) of D independent GRUs from zero states.
+    """States (S, D, B, d) of D independent GRUs from zero states.
 
-    x_gates (D, B, S, 3·d), input bias included; weight (D, 3·d, d); bias (D, 3·d)
+    x_gates (S, D, B, 3·d), input bias included; weight (D, 3·d, d); bias (D, 3·d)
     """
     return _Scan.apply(x_gates, weight, bias)
 
@@ -52,54 +125,61 @@ def scan(x_gates: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 class _Scan(Function):
     @staticmethod
     def forward(ctx: Any, x_gates: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        directions, batch, length, _ = x_gates.shape
-        x_steps = x_gates.permute(2, 0, 1, 3).contiguous()  # (S, D, B, 3d)
+        length, directions, batch, _ = x_gates.shape
         states = x_gates.new_zeros(length + 1, directions, batch, weight.shape[2])
-        weight_t, bias, kept = weight.transpose(1, 2), bias[:, None], []
-        for t in range(length):
-            h = states[t]
-            states[t + 1], saved = gates(x_steps[t], torch.baddbmm(bias, h, weight_t), h)
-            kept.append(saved)
-        ctx.kept = kept
-        ctx.save_for_backward(states, weight)
-        return states[1:].permute(1, 2, 0, 3)
+        gates = Gates(x_gates := x_gates.contiguous(), states)
+        weight_t, bias = weight.transpose(1, 2), bias[:, None]
+        for t, (x, h, h_gates) in enumerate(zip(x_gates, states, gates.h_gates, strict=False)):
+            torch.baddbmm(bias, h, weight_t, out=h_gates)
+            gates.forwards(t, x)
+        ctx.gates = gates
+        ctx.save_for_backward(weight)
+        return states[1:]
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        states, weight = ctx.saved_tensors
-        grads = grads.permute(2, 0, 1, 3).contiguous()  # (S, D, B, d)
-        length, directions, batch, d = grads.shape
-        x_grads = grads.new_empty(length, directions, batch, 3 * d)
-        h_grads = torch.empty_like(x_grads)
-        carried = torch.zeros_like(grads[0])
-        for t in range(length - 1, -1, -1):
-            grad = grads[t] + carried
-            direct = gate_gradients(grad, ctx.kept[t], states[t], x_grads[t], h_grads[t])
-            carried = torch.baddbmm(direct, h_grads[t], weight)
-        before = states[:-1].transpose(0, 1).reshape(directions, length * batch, d)
-        flat = h_grads.transpose(0, 1).reshape(directions, length * batch, 3 * d)
-        return x_grads.permute(1, 2, 0, 3), flat.transpose(1, 2) @ before, flat.sum(1)
+        (weight,) = ctx.saved_tensors
+        gates = ctx.gates
+        gates.turn(grads.contiguous())
+        for t in range(len(grads) - 1, -1, -1):
+            gates.backwards(t)
+            torch.baddbmm(gates.direct, gates.h_grads[t], weight, out=gates.carried)
+        per_direction = [
+            product(h_grads.flatten(0, 1).T, before.flatten(0, 1))
+            for h_grads, before in zip(
+                gates.h_grads.unbind(1), gates.states[:-1].unbind(1), strict=True
+            )
+        ]
+        return gates.x_grads, torch.stack(per_direction), gates.h_grads.sum((0, 2))
 
 
 class Kernel(Protocol):
     """One attention module over one batch, forwards and backwards, a step at a time.
 
     tensors  whatever the weights depend on and a gradient is wanted for
+    weights  (T, B, S), written by :meth:`attend`
     """
 
     tensors: list[Tensor]
+    weights: np.ndarray
 
-    def attend(self, t: int, h: Tensor) -> Tensor:
-        """Weights (B, S) of step t for the decoder state h (B, d)."""
+    def start(self, steps: int) -> None:
+        """Make room for so many steps."""
+
+    def attend(self, t: int, h: Tensor) -> None:
+        """Weights of step t for the decoder state h (B, d)."""
 
     def turn(self) -> None:
         """Called once between the two passes."""
 
-    def retreat(self, t: int, h: Tensor, grad: Tensor) -> Tensor:
-        """Gradient (B, d) of h from that of the weights of step t; steps come in reverse order."""
+    def retreat(self, t: int, h: Tensor, grad: np.ndarray, h_grad: Tensor) -> None:
+        """Add the gradient of h to h_grad (B, d), from that of the weights (B, S) of step t.
 
-    def gradients(self, states: Tensor) -> list[Tensor]:
+        Steps come in reverse order.
+        """
+
+    def gradients(self, states: Tensor) -> Sequence[Tensor | None]:
         """Gradients of ``tensors`` after the last step; states (T, B, d) are the h of all steps."""
 
 
@@ -112,15 +192,15 @@ def decode(
     weight: Tensor,
     bias: Tensor,
 ) -> Tensor:
-    """States (B, T, d) of a GRU decoder that attends at every step, from its first state h (B, d).
+    """States (T, B, d) of a GRU decoder that attends at every step, from its first state h (B, d).
 
-    token_gates  (B, T, 3·d) the previous token's share of the input gates, input bias included
+    token_gates  (T, B, 3·d) the previous token's share of the input gates, input bias included
     values       (B, S, d) what is attended;  from_values (3·d, d) maps it to input gates
     weight, bias (3·d, d), (3·d,) recurrent
     """
     # The map from values to gates is linear: it acts before attending where that is less work.
-    if values.shape[1] <= token_gates.shape[1]:
-        values, from_values = values @ from_values.T, None
+    if values.shape[1] <= len(token_gates):
+        values, from_values = linear(values, from_values), None
     return _Decode.apply(kernel, h, token_gates, values, from_values, weight, bias, *kernel.tensors)
 
 
@@ -137,204 +217,63 @@ class _Decode(Function):
         bias: Tensor,
         *tensors: Tensor,
     ) -> Tensor:
-        steps = token_gates.transpose(0, 1).contiguous()  # (T, B, 3d)
-        states = h.new_empty(len(steps) + 1, *h.shape)
+        steps = len(token_gates)
+        states = h.new_empty(steps + 1, *h.shape)
         states[0] = h
-        weight_t, kept, attention, attended = weight.T, [], [], []
-        for t, token_gate in enumerate(steps):
-            h = states[t]
-            weights = kernel.attend(t, h)
+        gates = Gates(token_gates, states)
+        values, weight_t = values.contiguous(), weight.T
+        attended = h.new_empty(steps, *values[:, 0].shape)
+        nothing = torch.zeros_like(values[:, 0]).numpy()
+        rows, token_rows, value_rows = attended.numpy(), token_gates.numpy(), values.numpy()
+        kernel.start(steps)
+        for t in range(steps):
+            h, token_gate = states[t], token_gates[t]
+            kernel.attend(t, h)
             if from_values is None:
-                # A batched product of single rows is fastest as row × matrix.
-                x_gates = torch.baddbmm(token_gate[:, None], weights[:, None], values).squeeze(1)
+                compiled.retrieve(t, kernel.weights, value_rows, token_rows[t], rows[t])
+                x_gates = attended[t]
             else:
-                attended.append(torch.bmm(weights[:, None], values).squeeze(1))
+                compiled.retrieve(t, kernel.weights, value_rows, nothing, rows[t])
                 x_gates = torch.addmm(token_gate, attended[t], from_values.T)
-            states[t + 1], saved = gates(x_gates, torch.addmm(bias, h, weight_t), h)
-            kept.append(saved)
-            attention.append(weights)
-        ctx.kernel, ctx.kept, ctx.attention, ctx.attended = kernel, kept, attention, attended
-        ctx.save_for_backward(states, values, from_values, weight)
-        return states[1:].transpose(0, 1)
+            torch.addmm(bias, h, weight_t, out=gates.h_gates[t])
+            gates.forwards(t, x_gates)
+        ctx.kernel, ctx.gates, ctx.attended = kernel, gates, attended
+        ctx.save_for_backward(values, from_values, weight)
+        return states[1:]
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grads: Tensor) -> tuple[Tensor | None, ...]:
-        states, values, from_values, weight = ctx.saved_tensors
-        kernel, values_t = ctx.kernel, values.mT
-        grads = grads.transpose(0, 1).contiguous()  # (T, B, d)
-        length, batch, d = grads.shape
-        x_grads = grads.new_empty(length, batch, 3 * d)
-        h_grads = torch.empty_like(x_grads)
-        value_grads = x_grads if from_values is None else torch.empty_like(grads)
-        carried = torch.zeros_like(grads[0])
+        values, from_values, weight = ctx.saved_tensors
+        kernel, gates = ctx.kernel, ctx.gates
+        gates.turn(grads.contiguous())
         kernel.turn()
-        for t in range(length - 1, -1, -1):
-            h = states[t]
-            grad = grads[t] + carried
-            direct = gate_gradients(grad, ctx.kept[t], h, x_grads[t], h_grads[t])
+        value_grads = gates.x_grads
+        if from_values is not None:
+            value_grads = torch.empty_like(ctx.attended)
+        value_rows, value_grad_rows = values.numpy(), value_grads.numpy()
+        weight_grad = np.empty_like(kernel.weights[0])
+        for t in range(len(grads) - 1, -1, -1):
+            gates.backwards(t)
             if from_values is not None:
-                torch.mm(x_grads[t], from_values, out=value_grads[t])
-            weight_grad = torch.bmm(value_grads[t][:, None], values_t).squeeze(1)
-            carried = torch.addmm(direct, h_grads[t], weight)
-            carried += kernel.retreat(t, h, weight_grad)
-        flat = h_grads.view(-1, 3 * d)
-        before = states[:-1].reshape(-1, d)
+                torch.mm(gates.x_grads[t], from_values, out=value_grads[t])
+            compiled.retrieved_gradient(t, kernel.weights, value_rows, value_grad_rows, weight_grad)
+            torch.addmm(gates.direct, gates.h_grads[t], weight, out=gates.carried)
+            kernel.retreat(t, gates.states[t], weight_grad, gates.carried)
+        flat = gates.h_grads.flatten(0, 1)
+        before = gates.states[:-1]
         from_values_grad = None
         if from_values is not None:
-            from_values_grad = x_grads.view(-1, 3 * d).T @ torch.cat(ctx.attended)
+            x_grads = gates.x_grads.flatten(0, 1)
+            from_values_grad = product(x_grads.T, ctx.attended.flatten(0, 1))
+        weights = torch.from_numpy(kernel.weights)
         return (
             None,
-            carried,
-            x_grads.transpose(0, 1),
-            torch.stack(ctx.attention, dim=1).mT @ value_grads.transpose(0, 1),
+            gates.carried,
+            gates.x_grads,
+            weights.permute(1, 2, 0) @ value_grads.transpose(0, 1),
             from_values_grad,
-            flat.T @ before,
+            product(flat.T, before.flatten(0, 1)),
             flat.sum(0),
-            *kernel.gradients(states[:-1]),
+            *kernel.gradients(before),
         )
-
-
-def softmax_gradient(weights: Tensor, grad: Tensor) -> Tensor:
-    """Gradient of the scores from that of their softmax (B, S)."""
-    weighted = weights * grad
-    return torch.addcmul(weighted, weights, weighted.sum(1, keepdim=True), value=-1)
-
-
-class SoftmaxKernel:
-    """Scores that are linear in the decoder state, and their softmax.
-
-    keys (B, d, S); scores (B, S) the part without the state, -inf where masked; and, for attention
-    by relative distance, distance_keys (S + T, d) and distance_scores (S + T,): row j belongs to
-    the distance j - T.
-    """
-
-    def __init__(
-        self,
-        keys: Tensor,
-        scores: Tensor,
-        distance_keys: Tensor | None = None,
-        distance_scores: Tensor | None = None,
-    ):
-        self.relative = distance_keys is not None
-        self.tensors = [keys, scores]
-        if self.relative:
-            self.tensors += [distance_keys, distance_scores]
-        self.keys, self.scores, self.weights = keys.detach(), scores.detach()[:, None], []
-        if self.relative:
-            self.distance_keys, self.distance_scores = (
-                distance_keys.detach(),
-                distance_scores.detach(),
-            )
-
-    def _window(self, t: int) -> slice:
-        width = self.scores.shape[2]
-        first = len(self.distance_keys) - width - t  # row of the distance 0 - t
-        return slice(first, first + width)
-
-    def attend(self, t: int, h: Tensor) -> Tensor:
-        scores = torch.baddbmm(self.scores, h[:, None], self.keys).squeeze(1)
-        if self.relative:
-            window = self._window(t)
-            scores += torch.addmm(self.distance_scores[window], h, self.distance_keys[window].T)
-        self.weights.append(torch.softmax(scores, dim=1))
-        return self.weights[t]
-
-    def turn(self) -> None:
-        self.score_grads: list[Tensor] = []
-        if self.relative:
-            self.distance_grads = torch.zeros_like(self.distance_keys)
-            self.bias_grads = torch.zeros_like(self.distance_scores)
-
-    def retreat(self, t: int, h: Tensor, grad: Tensor) -> Tensor:
-        grad = softmax_gradient(self.weights[t], grad)
-        self.score_grads.append(grad)
-        h_grad = torch.bmm(grad[:, None], self.keys.mT).squeeze(1)
-        if self.relative:
-            window = self._window(t)
-            h_grad.addmm_(grad, self.distance_keys[window])
-            self.distance_grads[window].addmm_(grad.T, h)
-            self.bias_grads[window] += grad.sum(0)
-        return h_grad
-
-    def gradients(self, states: Tensor) -> list[Tensor]:
-        grads = torch.stack(self.score_grads[::-1], dim=1)  # (B, T, S)
-        found = [states.permute(1, 2, 0) @ grads, grads.sum(1)]
-        return [*found, self.distance_grads, self.bias_grads] if self.relative else found
-
-
-class FocusKernel:
-    """A Gaussian focus; centre and width are elementwise in a linear readout and the past.
-
-    readout  weight (d, k) and bias (k,)
-    aim      (list of k scalars (..., B), past (..., B)) -> centre, width (..., B); any elementwise
-             code, which may use ``parameters``. Its derivatives come from autograd, for all steps
-             at once.
-    """
-
-    def __init__(self, position, mask, readout, aim, parameters):
-        self.position, self.mask, self.aim, self.parameters = position, mask, aim, parameters
-        self.weight, self.bias = (tensor.detach() for tensor in readout)
-        self.tensors = [*readout, *parameters]
-        self.past = torch.zeros_like(position[:, 0])
-        # Per step, in the order of the forward pass.
-        self.readouts, self.pasts, self.widths = [], [], []
-        self.weights, self.distances = [], []
-
-    def attend(self, t: int, h: Tensor) -> Tensor:
-        readout = torch.addmm(self.bias, h, self.weight)
-        centre, width = self.aim(readout.unbind(1), self.past)
-        weights, distance = focus(self.position, self.mask, centre, width)
-        self.readouts.append(readout)
-        self.pasts.append(self.past)
-        self.widths.append(width)
-        self.weights.append(weights)
-        self.distances.append(distance)
-        self.past = (weights * self.position).sum(1)
-        return weights
-
-    @torch.enable_grad()
-    def turn(self) -> None:
-        readouts = torch.stack(self.readouts).requires_grad_()  # (T, B, k)
-        pasts = torch.stack(self.pasts).requires_grad_()  # (T, B)
-        self.aims = self.aim(readouts.unbind(2), pasts)
-        (self.centre_slope, self.past_slope), (self.width_slope, _) = (
-            torch.autograd.grad(
-                x.sum(), (readouts, pasts), retain_graph=True, materialize_grads=True
-            )
-            for x in self.aims
-        )
-        self.past_grad = torch.zeros_like(self.past)
-        self.centre_grads = torch.empty_like(pasts)
-        self.width_grads = torch.empty_like(pasts)
-        self.readout_grads = torch.empty_like(readouts)
-
-    def retreat(self, t: int, h: Tensor, grad: Tensor) -> Tensor:
-        distance, width = self.distances[t], self.widths[t]
-        grad = torch.addcmul(grad, self.past_grad[:, None], self.position)
-        moved = softmax_gradient(self.weights[t], grad) * distance
-        centre_grad = torch.div(moved.sum(1), width, out=self.centre_grads[t])
-        width_grad = torch.div((moved * distance).sum(1), width, out=self.width_grads[t])
-        readout_grad = torch.mul(
-            centre_grad[:, None], self.centre_slope[t], out=self.readout_grads[t]
-        )
-        readout_grad.addcmul_(width_grad[:, None], self.width_slope[t])
-        self.past_grad = centre_grad * self.past_slope[t]
-        return readout_grad @ self.weight.T
-
-    def gradients(self, states: Tensor) -> list[Tensor]:
-        flat = self.readout_grads.flatten(0, 1)
-        found = [states.flatten(0, 1).T @ flat, flat.sum(0)]
-        if self.parameters:
-            outputs = (self.centre_grads, self.width_grads)
-            found += torch.autograd.grad(
-                self.aims, self.parameters, outputs, materialize_grads=True
-            )
-        return found
-
-
-def focus(position: Tensor, mask: Tensor, centre: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
-    """Weights (B, S) of a Gaussian focus (Eqs. 5, 6, 9), scaled distances (B, S) to its centre."""
-    distance = (position - centre[:, None]) / width[:, None]
-    density = torch.exp(-0.5 * distance * distance) * mask
-    return density / (density.sum(1, keepdim=True) + 1e-20), distance

@@ -20,7 +20,8 @@ import torch
 from torch import Tensor, nn
 
 from relength.models.attention import Attention, Memory, lay_out
-from relength.models.fused import FocusKernel, Kernel, focus
+from relength.models.fused import Kernel
+from relength.models.fused_attention import FocusKernel, focus
 
 LEAK = 0.01  # m of Eq. 8
 TEMPERATURE = 20.0  # τ of Eq. 14

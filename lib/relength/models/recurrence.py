@@ -89,20 +89,30 @@ class BiGRU(nn.Module):
         table   (V, input) embedding of every token; the input map acts on it once, not per position
         tokens  (B, S) rows of the table
         """
-        turned = reversal(lengths, tokens.shape[1])
+        batch, width = tokens.shape
+        turned = reversal(lengths, width)
         grus = (self.forwards, self.backwards)
-        gates = [
-            F.embedding(sequence, F.linear(table, gru.weight_ih, gru.bias_ih))
-            for gru, sequence in zip(grus, (tokens, tokens.gather(1, turned)), strict=True)
-        ]
+        tables = [F.linear(table, gru.weight_ih, gru.bias_ih) for gru in grus]
+        sequences = (tokens, tokens.gather(1, turned))
         if fused:
-            left, right = fast.scan(
-                torch.stack(gates),
+            rows = torch.stack([sequences[0].T, sequences[1].T + len(table)], dim=1)  # (S, 2, B)
+            states = fast.scan(
+                F.embedding(rows, torch.cat(tables)),
                 torch.stack([gru.weight_hh for gru in grus]),
                 torch.stack([gru.bias_hh for gru in grus]),
-            ).unbind(0)
+            )
+            # Back to batch first, and each sample's backward states turned round, in one look-up.
+            places = torch.stack(
+                [torch.arange(width).expand_as(turned), turned], dim=2
+            )  # (B, S, 2)
+            rows = (places * 2 + torch.arange(2)) * batch + torch.arange(batch)[:, None, None]
+            encodings = states.flatten(0, 2).index_select(0, rows.flatten()).view(batch, width, -1)
         else:
-            left, right = (gru.scan(x) for gru, x in zip(grus, gates, strict=True))
-        last = (lengths - 1)[:, None]
-        final = torch.cat([take(left, last), take(right, last)], dim=2).squeeze(1)
-        return torch.cat([left, take(right, turned)], dim=2), final
+            left, right = (
+                gru.scan(F.embedding(sequence, gates))
+                for gru, gates, sequence in zip(grus, tables, sequences, strict=True)
+            )
+            encodings = torch.cat([left, take(right, turned)], dim=2)
+        d = self.forwards.hidden_size
+        last = take(encodings, (lengths - 1)[:, None])[:, 0, :d]
+        return encodings, torch.cat([last, encodings[:, 0, d:]], dim=1)

@@ -12,6 +12,7 @@ paper leaves out is the released code's:
 * output embeddings are tied to the input embeddings.
 """
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -176,17 +177,24 @@ class Seq2Seq(nn.Module):
         return torch.lerp(take(encodings, reversal(lengths, encodings.shape[1])), encodings, gate)
 
     def values(self, encodings: Tensor) -> Tensor:
-        """What attention retrieves, output projection included (Appendix E.1): (B, S, d).
+        """What attention retrieves (B, S, d): LeakyReLU of the inner map (Appendix E.1).
 
-        Value and output projection are linear without bias, so they act as one matrix, and on the S
-        encodings once instead of on the attended sum at every token.
+        The value, output and gate projections that follow are linear without bias, so they act on
+        the attended sum, as one matrix: see :meth:`input_maps`.
         """
-        projection = self.output.weight @ self.value.weight
-        return F.leaky_relu(self.inner_value(encodings)) @ projection.T
+        inner = self.inner_value
+        return F.leaky_relu(self.linear(encodings, inner.weight, inner.bias))
+
+    @property
+    def linear(self) -> Callable[..., Tensor]:
+        return fast.linear if self.fused else F.linear
 
     def logits(self, h: Tensor) -> Tensor:
         """Scores (..., vocabulary) of the next token from decoder states (..., d)."""
-        return F.linear(self.to_embedding(h), self.embedding.weight, self.token_bias)
+        # Two linear maps in a row, of which the composition is the smaller.
+        embedding, inner = self.embedding.weight, self.to_embedding
+        bias = embedding @ inner.bias + self.token_bias
+        return self.linear(h, embedding @ inner.weight, bias)
 
     def forward(self, batch: Batch, dropout: Tensor | None = None) -> Tensor:
         """Next-token scores (B, T, vocabulary) under teacher forcing."""
@@ -195,15 +203,15 @@ class Seq2Seq(nn.Module):
         values = self.values(encodings)
         from_values, token_table = self.input_maps()
         previous = F.pad(batch.targets[:, :-1], (1, 0), value=SOS)
-        token_gates = F.embedding(previous, token_table)  # (B, T, 3d)
         if self.fused:
             kernel, gru = self.attention.kernel(memory), self.decoder
+            token_gates = F.embedding(previous.T, token_table)  # (T, B, 3d)
             states = fast.decode(
                 kernel, h, token_gates, values, from_values, gru.weight_hh, gru.bias_hh
             )
-            return self.logits(states)
+            return self.logits(states).transpose(0, 1)
         state, states = self.attention.start(memory), []
-        for t, token_gate in enumerate(token_gates.unbind(1)):
+        for t, token_gate in enumerate(F.embedding(previous, token_table).unbind(1)):
             weights, state = self.attention(h, t, memory, state)
             attended = torch.bmm(weights[:, None], values).squeeze(1)  # (B, d)
             h = self.decoder.step(token_gate + attended @ from_values.T, h)
@@ -211,14 +219,19 @@ class Seq2Seq(nn.Module):
         return self.logits(torch.stack(states, dim=1))
 
     def input_maps(self) -> tuple[Tensor, Tensor]:
-        """The decoder's input map of [attended value, embedded token], in two parts.
+        """The decoder's input map of [o_t, embedded token], in two parts.
 
-        The first is the map (3d, d) of the value; the second is the map of every token of the
-        vocabulary, (V, 3d) with the input bias, so that a token's share is a look-up.
+        The first is the map (3d, d) of the attended value, with the value and output projections
+        that stand before it; the second is the map of every token of the vocabulary, (V, 3d) with
+        the input bias, so that a token's share is a look-up.
         """
         d, e = self.config.hidden_size, self.config.embedding_size
         from_values, from_token = self.decoder.weight_ih.split((d, e), dim=1)
-        return from_values, F.linear(self.embedding.weight, from_token, self.decoder.bias_ih)
+        projections = self.linear(self.output.weight, self.value.weight.T)
+        return (
+            self.linear(from_values, projections.T),
+            F.linear(self.embedding.weight, from_token, self.decoder.bias_ih),
+        )
 
     def loss(self, batch: Batch, dropout: Tensor | None = None) -> Tensor:
         """What training minimises, see relength.losses.token_loss."""

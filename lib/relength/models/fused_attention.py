@@ -1,0 +1,160 @@
+"""Attention inside the fused decoding loop: the two families, by score and by focus."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from relength.models import compiled
+
+
+class SoftmaxKernel:
+    """Scores that are linear in the decoder state, and their softmax.
+
+    keys (B, d, S); scores (B, S) the part without the state, -inf where masked; and, for attention
+    by relative distance, distance_keys (S + T, d) and distance_scores (S + T,): row j belongs to
+    the distance j - T.
+    """
+
+    def __init__(
+        self,
+        keys: Tensor,
+        scores: Tensor,
+        distance_keys: Tensor | None = None,
+        distance_scores: Tensor | None = None,
+    ):
+        self.relative = distance_keys is not None
+        self.tensors = [keys, scores]
+        self.keys, self.scores = keys.detach().contiguous(), scores.detach()
+        if self.relative:
+            self.tensors += [distance_keys, distance_scores]
+            self.distance_keys = distance_keys.detach()
+            self.distance_scores = distance_scores.detach()
+
+    def start(self, steps: int) -> None:
+        self.weights = np.empty_like(self.scores.numpy(), shape=(steps, *self.scores.shape))
+
+    def _window(self, t: int) -> slice:
+        width = self.scores.shape[1]
+        first = len(self.distance_keys) - width - t  # row of the distance 0 - t
+        return slice(first, first + width)
+
+    def attend(self, t: int, h: Tensor) -> None:
+        scores = self.scores
+        if self.relative:
+            window = self._window(t)
+            distance = torch.addmm(self.distance_scores[window], h, self.distance_keys[window].T)
+            scores = scores + distance
+        compiled.softmax(t, h.numpy(), self.keys.numpy(), scores.numpy(), self.weights)
+
+    def turn(self) -> None:
+        self.score_grads = torch.empty(self.weights.shape, dtype=self.scores.dtype)
+        if self.relative:
+            self.distance_grads = torch.zeros_like(self.distance_keys)
+            self.bias_grads = torch.zeros_like(self.distance_scores)
+
+    def retreat(self, t: int, h: Tensor, grad: np.ndarray, h_grad: Tensor) -> None:
+        compiled.softmax_gradient(
+            t, grad, self.weights, self.keys.numpy(), self.score_grads.numpy(), h_grad.numpy()
+        )
+        if self.relative:
+            window, score_grad = self._window(t), self.score_grads[t]
+            h_grad.addmm_(score_grad, self.distance_keys[window])
+            self.distance_grads[window].addmm_(score_grad.T, h)
+            self.bias_grads[window] += score_grad.sum(0)
+
+    def gradients(self, states: Tensor) -> list[Tensor]:
+        grads = self.score_grads.transpose(0, 1)  # (B, T, S)
+        found = [states.permute(1, 2, 0) @ grads, grads.sum(1)]
+        return [*found, self.distance_grads, self.bias_grads] if self.relative else found
+
+
+class FocusKernel:
+    """A Gaussian focus; centre and width are elementwise in a linear readout and the past.
+
+    readout  weight (d, k) and bias (k,)
+    aim      (list of k scalars (..., B), past (..., B)) -> centre, width (..., B); any elementwise
+             code, which may use ``parameters``. Its derivatives come from autograd, for all steps
+             at once.
+    """
+
+    def __init__(self, position, mask, readout, aim, parameters):
+        self.position, self.mask, self.aim, self.parameters = position, mask, aim, parameters
+        self.weight, self.bias = (tensor.detach().contiguous() for tensor in readout)
+        self.tensors = [*readout, *parameters]
+
+    def start(self, steps: int) -> None:
+        batch, scalars = len(self.position), len(self.bias)
+        self.readouts = self.position.new_empty(steps, batch, scalars)
+        self.pasts = self.position.new_zeros(steps + 1, batch)  # attended before each step
+        self.widths = self.position.new_empty(steps, batch)
+        self.weights, self.distances = (
+            self.position.new_empty(steps, *self.position.shape).numpy() for _ in range(2)
+        )
+        self.position_array, self.mask_array = self.position.numpy(), self.mask.numpy()
+        self.past_array = self.pasts.numpy()
+
+    def attend(self, t: int, h: Tensor) -> None:
+        readout = torch.addmm(self.bias, h, self.weight, out=self.readouts[t])
+        centre, width = self.aim(readout.unbind(1), self.pasts[t])
+        self.widths[t] = width
+        compiled.focus(
+            t,
+            self.position_array,
+            self.mask_array,
+            centre.numpy(),
+            width.numpy(),
+            self.weights,
+            self.distances,
+            self.past_array,
+        )
+
+    @torch.enable_grad()
+    def turn(self) -> None:
+        readouts = self.readouts.clone().requires_grad_()  # (T, B, k)
+        pasts = self.pasts[:-1].clone().requires_grad_()  # (T, B)
+        self.aims = self.aim(readouts.unbind(2), pasts)
+        (centre_slope, past_slope), (width_slope, _) = (
+            torch.autograd.grad(
+                x.sum(), (readouts, pasts), retain_graph=True, materialize_grads=True
+            )
+            for x in self.aims
+        )
+        self.slopes = [x.contiguous().numpy() for x in (centre_slope, width_slope, past_slope)]
+        self.past_grad = np.zeros_like(self.past_array[0])
+        self.centre_grads, self.width_grads = (torch.empty_like(self.widths) for _ in range(2))
+        self.readout_grads = torch.empty_like(self.readouts)
+        self.written = [
+            x.numpy() for x in (self.centre_grads, self.width_grads, self.readout_grads)
+        ]
+
+    def retreat(self, t: int, h: Tensor, grad: np.ndarray, h_grad: Tensor) -> None:
+        compiled.focus_gradient(
+            t,
+            grad,
+            self.position_array,
+            self.weights,
+            self.distances,
+            self.widths.numpy(),
+            self.past_grad,
+            *self.slopes,
+            self.weight.numpy(),
+            *self.written,
+            h_grad.numpy(),
+        )
+
+    def gradients(self, states: Tensor) -> list[Tensor]:
+        flat = self.readout_grads.flatten(0, 1)
+        found = [states.flatten(0, 1).T @ flat, flat.sum(0)]
+        if self.parameters:
+            outputs = (self.centre_grads, self.width_grads)
+            found += torch.autograd.grad(
+                self.aims, self.parameters, outputs, materialize_grads=True
+            )
+        return found
+
+
+def focus(position: Tensor, mask: Tensor, centre: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
+    """Weights (B, S) of a Gaussian focus (Eqs. 5, 6, 9), scaled distances (B, S) to its centre."""
+    distance = (position - centre[:, None]) / width[:, None]
+    density = torch.exp(-0.5 * distance * distance) * mask
+    return density / (density.sum(1, keepdim=True) + 1e-20), distance
