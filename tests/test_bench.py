@@ -1,5 +1,6 @@
 """The yardstick of speed: the frozen loop trains the same model; rates are taken side by side."""
 
+import pytest
 import torch
 
 from relength.engine import bench
@@ -48,13 +49,49 @@ def test_the_frozen_loop_and_the_library_compute_the_same_function():
     torch.testing.assert_close(plain(batch), ours(batch), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.smoke
 def test_a_measurement_is_kept_with_the_machine_it_was_made_on(tmp_path):
     outcome = bench.measure("copy", rounds=1, seconds=0.05, workers=2)
+    names = {way.name for way in bench.ways("cpu")} | {"2 cores"}
+    for measured in ("steps_per_second", "ratio_to_baseline", "memory_bytes"):
+        assert outcome[measured].keys() == names
+        assert all(value > 0 for value in outcome[measured].values())
     assert outcome["ratio_to_baseline"]["baseline"] == 1
-    assert all(rate > 0 for rate in outcome["steps_per_second"].values())
     store = Store(tmp_path / "results")
     bench.keep(store, outcome)
     bench.keep(store, outcome)
     lines = (store.path / "bench.jsonl").read_text().splitlines()
     assert len(lines) == 2
     assert '"device_name"' in lines[0]
+
+
+def test_on_a_gpu_everything_is_compared_with_the_frozen_loop_on_that_gpu():
+    names = [way.name for way in bench.ways("cuda")]
+    assert {bench.yardstick(name) for name in names} <= set(names)
+    assert bench.yardstick("stack of 40 on cuda") == "baseline on cuda"
+    assert bench.yardstick("one core") == "baseline"
+    graphs = [way for way in bench.ways("cuda") if way.graphs]
+    assert [way.replicas for way in graphs] == [1, 5, 10, 40]
+
+
+def test_the_limits_count_the_products_of_the_model_and_the_traffic_of_its_optimiser(monkeypatch):
+    monkeypatch.setattr(bench, "_multiplied", lambda device: 1.0)
+    monkeypatch.setattr(bench, "_copied", lambda device: 2.0)
+    limits = bench.limits("copy")
+    config, build = MODELS["OneStepAttn"]
+    weights = sum(p.numel() for p in build(config(name="OneStepAttn"), 14).parameters())
+    assert limits["bytes_per_step"] == 6 * 4 * weights
+    # Each recurrent step multiplies 32 states of 128 with a matrix of 384 rows, forwards and twice
+    # backwards; a batch of copies has up to eleven such steps in the decoder.
+    one = 3 * 2 * 32 * 128 * 384
+    assert 11 * one < limits["flops_per_step"] < 100 * one
+    assert limits["flops_per_second"] == {"cpu": 1.0}
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_is_measured_in_every_way():
+    outcome = bench.measure("copy", rounds=1, seconds=0.1, device="cuda")
+    assert {way.name for way in bench.ways("cuda")} <= outcome["steps_per_second"].keys()
+    assert all(value > 0 for value in outcome["memory_bytes"].values())
+    assert outcome["limits"]["flops_per_second"].keys() == {"cpu", "cuda"}

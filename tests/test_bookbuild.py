@@ -14,7 +14,7 @@ from relength.errors import RelengthError
 from relength.papers import EXPERIMENTS
 from relength.papers.published import artifacts
 from relength.paths import BOOK
-from relength.report import passages, scoreboard
+from relength.report import markdown, passages, scoreboard
 from relength.report.passages import PASSAGES
 from relength.report.style import verdict_kind
 from relength.store import METRICS, Store
@@ -177,11 +177,11 @@ def test_passages_from_an_empty_store_say_that_nothing_was_run(tmp_path, monkeyp
     written = bookbuild.write_fragments(tmp_path / "nothing", tmp_path / "out")
     text = {path.stem: path.read_text() for path in written}
     assert set(text) == set(PASSAGES) and all(t.strip() for t in text.values())
-    assert "nothing has been run" in text["at_a_glance"]
-    assert "Not run" in text["cost"]
+    assert "with no runs yet" in text["outcomes"]
+    assert "Not run" in text["spent"] and "Not run" in text["runs"]
     assert "not run" in text["claims"] and "reproduced}" not in text["claims"]
     for artifact in artifacts()["artifact"]:
-        assert artifact in text["scoreboard"] and f'title="{artifact}:' in text["at_a_glance"]
+        assert artifact in text["scoreboard"]
 
 
 def test_passages_count_the_runs_that_are_recorded(tmp_path, no_verdicts):
@@ -191,11 +191,11 @@ def test_passages_count_the_runs_that_are_recorded(tmp_path, no_verdicts):
         scoreboard.board(store, no_verdicts),
         no_verdicts,
         scoreboard.costs(store),
-        scoreboard.repeats(store),
-        scoreboard.speed(store),
+        scoreboard.runs(store),
+        store,
     )
-    assert "48 recorded trainings (48 hours)" in PASSAGES["at_a_glance"](state)
-    assert "48 trainings, 48.0 hours" in PASSAGES["cost"](state)
+    assert "48 recorded trainings (48 hours)" in PASSAGES["outcomes"](state)
+    assert "48 trainings, 48.0 hours" in PASSAGES["spent"](state)
 
 
 def test_every_verdict_has_a_place_in_the_tally_and_a_style_of_its_own():
@@ -203,14 +203,14 @@ def test_every_verdict_has_a_place_in_the_tally_and_a_style_of_its_own():
     for verdict in claims.VERDICTS:
         kind = verdict_kind(verdict)
         assert re.search(rf"\.verdict-{kind}[ ,]", css), verdict
-        assert passages.badge(verdict) == f"[{verdict}]{{.verdict .verdict-{kind}}}"
+        assert markdown.badge(verdict) == f"[{verdict}]{{.verdict .verdict-{kind}}}"
     assert verdict_kind("reproduced (reduced)") == "reproduced"
     kinds = [verdict_kind(verdict) for verdict in claims.VERDICTS]
     assert len(set(kinds)) == len(kinds)
 
 
 def test_cells_of_a_table_cannot_break_it():
-    text = passages.table(("a", "b"), [("x | y\nz", "")], name="t", caption="c")
+    text = markdown.table(("a", "b"), [("x | y\nz", "")], name="t", caption="c")
     assert "| x \\| y z | – |" in text.splitlines()
 
 
@@ -244,13 +244,68 @@ def test_a_notebook_that_cannot_be_given_results_is_refused(tmp_path, monkeypatc
         bookbuild.execute_notebooks(tmp_path, tmp_path / "out")
 
 
-def test_a_page_that_would_use_the_network_is_refused(tmp_path):
-    page = tmp_path / "page.html"
-    page.write_text('<a href="https://example.org">a link is fine</a><script src="x.js"></script>')
-    bookbuild.check_offline(tmp_path)
-    page.write_text('<script defer src="https://example.org/x.js"></script>')
-    with pytest.raises(RelengthError, match=r"page\.html"):
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("page.html", '<script defer src="https://example.org/x.js"></script>'),
+        ("page.html", '<link rel="stylesheet" href="//example.org/x.css"/>'),
+        ("page.html", '<img alt="" src="x.png" srcset="https://example.org/x.png 2x">'),
+        ("page.html", "<video poster='https://example.org/x.png'></video>"),
+        ("page.html", "<style>@import 'https://example.org/x.css';</style>"),
+        ("style.css", "@font-face { src: url(https://example.org/x.woff2); }"),
+    ],
+)
+def test_a_page_that_would_use_the_network_is_refused(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(RelengthError, match=name):
         bookbuild.check_offline(tmp_path)
+
+
+def test_what_the_book_has_itself_and_what_readers_may_follow_is_fine(tmp_path):
+    (tmp_path / "page.html").write_text(
+        '<link rel="canonical" href="https://example.org/"><script src="x.js"></script>'
+        '<a href="https://example.org">a link</a><svg xmlns="http://www.w3.org/2000/svg"></svg>'
+    )
+    (tmp_path / "style.css").write_text("a { background: url(data:image/png;base64,AA==); }")
+    bookbuild.check_offline(tmp_path)
+
+
+@pytest.fixture
+def sources(tmp_path, monkeypatch):
+    """A folder for each kind of thing that a book is made from."""
+    for name in ("results", "notebooks", "book/executed", "package"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "_config.yml").write_text("title: t\n")
+    monkeypatch.setattr(bookbuild, "ROOT", tmp_path)
+    monkeypatch.setattr(bookbuild, "NOTEBOOKS", tmp_path / "notebooks")
+    monkeypatch.setattr(bookbuild, "BOOK", tmp_path / "book")
+    monkeypatch.setattr(bookbuild, "EXECUTED", tmp_path / "book" / "executed")
+    monkeypatch.setattr(bookbuild, "PACKAGE", tmp_path / "package")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("changed", "current"),
+    [
+        ("results/mla/a.runs.jsonl", False),
+        ("notebooks/a.ipynb", False),
+        ("book/assets/book.css", False),
+        ("package/models/a.py", False),
+        ("_config.yml", False),
+        ("book/executed/a.ipynb", True),
+        ("results/mla/.a.runs.jsonl.lock", True),
+        ("package/__pycache__/a.pyc", True),
+    ],
+)
+def test_a_book_is_current_until_something_changes_that_it_is_made_from(sources, changed, current):
+    html, results = sources / "html", sources / "results"
+    html.mkdir()
+    assert not bookbuild.is_current(html, results)
+    (html / bookbuild.SOURCES).write_text(bookbuild.fingerprint(results))
+    assert bookbuild.is_current(html, results)
+    (sources / changed).parent.mkdir(parents=True, exist_ok=True)
+    (sources / changed).write_text("changed")
+    assert bookbuild.is_current(html, results) == current
 
 
 def test_a_book_with_a_broken_reference_is_not_built_and_the_old_one_stays(tmp_path, monkeypatch):
@@ -295,23 +350,3 @@ def test_a_notebook_page_says_how_it_was_made_without_paths_of_this_machine(tmp_
         "`results = 'results'`" in cells[1]["source"] and "2026-11-20 17:30" in cells[1]["source"]
     )
     assert str(tmp_path) not in cells[1]["source"]
-
-
-def test_measured_speed_is_shown_with_its_machine_and_the_latest_counts(tmp_path):
-    store = Store(tmp_path)
-    assert "relength bench" in passages.speed(scoreboard.survey(store))
-    outcome = {
-        "task": "copy",
-        "steps_per_second": {"baseline": 10.0, "one core": 21.0},
-        "ratio_to_baseline": {"baseline": 1.0, "one core": 2.1},
-        "provenance": {"device": "cpu", "device_name": "a processor", "torch": "2.13.0"},
-    }
-    later = outcome | {"steps_per_second": {"baseline": 10.0, "one core": 31.0}}
-    lines = [
-        json.dumps(o | {"provenance": {**o["provenance"], "commit": c * 40}})
-        for o, c in ((outcome, "a"), (later, "b"))
-    ]
-    (tmp_path / "bench.jsonl").write_text("\n".join(lines) + "\n")
-    text = passages.speed(scoreboard.survey(store))
-    assert "| copy | a processor | 2.13.0 | one core | 31 | 2.10 | `bbbbbbbb` |" in text
-    assert "aaaaaaaa" not in text

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relength.engine import train, training
+from relength.engine import fresh, train, training
 from relength.engine.training import Trainer, build
 from relength.errors import RelengthError
 from relength.spec import make_spec
@@ -175,7 +175,7 @@ def test_the_probe_is_the_first_losses_and_an_evaluation_right_after_them(
     tiny, monkeypatch, samples, steps
 ):
     losses, evaluated_after = [], []
-    step, evaluate = Trainer.train_step, training.teacher_forced
+    step, evaluate = Trainer.train_step, training.validate
 
     def counted(trainer, batch):
         losses.append(step(trainer, batch))
@@ -184,7 +184,7 @@ def test_the_probe_is_the_first_losses_and_an_evaluation_right_after_them(
     monkeypatch.setattr(Trainer, "train_step", counted)
     monkeypatch.setattr(
         training,
-        "teacher_forced",
+        "validate",
         lambda *args: evaluated_after.append(len(losses)) or evaluate(*args),
     )
     fields = tiny(epochs=2).model_dump()
@@ -192,6 +192,127 @@ def test_the_probe_is_the_first_losses_and_an_evaluation_right_after_them(
     probe = finish(Trainer(make_spec(**fields))).progress.probe
     assert probe["losses"] == [float(loss) for loss in losses[:steps]]
     assert evaluated_after[0] == steps and math.isfinite(probe["validation_loss"])
+
+
+# --- samples drawn afresh -----------------------------------------------------------------------
+
+
+def streaming(seed: int = 0, arm: str = "repaired", task: str = "panm_copy", **training):
+    sizes = {"dev_size": 12, "test_size": 12, "validation_size": 12}
+    return make_spec(
+        task={"name": task, "train_lengths": (2, 5), "lengths": (5, 6, 9), **sizes},
+        model={"name": "PANM", "arm": arm, "hidden_size": 8, "bits": 4},
+        training={"steps": 60, "validate_every": 20, "batch_size": 8, **training},
+        scale="smoke",
+        seed=seed,
+    )
+
+
+def shown(spec, monkeypatch) -> list:
+    """Every batch that a run trains on."""
+    batches = []
+    monkeypatch.setattr(
+        Trainer, "train_step", lambda self, batch: batches.append(batch) or torch.zeros(())
+    )
+    finish(Trainer(spec))
+    return batches
+
+
+def test_no_sample_is_shown_twice_and_each_batch_has_one_length(monkeypatch):
+    batches = shown(streaming(), monkeypatch)
+    assert len(batches) == 60 and all(len(batch) == 8 for batch in batches)
+    lengths = [batch.targets.shape[1] for batch in batches]
+    assert set(lengths) == {2, 3, 4, 5}
+    long = [
+        tuple(row)
+        for batch in batches
+        if batch.targets.shape[1] == 5
+        for row in batch.targets.tolist()
+    ]
+    assert len(set(long)) > 0.98 * len(long)
+
+
+def test_equal_seeds_show_every_arm_and_other_seeds_none_the_same_samples(monkeypatch):
+    one, other, third = (
+        shown(spec, monkeypatch)
+        for spec in (streaming(arm="paper"), streaming(arm="mended"), streaming(seed=1))
+    )
+    for a, b, c in zip(one, other, third, strict=True):
+        assert torch.equal(a.inputs, b.inputs)
+        assert a.inputs.shape == c.inputs.shape  # lengths belong to the task, not to the seed
+    assert not all(torch.equal(a.inputs, c.inputs) for a, c in zip(one, third, strict=True))
+
+
+def test_lengths_are_uniform_over_the_whole_range():
+    spec = streaming(steps=4000, validate_every=1000)
+    drawn = [length for interval in range(4) for length in fresh.lengths(spec, interval)]
+    assert set(drawn) == {2, 3, 4, 5}
+    assert all(abs(drawn.count(length) - 1000) < 5 * 27.4 for length in (2, 3, 4, 5))
+    assert fresh.lengths(spec, 0) != fresh.lengths(spec, 1)
+
+
+@pytest.mark.equality
+@settings(max_examples=4)
+@given(stops=st.sets(st.integers(1, 2), min_size=1), arm=st.sampled_from(["repaired", "released"]))
+def test_a_streaming_run_stopped_at_any_interval_and_resumed_is_bit_identical(
+    tmp_path_factory, stops, arm
+):
+    spec = streaming(arm=arm, learning_rate=1e-3)
+    uninterrupted = outcome(finish(Trainer(spec)))
+    path = tmp_path_factory.mktemp("checkpoints") / "run.pt"
+    trainer = Trainer(spec)
+    for interval in range(1, 4):
+        trainer.run_epoch()
+        if interval in stops:
+            trainer.save(path)
+            trainer = Trainer(spec)
+            trainer.load(path)
+    assert outcome(trainer) == uninterrupted
+
+
+def test_a_streaming_run_is_optimised_as_released():
+    """RMSprop with momentum, gradients clipped by value: the same steps by hand."""
+    rules = {"learning_rate": 0.01, "clip_value": 1e-3, "smoothing": 0.8, "momentum": 0.7}
+    spec = streaming(precision="float64", **rules)
+    trainer, twin = Trainer(spec), build(spec)
+    averages = {
+        name: (torch.zeros_like(p), torch.zeros_like(p)) for name, p in twin.named_parameters()
+    }
+    for step, drawn in enumerate(fresh.batches(spec, 0, 5)):
+        batch = spec.task.encode(drawn)
+        trainer.train_step(batch)
+        twin.zero_grad()
+        twin.loss(batch, step_key(dropout_key(0, "encodings"), step)).backward()
+        for name, p in twin.named_parameters():
+            grad, (square, move) = p.grad.clamp(-1e-3, 1e-3), averages[name]
+            square.mul_(0.8).addcmul_(grad, grad, value=0.2)
+            move.mul_(0.7).add_(grad / (square.sqrt() + 1e-8))
+            p.data.sub_(0.01 * move)
+    for ours, theirs in zip(trainer.model.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9)
+
+
+def test_the_checkpoint_is_the_last_of_the_best_at_the_second_length(monkeypatch):
+    dev, validation = [0.5, 0.9, 0.9, 0.8, 0.9 - 1e-6, 0.1], [0.2, 0.3, 0.7, 0.7, 0.1, 0.0]
+    spec = streaming(steps=120)
+    progress = finish(Scripted(spec, dev, validation, monkeypatch)).progress
+    kept = {name: interval for name, (interval, _) in progress.kept.items()}
+    assert kept == {"selected": 2, "best_iid": 3, "last": 5}
+    assert [point["step"] for point in progress.curve] == [20, 40, 60, 80, 100, 120]
+    assert {point["learning_rate"] for point in progress.curve} == {1e-4}  # no schedule, no end
+
+
+def test_a_streaming_result_has_three_checkpoints_tested_at_every_length():
+    result = train(streaming())
+    assert set(result.checkpoints) == {"selected", "last", "best_iid"}
+    for checkpoint in result.checkpoints.values():
+        assert list(checkpoint["tests"]) == ["5", "6", "9"]
+        for metrics in checkpoint["tests"].values():
+            assert metrics["items"] == 12
+            assert metrics["exact_match"] == metrics["exact_match_true_length"]
+            assert metrics["exact_match"] <= metrics["token_accuracy"] <= 1
+    assert result.cost["steps"] == 60 and len(result.curve) == 3
+    assert len(result.probe["losses"]) == 20
 
 
 # --- schedule, selection and the end of training ------------------------------------------------
@@ -205,8 +326,11 @@ class Scripted(Trainer):
         scores = {id(self.dev[0]): dev, id(self.validation): validation}
         monkeypatch.setattr(
             training,
-            "teacher_forced",
-            lambda model, batches: (scores.get(id(batches), [0.0] * 99)[self.progress.epoch], 0.0),
+            "validate",
+            lambda model, batches, _: (
+                scores.get(id(batches), [0.0] * 99)[self.progress.epoch],
+                0.0,
+            ),
         )
 
     def train_step(self, batch):
@@ -303,7 +427,7 @@ def test_lookup_averages_its_two_development_sets(tiny, monkeypatch):
     trainer = Trainer(tiny("lookup", epochs=1))
     scores = {id(trainer.dev[0]): 0.2, id(trainer.dev[1]): 0.6}
     monkeypatch.setattr(
-        training, "teacher_forced", lambda _, batches: (scores.get(id(batches), 0.0), 0.0)
+        training, "validate", lambda _, batches, __: (scores.get(id(batches), 0.0), 0.0)
     )
     trainer.run_epoch()
     assert trainer.progress.curve[0]["dev_accuracy"] == pytest.approx(0.4)
@@ -330,14 +454,14 @@ def test_a_result_brings_the_weights_of_the_selected_checkpoint(tiny, monkeypatc
     dev = [0.1, 0.9, 0.2, 0.2]
     spec, weights = tiny(epochs=4), []
     trainer = Trainer(spec)
-    original = training.teacher_forced
+    original = training.validate
     monkeypatch.setattr(
         training,
-        "teacher_forced",
-        lambda model, batches: (
+        "validate",
+        lambda model, batches, measure: (
             (dev[trainer.progress.epoch], 0.0)
             if batches is trainer.dev[0]
-            else original(model, batches)
+            else original(model, batches, measure)
         ),
     )
     while not trainer.progress.finished:

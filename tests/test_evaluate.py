@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relength.batch import pad_tokens
-from relength.evaluate import BATCH_SIZE, by_length, free_running, score, teacher_forced
+from relength.evaluate import BATCH_SIZE, by_length, free_running, score, validate
+from relength.losses import token_loss
+from relength.papers.mla import TASKS as MLA_TASKS
 from relength.tasks import TASKS
 from relength.tasks.base import EOS, PAD, SOS
 
@@ -37,6 +39,23 @@ def test_one_output(prediction, target, exact, true_length, tokens, prefix, edit
     assert scored(prediction, target) == pytest.approx(
         (1, exact, true_length, tokens, prefix, edits)
     )
+
+
+@pytest.mark.parametrize(
+    ("prediction", "target", "exact", "tokens", "prefix", "edits"),
+    [
+        ([1, 2, 3], [1, 2, 3], 1, 3 / 3, 3 / 3, 0),
+        ([1, 2, 2], [1, 2, 3], 0, 2 / 3, 2 / 3, 1),  # digit 2 is no end token here
+        ([0, 2, 3], [2, 2, 3], 0, 2 / 3, 0 / 3, 1),
+        ([2, 3, 1], [1, 2, 3], 0, 0 / 3, 0 / 3, 2),
+    ],
+)
+def test_without_an_end_token_every_token_counts_and_nothing_ends(
+    prediction, target, exact, tokens, prefix, edits
+):
+    batch = pad_tokens([[A]], [target], PAD)
+    metrics = score([(batch, torch.tensor([prediction]))], end=None)
+    assert metrics == pytest.approx((1, exact, exact, tokens, prefix, edits))
 
 
 def test_samples_of_unequal_length_in_several_batches():
@@ -70,6 +89,8 @@ def test_metrics_agree_with_each_other(prediction, target):
 class Echo(torch.nn.Module):
     """Answers with scores that depend on the previous target token, or generates the source."""
 
+    criterion = staticmethod(token_loss)
+
     def forward(self, batch):
         right = torch.nn.functional.one_hot(batch.targets, 14).double()
         wrong = batch.inputs[:, :1] == A  # samples that begin with A get their last token wrong
@@ -87,15 +108,17 @@ class Echo(torch.nn.Module):
         return padded.masked_fill(ended, EOS), None
 
 
-def test_teacher_forced_accuracy_counts_whole_samples_and_loss_counts_tokens():
+def test_accuracy_counts_whole_samples_or_tokens_of_each_and_loss_counts_tokens():
     batch = pad_tokens([[A], [B], [C, C]], [[A, EOS], [B, EOS], [C, C, EOS]], PAD)
-    accuracy, loss = teacher_forced(Echo(), [batch])
+    accuracy, loss = validate(Echo(), [batch], "exact_match")
     assert accuracy == pytest.approx(2 / 3)
+    shares, same = validate(Echo(), [batch], "token_accuracy")
+    assert shares == pytest.approx((1 / 2 + 1 + 1) / 3) and same == loss
     surprise = [-math.log(27 / 40 + 1e-9)] * 6 + [-math.log(1 / 40 + 1e-9)]
     assert loss == pytest.approx(sum(surprise) / 7)
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", MLA_TASKS)
 def test_batches_by_length_hold_every_sample_once(name):
     sizes = {"train_size": 300, "test_size": 300, "dev_size": 300}
     data = TASKS[name](**sizes).dataset("train", 0)

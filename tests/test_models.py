@@ -12,10 +12,11 @@ from mla_reference import Reference, location_weights
 from torch import Tensor
 
 from relength.batch import Batch, pad_tokens
-from relength.models import MODELS, attention, location, recurrence
+from relength.models import attention, location, recurrence
 from relength.models.attention import lay_out, sinusoid
 from relength.models.location import LocAttn, MonoAttn, OneStepAttn, clamp, softstair
 from relength.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from relength.papers.mla import MODELS
 from relength.streams import dropout_key, step_key
 from relength.tasks import TASKS
 from relength.tasks.base import EOS, PAD, SOS

@@ -175,14 +175,61 @@ def test_normalising_keeps_compared_outputs_and_drops_everything_else():
     assert json.dumps(whole) == once
 
 
+def test_a_stream_is_stored_in_one_piece_however_the_kernel_cut_it():
+    pieces = [("stdout", "1\n"), ("stdout", "2\n"), ("stderr", "no\n"), ("stdout", "3\n")]
+    whole = a_notebook()
+    cell = whole.cells[-1]
+    cell.metadata["tags"] = [notebook.CHECKED]
+    cell.outputs = [nbformat.v4.new_output("stream", name=n, text=text) for n, text in pieces]
+    normalise(whole)
+    joined = [("stdout", "1\n2\n"), ("stderr", "no\n"), ("stdout", "3\n")]
+    assert [(output.name, output.text) for output in cell.outputs] == joined
+
+
+PICTURE = nbformat.v4.new_output("display_data", data={"image/png": "", "text/plain": "a figure"})
+WARNING = nbformat.v4.new_output("stream", name="stderr", text="a warning")
+TRACEBACK = nbformat.v4.new_output("error", ename="E", evalue="", traceback=[])
+
+
+@pytest.mark.parametrize("output", [PICTURE, WARNING, TRACEBACK])
+def test_only_text_can_be_compared(output):
+    changed = a_notebook()
+    changed.cells[-1].update(outputs=[output], execution_count=1)
+    changed.cells[-1].metadata["tags"] = [notebook.CHECKED]
+    (found,) = problems(changed)
+    assert "shows more than text" in found
+
+
+@pytest.mark.parametrize("wish", ["nbval-skip", "nbval-ignore-output", "raises-exception"])
+def test_no_cell_is_left_out_of_the_comparison(wish):
+    tagged, written = a_notebook(), a_notebook(code=f"# {wish.upper().replace('-', '_')}\n1")
+    tagged.cells[-1].metadata["tags"] = [wish]
+    for changed in (tagged, written) if wish.startswith("nbval") else (tagged,):
+        assert any("not to be compared" in problem for problem in problems(changed))
+
+
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_a_committed_notebook_has_the_common_form(path):
-    committed = nbformat.read(path, as_version=4)
-    assert problems(committed) == []
+    assert problems(nbformat.read(path, as_version=4)) == []
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_a_committed_notebook_is_stored_as_refresh_stores_it(path, tmp_path):
     again = nbformat.read(path, as_version=4)
     normalise(again)
-    assert again == committed
-    assert any(notebook.CHECKED in cell.metadata.get("tags", []) for cell in committed.cells)
+    nbformat.write(again, tmp_path / path.name)
+    assert (tmp_path / path.name).read_text() == path.read_text()
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_every_cell_to_be_compared_has_something_to_compare(path):
+    """nbval passes over a cell without a count or without outputs, and says nothing."""
+    cells = nbformat.read(path, as_version=4).cells
+    checked = [cell for cell in cells if notebook.CHECKED in cell.metadata.get("tags", [])]
+    assert checked
+    for cell in checked:
+        assert cell.cell_type == "code" and cell.execution_count == 1 and cell.outputs
+        assert all(output.output_type == "stream" and output.text for output in cell.outputs)
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)

@@ -65,23 +65,3 @@ def test_a_returned_table_is_a_copy():
 def test_a_table_without_numbers_is_an_error_in_one_sentence(artifact, sentence):
     with pytest.raises(RelengthError, match=sentence):
         published.table(artifact)
-
-
-def test_corrections_speak_of_known_artifacts_and_claims():
-    corrections = published.corrections()
-    named = corrections["artifact"][corrections["artifact"] != ""]
-    assert set(named) <= set(published.artifacts()["artifact"])
-    assert set(corrections["kind"]) == {"misprint", "prose", "reading"}
-    ids = corrections["cell"].str.extract(r"\((mla-\d+)\)")[0].dropna()
-    assert set(ids) <= set(published.prose_claims()["claim_id"])
-
-
-def test_the_corrected_counts_follow_from_the_printed_cells():
-    # "Bi-Relative is above MonoAttn in 5 cells", "RMonoAttn lower in 8, higher in 4": recomputed.
-    two = published.table("mla-table-2").pivot(index="row", columns="column", values="value")
-    seven = published.table("mla-table-7").pivot(index="row", columns="column", values="value")
-    assert (two.loc["Bi-Relative"] > two.loc["MonoAttn"]).sum() == 5
-    assert (two.loc["Bi-Relative"] > two.loc["OneStepAttn"]).sum() == 2
-    assert (two.loc["LocAttn"] > two.loc["OneStepAttn"]).sum() == 4
-    assert (seven.loc["RMonoAttn"] < two.loc["MonoAttn"]).sum() == 8
-    assert (seven.loc["RMonoAttn"] > two.loc["MonoAttn"]).sum() == 4

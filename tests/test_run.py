@@ -2,17 +2,24 @@
 
 import json
 import math
+import time
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
 
 import pytest
 import torch
 
+from relength import campaign, stopping
 from relength import execute as execute_module
+from relength.campaign import Run
 from relength.engine import Stack, training
+from relength.engine.course import Course
 from relength.errors import RelengthError
 from relength.execute import Job, execute, rounded
-from relength.run import check_device, execute_all, executor, pending, run_or_load
+from relength.executors import check_device, executor
+from relength.plan import missing
+from relength.run import run_or_load
 from relength.spec import make_spec
 from relength.store import usable
 
@@ -23,7 +30,11 @@ def plain(record: dict) -> dict:
 
 
 def job_of(store, *specs, **options) -> Job:
-    return Job(specs, "mla_table2", "cpu", store.path / ".checkpoints", **options)
+    return Job(specs, "mla_table2", "cpu", store.checkpoints, **options)
+
+
+def pending(specs, store, experiment) -> list:
+    return [run.spec for run in missing([Run(experiment, spec) for spec in specs], store)]
 
 
 # --- loading ------------------------------------------------------------------------------------
@@ -170,9 +181,10 @@ class Killed(Executor):
         return future
 
 
-def test_a_worker_ended_from_outside_is_said_in_one_sentence(tiny, table_2, store):
+def test_a_worker_ended_from_outside_is_said_in_one_sentence(tiny, table_2, store, monkeypatch):
+    monkeypatch.setattr(campaign, "place", lambda *_: nullcontext(Killed()))
     with pytest.raises(RelengthError, match=r"ended from outside.*same command again"):
-        list(execute_all([job_of(store, tiny())], table_2, store, Killed(), 2))
+        run_or_load([tiny()], store, table_2, train=True)
 
 
 # --- executors and devices ----------------------------------------------------------------------
@@ -257,11 +269,16 @@ def test_a_stacked_replica_that_diverges_is_the_only_failed_record(tiny, store):
     assert records[bad.key]["status"] == "failed" and "diverged" in records[bad.key]["error"]
 
 
+def soon() -> float:
+    """A deadline that an epoch outlasts."""
+    return time.time() + 1e-3
+
+
 @pytest.mark.parametrize("together", [1, 2], ids=["alone", "stacked"])
 def test_what_the_budget_does_not_cover_resumes_later(tiny, table_2, store, together):
     specs = [tiny(epochs=3, seed=seed) for seed in range(2)]
-    over = [job_of(store, *specs[i : i + together], deadline=1.0) for i in range(0, 2, together)]
-    assert [record for job in over for record in execute(job)] == []
+    for i in range(0, 2, together):
+        assert execute(job_of(store, *specs[i : i + together], deadline=soon())) == []
     assert {path.stem for path in store.checkpoints.iterdir()} == {spec.key for spec in specs}
     assert run_or_load(specs, store, table_2, train=True, workers=1, stack=together, budget=0) == []
     done = run_or_load(specs, store, table_2, train=True, workers=1, stack=together)
@@ -270,11 +287,53 @@ def test_what_the_budget_does_not_cover_resumes_later(tiny, table_2, store, toge
     assert list(store.checkpoints.iterdir()) == []
 
 
+@pytest.mark.parametrize("together", [1, 2], ids=["alone", "stacked"])
+def test_a_run_that_was_stopped_before_its_tests_needs_only_those(
+    tiny, store, monkeypatch, together
+):
+    specs = [tiny(epochs=1, seed=seed) for seed in range(together)]
+    assert execute(job_of(store, *specs, deadline=soon())) == []
+
+    def never(*_, **__):
+        raise AssertionError("something was trained again")
+
+    monkeypatch.setattr(training.Trainer, "run_epoch", never)
+    monkeypatch.setattr(Stack, "run_epoch", never)
+    records = execute(job_of(store, *specs))
+    assert [r["status"] for r in records] == ["ok"] * together
+    assert [len(r["curve"]) for r in records] == [1] * together
+
+
+def test_a_run_that_is_done_before_its_stack_survives_the_end_of_the_process(
+    tiny, store, monkeypatch
+):
+    specs = [tiny(epochs=3, seed=seed) for seed in range(3)]
+    end_epoch = Course.end_epoch
+
+    def early(self, *arguments):
+        end_epoch(self, *arguments)
+        if self.spec.seed == 1:
+            self.progress.kept["last"] = self.progress.kept["selected"]
+            self.progress.finished = True
+
+    monkeypatch.setattr(Course, "end_epoch", early)
+    assert execute(job_of(store, *specs, deadline=soon())) == []
+    monkeypatch.undo()
+    records = {r["spec"]["seed"]: r for r in execute(job_of(store, *specs))}
+    assert {seed: len(r["curve"]) for seed, r in records.items()} == {0: 3, 1: 1, 2: 3}
+
+
+def test_nothing_is_begun_when_somebody_has_asked_to_stop(tiny, store, monkeypatch):
+    monkeypatch.setattr(stopping, "asked", lambda: True)
+    assert execute(job_of(store, tiny())) == []
+    assert not store.path.exists()
+
+
 def test_a_state_of_other_code_is_refused_with_the_reason_and_the_run_starts_anew(
     tiny, store, monkeypatch
 ):
     spec = tiny(epochs=2)
-    assert execute(job_of(store, spec, deadline=1.0)) == []
+    assert execute(job_of(store, spec, deadline=soon())) == []
     monkeypatch.setattr("relength.engine.course.code_fingerprint", lambda: "0" * 12)
     with pytest.warns(UserWarning, match="comes from other code.*starts anew"):
         [record] = execute(job_of(store, spec))

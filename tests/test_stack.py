@@ -2,12 +2,13 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relength.engine import optimisers
+from relength.engine import fresh, optimisers
 from relength.engine.course import Course
 from relength.engine.stack import Stack, signature, stacks
 from relength.engine.training import Trainer, train
@@ -16,6 +17,7 @@ from relength.models.seq2seq import TWO_ARMED
 from relength.papers.mla import MODELS
 from relength.spec import make_spec
 from relength.streams import step_key
+from relength.tasks.algorithmic import Drawn
 
 pytestmark = pytest.mark.equality
 
@@ -184,6 +186,137 @@ def test_only_runs_of_equal_shape_share_a_stack():
     ]
 
 
+# --- samples drawn afresh -------------------------------------------------------------------------
+
+PANM_ARMS = ("paper", "repaired", "released", "mended")
+every_panm_arm = pytest.mark.parametrize("arm", PANM_ARMS)
+
+
+def streaming_spec(arm, seed, task="panm_copy", **training):
+    sizes = {"dev_size": 6, "test_size": 6, "validation_size": 6}
+    return make_spec(
+        task={"name": task, "train_lengths": (1, 4), "lengths": (4, 5, 7), **sizes},
+        model={"name": "PANM", "arm": arm, "hidden_size": 6, "bits": 4, "mlp_size": 5},
+        training={
+            "steps": 15,
+            "validate_every": 5,
+            "batch_size": 4,
+            "precision": "float64",
+            "learning_rate": 1e-3,
+            **training,
+        },
+        scale="smoke",
+        seed=seed,
+    )
+
+
+def streamed(spec, steps):
+    """A run's batches of the first intervals, one after the other."""
+    drawn = [d for i in range(-(-steps // 5)) for d in fresh.batches(spec, i)]
+    return drawn[:steps]
+
+
+@every_panm_arm
+@settings(max_examples=3)
+@given(
+    seeds=st.lists(st.integers(0, 10**6), min_size=1, max_size=4, unique=True),
+    task=st.sampled_from(["panm_copy", "panm_id_sort", "panm_dynamic_recall"]),
+    step=st.integers(0, 10**6),
+    length=st.integers(1, 6),
+)
+def test_first_gradients_of_fresh_samples_equal_those_of_lone_runs(arm, seeds, task, step, length):
+    stack = Stack([streaming_spec(arm, seed, task) for seed in seeds])
+    one = stack.specs[0].task
+    drawn = [one.draw(fresh.stream(seed, "data"), 4, length) for seed in seeds]
+    batch = one.encode(Drawn(*(np.stack(part) for part in zip(*drawn, strict=True))))
+    keys = step_key(stack.keys, step)
+    samples = batch.inputs, batch.targets, batch.input_lengths, batch.target_lengths
+    grads, losses = stack.gradients(samples, keys)
+    for r, spec in enumerate(stack.specs):
+        lone = Trainer(spec)
+        loss = lone.model.loss(one.encode(drawn[r]), keys[r])
+        loss.backward()
+        assert abs(float(losses[r]) - loss.item()) < 1e-12
+        for grad, p in zip(grads, lone.model.parameters(), strict=True):
+            torch.testing.assert_close(grad[r], p.grad, rtol=0, atol=1e-12)
+
+
+@every_panm_arm
+def test_fifty_steps_on_fresh_samples_stay_as_close_as_rounding_allows(arm):
+    specs = [streaming_spec(arm, seed, steps=50) for seed in (0, 1, 2)]
+    stack = Stack(specs)
+    stack.rate.fill_(specs[0].training.learning_rate)
+    for drawn in zip(*(streamed(spec, STEPS) for spec in specs), strict=True):
+        stack._feed(drawn)
+
+    def alone(spec, nudge=0.0):
+        trainer = Trainer(spec)
+        with torch.no_grad():
+            for p in trainer.model.parameters():
+                p += nudge
+        for drawn in streamed(spec, STEPS):
+            trainer.train_step(spec.task.encode(drawn))
+        return dict(trainer.model.named_parameters())
+
+    for r, spec in enumerate(specs):
+        lone = alone(spec)
+        chaos = apart(lone, alone(spec, nudge=1e-15))
+        assert apart(lone, stack._weights(r)) <= max(1e-10, 100 * chaos)
+
+
+@every_panm_arm
+def test_whole_runs_on_fresh_samples_agree_in_curve_selection_and_tests(arm):
+    specs = [
+        streaming_spec(arm, seed, task) for task in ("panm_copy", "panm_reverse") for seed in (0, 1)
+    ]
+    stack = Stack(specs)
+    while not stack.finished:
+        stack.run_epoch()
+    results = stack.results()
+    for spec in specs:
+        alone, stacked = train(spec), results[spec.key]
+        assert stacked.checkpoints == alone.checkpoints
+        assert stacked.probe["losses"] == pytest.approx(alone.probe["losses"], rel=1e-9)
+        for ours, theirs in zip(stacked.curve, alone.curve, strict=True):
+            assert ours == pytest.approx(theirs, rel=1e-9)
+
+
+def test_replicas_that_are_ahead_wait_and_everyone_resumes_as_if_nothing_had_happened(tmp_path):
+    """Their batches have one length, which belongs to the interval."""
+    specs = [streaming_spec("repaired", seed, steps=20) for seed in (0, 1)]
+    stopped = Stack(specs)
+    stopped.run_epoch()
+    stopped.save(tmp_path)
+    alone = Trainer(specs[1])  # two intervals further than its neighbour
+    for _ in range(3):
+        alone.run_epoch()
+    alone.save(tmp_path / f"{specs[1].key}.pt")
+    resumed = Stack(specs)
+    resumed.load(tmp_path)
+    assert [c.progress.epoch for c in resumed.courses] == [1, 3]
+    resumed.run_epoch()
+    assert [c.progress.epoch for c in resumed.courses] == [2, 3]
+    while not resumed.finished:
+        resumed.run_epoch()
+    for course in resumed.all_courses:
+        expected = train(course.spec)
+        assert len(expected.curve) == 4
+        for ours, theirs in zip(course.progress.curve, expected.curve, strict=True):
+            assert ours == pytest.approx(theirs, rel=1e-8)
+
+
+def test_only_runs_whose_batches_have_the_same_shapes_share_a_stack():
+    copy, reverse, recall = (
+        streaming_spec("paper", 0, f"panm_{name}") for name in ("copy", "reverse", "dynamic_recall")
+    )
+    fields = copy.model_dump()
+    longer = make_spec(**fields | {"task": fields["task"] | {"train_lengths": (1, 5)}})
+    flagged = make_spec(**fields | {"task": fields["task"] | {"flags": True}})
+    assert signature(copy) == signature(reverse)
+    assert len({signature(spec) for spec in (copy, recall, longer, flagged)}) == 4
+    assert fresh.lengths(copy, 3) == fresh.lengths(reverse, 3) != fresh.lengths(longer, 3)
+
+
 # --- optimisers ----------------------------------------------------------------------------------
 
 PAIRS = {
@@ -199,6 +332,11 @@ PAIRS = {
         {"weight_decay": 0.1},
     ),
     "rmsprop": (lambda p: optimisers.RMSprop(p), torch.optim.RMSprop, {}),
+    "rmsprop with another alpha": (
+        lambda p: optimisers.RMSprop(p, alpha=0.95),
+        torch.optim.RMSprop,
+        {"alpha": 0.95},
+    ),
     "rmsprop with momentum": (
         lambda p: optimisers.RMSprop(p, momentum=0.9),
         torch.optim.RMSprop,
@@ -237,6 +375,34 @@ def test_each_replica_is_optimised_as_by_torch(name, seed, frozen):
     for r in range(3):
         for p, lone in zip(stacked, alone[r], strict=True):
             torch.testing.assert_close(p[r], lone.detach(), rtol=1e-12, atol=1e-12)
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 1000), most=st.floats(0.1, 3))
+def test_elements_are_clipped_as_by_torch(seed, most):
+    random = torch.Generator().manual_seed(seed)
+    grads = [torch.randn(2, *shape, generator=random) for shape in ((3, 2), (4,))]
+    theirs = [torch.nn.Parameter(grad) for grad in grads]
+    for parameter, grad in zip(theirs, grads, strict=True):
+        parameter.grad = grad.clone()
+    torch.nn.utils.clip_grad_value_(theirs, most)
+    optimisers.clip_values_(grads, most)
+    for parameter, grad in zip(theirs, grads, strict=True):
+        assert torch.equal(parameter.grad, grad)
+
+
+def test_a_replica_that_waits_keeps_the_averages_of_its_gradients():
+    p = torch.ones(2, 3, dtype=torch.float64)
+    optimiser = optimisers.RMSprop([p], momentum=0.9)
+    optimiser.update_(
+        [torch.full((2, 3), 2.0).double()], torch.tensor([0.1, 0.1]), torch.ones(2) > 0
+    )
+    before = [tensor.clone() for tensor in [p, *optimiser.state]]
+    optimiser.update_(
+        [torch.full((2, 3), 5.0).double()], torch.tensor([0.1, 0.1]), torch.arange(2) > 0
+    )
+    for old, new in zip(before, [p, *optimiser.state], strict=True):
+        assert torch.equal(old[0], new[0]) and not torch.equal(old[1], new[1])
 
 
 def test_a_frozen_replica_keeps_its_weights_even_when_its_gradient_is_no_number():

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relength.streams import dropout_key, dropout_mask, step_key, stream
+from relength.streams import dropout_key, dropout_mask, fork, hashed_integers, step_key, stream
 
 SEEDS = st.integers(0, 2**32)
 PATHS = st.lists(st.one_of(st.integers(0, 10**6), st.text("ab1[,", max_size=5)), max_size=3)
@@ -150,6 +150,33 @@ def test_no_frequency_stands_out_of_the_mask(seed, step):
 def test_rows_of_a_mask_are_all_different():
     rows = torch.cat([mask((32, 12, 128), step=step).flatten(0, 1) for step in range(20)])
     assert len(torch.unique(rows, dim=0)) == len(rows)
+
+
+# --- numbers drawn inside a step ----------------------------------------------------------------
+
+
+@settings(max_examples=20)
+@given(seed=SEEDS, step=st.integers(0, 2**20), below=st.integers(1, 40))
+def test_hashed_integers_are_uniform_and_depend_on_the_key_alone(seed, step, below):
+    key = step_key(dropout_key(seed, "base"), step)
+    numbers = hashed_integers(4000, below, key)
+    assert torch.equal(numbers[:7], hashed_integers(7, below, key))
+    counts = torch.bincount(numbers, minlength=below).numpy()
+    assert len(counts) == below and numbers.min() >= 0
+    expected = 4000 / below
+    chi_square = ((counts - expected) ** 2 / expected).sum()
+    assert chi_square < below - 1 + 7 * (2 * below) ** 0.5 + 7
+
+
+@given(seed=SEEDS, step=st.integers(0, 2**20))
+def test_the_sites_of_a_model_draw_apart_from_each_other(seed, step):
+    key = step_key(dropout_key(seed, "base"), step)
+    forks = [fork(key, site) for site in range(6)]
+    assert len({int(k) for k in (key, *forks)}) == 7
+    draws = [hashed_integers(1000, 2, k).double() for k in forks]
+    for i, a in enumerate(draws):
+        for b in draws[:i]:
+            assert abs(float(torch.corrcoef(torch.stack([a, b]))[0, 1])) < 0.2
 
 
 @pytest.mark.gpu

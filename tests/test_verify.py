@@ -5,6 +5,7 @@ import json
 import pytest
 
 from relength import verify
+from relength.errors import RelengthError
 from relength.papers import EXPERIMENTS
 from relength.run import run_or_load
 from relength.spec import make_spec
@@ -57,26 +58,47 @@ def test_records_made_from_other_data_are_neither_fresh_nor_stale(tmp_path):
     store, _ = recorded(tmp_path, task="lookup")
     rewrite(store, lambda r: r["provenance"]["data"].update(sha256={"train.tsv": "0" * 64}))
     done = [probe for _, _, probe in verify.probes(store)]
-    assert [probe.outcome for probe in done] == ["other data"]
+    assert [probe.outcome for probe in done] == ["not comparable"]
     verify.write(store, done)
     assert len(store.usable()) == 1
 
 
+def test_an_arithmetic_that_a_cpu_does_not_have_is_not_comparable(tmp_path):
+    store, _ = recorded(tmp_path)
+    rewrite(store, lambda r: r["spec"]["training"].update(products="tf32"))
+    (record,) = store.records()
+    assert verify.replay(record) is None
+    with pytest.raises(RelengthError, match="arithmetic that needs a GPU"):
+        list(verify.retrain([record]))
+
+
 def test_training_again_agrees_with_the_record_and_says_where_it_does_not(tmp_path):
     store, _ = recorded(tmp_path)
-    (line,) = verify.retrain(store, 1)
-    assert "agrees with its record" in line
+    (done,) = verify.retrain(verify.sample(store, 1))
+    assert done.agrees and "agrees with its record" in done.sentence
 
     def solved(record):
         record["checkpoints"]["selected"]["tests"]["30"]["exact_match"] = 1.0
 
     rewrite(store, solved)
-    (line,) = verify.retrain(store, 1)
-    assert "differs from its record" in line
-    assert "30 -100.0" in line
+    (done,) = verify.retrain(verify.sample(store, 1))
+    assert not done.agrees and done.points["30"] == -100
+    assert "differs from its record" in done.sentence and "30 -100.0" in done.sentence
+
+
+def test_all_executions_of_one_run_are_compared_with_one_training(tmp_path, monkeypatch):
+    store, record = recorded(tmp_path)
+    store.append("mla", record | {"run_id": "f" * 16})
+    trained = []
+    train = verify.train
+    monkeypatch.setattr(verify, "train", lambda spec: trained.append(spec) or train(spec))
+    done = list(verify.retrain(verify.of_key(store, record["key"])))
+    assert [comparison.agrees for comparison in done] == [True, True] and len(trained) == 1
+    with pytest.raises(RelengthError, match="No run of key 000000000000 is recorded"):
+        verify.of_key(store, "0" * 12)
 
 
 def test_runs_with_other_settings_enter_no_table_and_need_no_probe(tmp_path):
     store, _ = recorded(tmp_path, training={"epochs": 1, "tie": 0.5})
     assert list(verify.probes(store)) == []
-    assert list(verify.retrain(store, 1)) == []
+    assert verify.sample(store, 1) == []

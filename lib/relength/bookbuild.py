@@ -4,6 +4,7 @@ Nothing here trains. Everything generated goes to ``book/executed/`` and ``_buil
 tracked, so a build never changes a file of the repository.
 """
 
+import hashlib
 import os
 import re
 import shutil
@@ -14,18 +15,24 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from relength import provenance
 from relength.errors import RelengthError
-from relength.paths import BOOK, NOTEBOOKS, ROOT
+from relength.paths import BOOK, EXECUTED, NOTEBOOKS, ROOT
+from relength.report import run_index
 from relength.report.passages import PASSAGES
 from relength.report.scoreboard import survey
 from relength.store import Store
 
-EXECUTED = BOOK / "executed"
+PACKAGE = Path(__file__).parent
 BUILD = ROOT / "_build"
-# What a browser fetches when it opens a page. Links that a reader may follow are not meant.
+# What a browser fetches when it opens a page. Links that a reader may follow are not meant, nor is
+# the address that a page gives as its own.
 REMOTE = re.compile(
-    r"""<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=["'](?:https?:)?//"""
+    r"""<(?:script|link|img|iframe|source|audio|video|embed|object)\b(?![^>]*\brel=["']?canonical)"""
+    r"""[^>]*\b(?:src|srcset|href|data|poster)=["'](?:https?:)?//"""
+    r"""|@import\s+["'](?:https?:)?//|\burl\(\s*["']?(?:https?:)?//"""
 )
+SOURCES = ".sources"  # beside the pages: what they were made from, as a hash
 
 
 def render(results: Path, out: Path = BUILD, say: Callable[[str], None] = print) -> Path:
@@ -35,12 +42,36 @@ def render(results: Path, out: Path = BUILD, say: Callable[[str], None] = print)
     out: where the folder ``html`` goes, replacing the one of an earlier build.
     Raises RelengthError when a notebook fails or the book does not build without a warning.
     """
+    sources = fingerprint(results)
     say("Executing the notebooks from the recorded runs")
     execute_notebooks(results)
     say("Writing the scoreboard, the ledger and the cost table")
     write_fragments(results)
     say("Building the book")
-    return build(out)
+    index = build(out)
+    index.with_name(SOURCES).write_text(sources)
+    return index
+
+
+def fingerprint(results: Path) -> str:
+    """Everything a book is made from, as a hash: records, notebooks, prose, package, commit."""
+    folders = {"results": results, "notebooks": NOTEBOOKS, "book": BOOK, "package": PACKAGE}
+    digest = hashlib.sha256((ROOT / "_config.yml").read_bytes())
+    digest.update(str(provenance.commit()["commit"]).encode())
+    for name, folder in folders.items():
+        for path in sorted(folder.rglob("*")):
+            place = path.relative_to(folder)
+            left_out = any(part.startswith((".", "__pycache__")) for part in place.parts)
+            if left_out or path.is_relative_to(EXECUTED) or not path.is_file():
+                continue
+            digest.update(f"\0{name}/{place.as_posix()}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def is_current(html: Path, results: Path) -> bool:
+    """Whether :func:`render` would build the pages in ``html`` once more as they are."""
+    sources = html / SOURCES
+    return sources.exists() and sources.read_text() == fingerprint(results)
 
 
 def execute_notebooks(results: Path, out: Path = EXECUTED) -> list[Path]:
@@ -104,9 +135,10 @@ def _papermill():
 
 
 def write_fragments(results: Path, out: Path = EXECUTED) -> list[Path]:
-    """Write the passages that pages include: scoreboard, claims, cost, margins, error rates."""
+    """Write the passages that pages include, and the data of the page of provenance."""
     state = survey(Store(results))
     out.mkdir(parents=True, exist_ok=True)
+    run_index.write(state.store, out / "static")
     written = []
     for name, passage in PASSAGES.items():
         written.append(out / f"{name}.md")
@@ -119,34 +151,43 @@ def build(out: Path = BUILD) -> Path:
 
     The pages replace ``out/html`` only when all of them are built.
     """
+    with tempfile.TemporaryDirectory(prefix="relength-") as folder:
+        pages = jupyter_book(Path(folder), "html")
+        check_offline(pages)
+        shutil.rmtree(out / "html", ignore_errors=True)
+        out.mkdir(parents=True, exist_ok=True)
+        shutil.move(pages, out / "html")
+    return out / "html" / "index.html"
+
+
+def jupyter_book(folder: Path, builder: str) -> Path:
+    """Let a builder of Jupyter Book's set ``book/`` below ``folder``; returns where its pages are.
+
+    Raises RelengthError with every warning when there is one.
+    """
     command = Path(sys.executable).with_name("jupyter-book")
     if not command.exists():
         raise RelengthError(
             "Jupyter Book is not installed beside this Python: run `make book`, or install the "
             "package with its extra, `pip install 'relength[book]'`."
         )
-    with tempfile.TemporaryDirectory(prefix="relength-") as folder:
-        done = subprocess.run(
-            [command, "build", BOOK, "--path-output", folder, "--warningiserror", "--keep-going"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            lines = (done.stdout + done.stderr).splitlines()
-            complaints = [line for line in lines if "WARNING" in line or "ERROR" in line]
-            raise RelengthError("The book did not build:\n" + "\n".join(complaints or lines[-15:]))
-        check_offline(Path(folder) / "_build" / "html")
-        shutil.rmtree(out / "html", ignore_errors=True)
-        out.mkdir(parents=True, exist_ok=True)
-        shutil.move(Path(folder) / "_build" / "html", out / "html")
-    return out / "html" / "index.html"
+    options = ["--path-output", folder, "--builder", builder, "--warningiserror", "--keep-going"]
+    done = subprocess.run(
+        [command, "build", BOOK, *options], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        lines = (done.stdout + done.stderr).splitlines()
+        complaints = [line for line in lines if "WARNING" in line or "ERROR" in line]
+        raise RelengthError("The book did not build:\n" + "\n".join(complaints or lines[-15:]))
+    return folder / "_build" / builder
 
 
 def check_offline(html: Path) -> None:
-    """Raise RelengthError if opening a page would ask the network for something."""
-    for page in sorted(html.rglob("*.html")):
+    """Raise RelengthError if opening a page would ask the network for something.
+
+    Reads pages and style sheets; what a script may fetch only a browser can tell (the tests do).
+    """
+    for page in sorted([*html.rglob("*.html"), *html.rglob("*.css")]):
         if found := REMOTE.search(page.read_text(encoding="utf-8")):
             raise RelengthError(
                 f"Page {page.relative_to(html)} would load something from the network "

@@ -337,7 +337,7 @@ def _plural(count: int, noun: str) -> str:
 COLUMNS = (
     *("paper", "claim", "artifact", "kind", "statement", "quote", "where", "scope"),
     *("arm", "verdict", "label", "outcome", "scale", "seeds", "seen", "needed"),
-    *("p", "q", "margins_changed", "others"),
+    *("p", "q", "margins_changed", "others", "parts"),
 )
 
 
@@ -346,7 +346,8 @@ def ledger(claims: Sequence[Claim], frame: pd.DataFrame) -> pd.DataFrame:
 
     verdict is :attr:`Verdict.verdict`; p is Verdict.p_for; q, for order claims only, is p after
     Benjamini and Hochberg over the order claims of the same artifact that were judged; others lists
-    the verdicts of the other arms, "paper: reproduced (reduced)".
+    the verdicts of the other arms, "paper: reproduced (reduced)"; parts are the
+    :class:`PartVerdict` objects behind a verdict.
     """
     margins, current = load_margins(), margins_hash()
     evidence: dict[str, Evidence] = {}
@@ -382,6 +383,7 @@ def ledger(claims: Sequence[Claim], frame: pd.DataFrame) -> pd.DataFrame:
                 "p": np.nan if verdict.p_for is None else verdict.p_for,
                 "q": np.nan,
                 "margins_changed": verdict.margins_changed,
+                "parts": verdict.parts,
                 "others": "; ".join(f"{arm}: {v.label}" for arm, v in verdict.others.items()),
             }
         )

@@ -6,17 +6,13 @@ import signal
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.progress import TimeElapsedColumn as Elapsed
-from rich.progress import TimeRemainingColumn as Remaining
 from rich.table import Table
 
 from relength.errors import RelengthError
@@ -62,7 +58,10 @@ def list_experiments() -> None:
 
 @app.command()
 def run(
-    experiment: Annotated[str, typer.Argument(help="Name of the experiment, see `relength list`.")],
+    experiments: Annotated[
+        list[str] | None,
+        typer.Argument(help="Names of experiments, see `relength list`.", show_default="all"),
+    ] = None,
     scale: Annotated[str, typer.Option(help="smoke, reduced or paper.")] = "reduced",
     seeds: Annotated[
         int | None,
@@ -73,7 +72,15 @@ def run(
     results: Annotated[
         Path | None,
         typer.Option(
-            help="Folder to record into.", show_default="results/; at scale smoke a temporary one"
+            help="Folder of recorded runs; what is in it is not trained again.",
+            show_default="results/; at scale smoke a temporary one",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder to record into instead, for `relength merge` to take over.",
+            show_default="the one of recorded runs",
         ),
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:<number>.")] = "cpu",
@@ -86,6 +93,9 @@ def run(
     task: Annotated[list[str] | None, typer.Option(help="Only these tasks (repeatable).")] = None,
     model: Annotated[list[str] | None, typer.Option(help="Only these models (repeatable).")] = None,
     arm: Annotated[list[str] | None, typer.Option(help="Only these arms (repeatable).")] = None,
+    key: Annotated[
+        list[str] | None, typer.Option(help="Only the runs of these keys (repeatable).")
+    ] = None,
     stack: Annotated[
         int | None,
         typer.Option(
@@ -117,68 +127,43 @@ def run(
         bool, typer.Option("--refresh", help="Train what is recorded, too.")
     ] = False,
 ) -> None:
-    """Train an experiment's runs that are not recorded yet. Stop it at any moment; it resumes."""
-    from relength.papers import experiment as find
-    from relength.run import check_device, pending, run_or_load
+    """Train runs that are not recorded yet, most valuable first: fewest seeds, then cheapest.
+
+    Stop it at any moment; the same command resumes.
+    """
+    from relength import plan, progress, stopping
+    from relength.campaign import Campaign
     from relength.spec import SCALES
     from relength.store import Store
 
     if scale not in SCALES:
         raise RelengthError(f"There is no scale {scale!r}: choose one of {', '.join(SCALES)}.")
-    chosen = find(experiment)
-    specs = chosen.specs(scale, range(seeds or (1 if scale == "smoke" else 5)))
-    named = (
-        ("task", task, lambda spec: spec.task.name),
-        ("model", model, lambda spec: spec.model.name),
-        ("arm", arm, lambda spec: spec.model.arm),
+    chosen = plan.choose(
+        experiments or (),
+        scale,
+        seeds or (1 if scale == "smoke" else plan.SEEDS),
+        _shard(shard or "1/1"),
+        **{"task": task, "model": model, "arm": arm, "key": key},
     )
-    for what, names, name_of in named:
-        known = dict.fromkeys(map(name_of, specs))
-        if unknown := [name for name in names or () if name not in known]:
-            raise RelengthError(
-                f"{experiment} has no {what} {unknown[0]!r}: choose from {', '.join(known)}."
-            )
-        specs = [s for s in specs if not names or name_of(s) in names]
-    if shard is not None:
-        number, of = _shard(shard)
-        specs = specs[number - 1 :: of]
-    cluster = _cluster(executor, scheduler, workers)
-    check_device(device, elsewhere=scheduler is not None)
-    if results is None:
-        results = Path(tempfile.mkdtemp(prefix="relength-smoke-")) if scale == "smoke" else RESULTS
-    seconds = None if budget is None else _seconds(budget)
-    store = Store(results)
-    missing = specs if refresh else pending(specs, store, chosen)
-    console.print(
-        f"{len(missing)} of {len(specs)} runs to train, recorded in {store.path}", soft_wrap=True
+    if results is None and out is None and scale == "smoke":
+        results = Path(tempfile.mkdtemp(prefix="relength-smoke-"))
+    known = Store(results or RESULTS)
+    store = known if out is None else Store(out)
+    missing = chosen if refresh else plan.missing(chosen, known, store)
+    campaign = Campaign(
+        missing,
+        store,
+        known=() if store.path == known.path else (known,),
+        device=device,
+        workers=workers,
+        stack=stack,
+        budget=None if budget is None else _seconds(budget),
+        cluster=_cluster(executor, scheduler, workers),
     )
-    failed = done = 0
-    with _progress(len(missing)) as advance:
-
-        def finished(record: dict[str, Any]) -> None:
-            nonlocal failed, done
-            done += 1
-            failed += record["status"] == "failed"
-            advance(_line(record))
-
-        run_or_load(
-            specs,
-            store,
-            chosen,
-            train=True,
-            refresh=refresh,
-            device=device,
-            workers=workers,
-            stack=stack,
-            budget=seconds,
-            cluster=cluster,
-            on_record=finished,
-        )
-    if done < len(missing):
-        console.print(
-            f"{done} of {len(missing)} runs were trained within the budget; the same command "
-            "continues with the rest."
-        )
+    console.print(progress.outlook(campaign, len(chosen)), soft_wrap=True)
+    with stopping.on_signals():
+        failed = progress.follow(campaign, console)
+        console.print(progress.outcome(campaign, stopped=stopping.asked()), soft_wrap=True)
     if failed:
         raise RelengthError(
             f"{failed} of {len(missing)} runs failed: their tracebacks are in {store.path}, "
@@ -187,8 +172,8 @@ def run(
 
 
 def _cluster(executor: str, scheduler: str | None, workers: int | None) -> str | None:
-    """Where to train, as `run_or_load` takes it."""
-    from relength.run import THIS_MACHINE
+    """Where to train, as a campaign takes it."""
+    from relength.executors import THIS_MACHINE
 
     if executor not in ("local", "dask"):
         raise RelengthError(f"There is no executor {executor!r}: choose local or dask.")
@@ -223,41 +208,14 @@ def _shard(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def _line(record: dict[str, Any]) -> str:
-    """One finished run as one line of a log."""
-    spec = record["spec"]
-    name = (
-        f"{spec['model']['name']}/{spec['model']['arm']} {spec['task']['name']} seed {spec['seed']}"
-    )
-    if record["status"] == "failed":
-        return f"{record['key']} {name}: failed, {record['error'].strip().splitlines()[-1]}"
-    tests = record["checkpoints"]["selected"]["tests"]
-    accuracy = ", ".join(f"{test} {100 * m['exact_match']:.1f}" for test, m in tests.items())
-    cost = record["cost"]
-    seconds = cost["training_seconds"] + cost["evaluation_seconds"]
-    return f"{record['key']} {name}: {accuracy} ({len(record['curve'])} epochs, {seconds:.0f} s)"
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Any]:
-    """Bar with the time left on a terminal; one line per finished run everywhere."""
-    columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), Elapsed(), Remaining())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("training", total=total)
-
-        def advance(line: str) -> None:
-            bar.advance(task)
-            bar.console.print(line, soft_wrap=True, highlight=False, markup=False)
-
-        yield advance
-
-
 @app.command()
 def status(
     results: Results = RESULTS,
+    every: Annotated[bool, typer.Option("--all", help="What is not begun, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
-    """Every artifact of the four papers: cells, seeds per scale, verdicts."""
+    """The artifacts of the four papers: runs and seeds per scale, what the rest costs, verdicts."""
+    from relength.report.coverage import table
     from relength.report.scoreboard import status as scoreboard
     from relength.store import Store
 
@@ -265,14 +223,8 @@ def status(
     if as_json:
         print(json.dumps(state, indent=1))
         return
-    table = Table("artifact", "cells", "seeds (reduced)", "seeds (paper)", "verdicts")
-    for name, row in state["artifacts"].items():
-        verdicts = ", ".join(f"{n} {verdict}" for verdict, n in row["verdicts"].items() if n)
-        seeds = row["min_seeds"]
-        table.add_row(
-            name, str(row["cells"]), str(seeds["reduced"]), str(seeds["paper"]), verdicts or "–"
-        )
-    console.print(table)
+    for part in table(state, every):
+        console.print(part)
 
 
 @app.command()
@@ -297,12 +249,25 @@ def render(
     out: Annotated[
         Path, typer.Option(help="Folder for the built book.", show_default="_build/")
     ] = (ROOT / "_build"),
+    pdf: Annotated[
+        bool, typer.Option("--pdf", help="Also print it as one PDF, with Chromium.")
+    ] = False,
+    archive: Annotated[
+        bool, typer.Option("--archive", help="Also pack its pages into one file, with a checksum.")
+    ] = False,
 ) -> None:
     """Execute every notebook from the recorded runs and build the book; trains nothing."""
-    from relength import bookbuild
+    from relength import bookbuild, editions
 
+    if pdf:
+        editions.chromium()  # missing, it is said now and not when all else is done
     index = bookbuild.render(Path(results), Path(out))
     console.print(f"The book is at {index}", soft_wrap=True)
+    if pdf:
+        console.print(f"The PDF is at {editions.pdf(Path(out))}", soft_wrap=True)
+    if archive:
+        packed = editions.archive(index.parent, Path(out))
+        console.print(f"The archive is at {packed}", soft_wrap=True)
 
 
 @app.command()
@@ -311,12 +276,19 @@ def refresh(
         list[Path] | None, typer.Argument(help="Notebooks.", show_default="all of notebooks/")
     ] = None,
 ) -> None:
-    """Execute notebooks on results/ and store the outputs tests compare; part of every merge."""
+    """Bring committed files up to date with results/: notebooks' outputs, exports for others.
+
+    Part of every merge; tests compare them.
+    """
+    from relength import exports
     from relength.notebook import refresh as store_outputs
     from relength.paths import NOTEBOOKS
+    from relength.store import Store
 
     for path in notebooks or sorted(NOTEBOOKS.glob("*.ipynb")):
         store_outputs(path)
+        console.print(f"Refreshed {path}", soft_wrap=True)
+    for path in exports.write(Store(RESULTS)):
         console.print(f"Refreshed {path}", soft_wrap=True)
 
 
@@ -345,11 +317,17 @@ def verify(
     task: Annotated[list[str] | None, typer.Option(help="Only these tasks (repeatable).")] = None,
     model: Annotated[list[str] | None, typer.Option(help="Only these models (repeatable).")] = None,
     full: Annotated[
-        int,
-        typer.Option(min=0, help="Train this many records again, chosen at random, and compare."),
-    ] = 0,
+        str | None,
+        typer.Option(
+            metavar="COUNT|KEY",
+            help="Train records again and compare: so many chosen at random, or those of one key.",
+        ),
+    ] = None,
 ) -> None:
-    """Replay the first steps of recorded runs with today's code and say which records are stale."""
+    """Replay the first steps of recorded runs with today's code and say which records are stale.
+
+    With --full KEY, only that run is trained again, from beginning to end.
+    """
     from relength import verify as check
     from relength.store import Store
 
@@ -360,6 +338,27 @@ def verify(
         return (not task or spec["task"]["name"] in task) and (
             not model or spec["model"]["name"] in model
         )
+
+    if full is None or not re.fullmatch("[0-9a-f]{12}", full):
+        count = _count(full or "0")
+        _replay(store, chosen, complete=not (task or model))
+        again = check.sample(store, count, chosen)
+    else:
+        again = check.of_key(store, full)
+    done = []
+    for comparison in check.retrain(again):
+        done.append(comparison)
+        console.print(comparison.sentence, soft_wrap=True, highlight=False)
+    if apart := [c for c in done if not c.agrees]:
+        raise RelengthError(
+            f"{len(apart)} of {len(done)} runs trained again differ from their records by more "
+            "than the margin for accuracies: see above where."
+        )
+
+
+def _replay(store: Any, chosen: Callable[[dict[str, Any]], bool], complete: bool) -> None:
+    """Probe the records and print what comes of it; a complete check is written down."""
+    from relength import verify as check
 
     done = []
     for number, total, probe in check.probes(store, chosen):
@@ -376,15 +375,22 @@ def verify(
             f"No record of a table in {store.path} fits: name another folder with --results, or "
             "other tasks and models."
         )
-    if not (task or model):
+    if complete:
         console.print(f"Written to {check.write(store, done)}", soft_wrap=True)
-    for line in check.retrain(store, full, chosen):
-        console.print(line, soft_wrap=True, highlight=False)
     if stale := [probe for probe in done if probe.outcome == "stale"]:
         raise RelengthError(
             f"{len(stale)} of {len(done)} probes differ by more than {check.TOLERANCE}: "
             "tables leave their records out until `relength run --refresh` records them anew."
         )
+
+
+def _count(text: str) -> int:
+    """A number of records."""
+    if not text.isdecimal():
+        raise RelengthError(
+            f"{text!r} is neither a number of records nor the key of one (12 hex digits)."
+        )
+    return int(text)
 
 
 @app.command()
@@ -397,18 +403,21 @@ def bench(
 ) -> None:
     """Measure training speed here, beside the frozen baseline loop, and keep the result."""
     from relength.engine import bench as speed
-    from relength.run import check_device
+    from relength.executors import check_device
+    from relength.report.expenses import limit_share
     from relength.store import Store
 
     check_device(device)
 
-    table = Table("task", "trainer", "steps/s", "ratio to the frozen loop")
+    table = Table("task", "way", "steps/s", "× plain loop", "memory", "share of limit")
     for name in task or ["copy", "recopy", "inv_recopy"]:
         outcome = speed.measure(name, rounds, seconds, device=device)
         speed.keep(Store(results), outcome, device)
         for trainer, rate in outcome["steps_per_second"].items():
             table.add_row(
-                name, trainer, f"{rate:.1f}", f"{outcome['ratio_to_baseline'][trainer]:.2f}"
+                *(name, trainer, f"{rate:.1f}", f"{outcome['ratio_to_baseline'][trainer]:.2f}"),
+                f"{outcome['memory_bytes'][trainer] / 2**20:,.0f} MiB",
+                limit_share(outcome, trainer),
             )
     console.print(table)
 

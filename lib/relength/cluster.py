@@ -11,7 +11,6 @@ import pickle
 import re
 import socket
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -25,8 +24,7 @@ import torch
 from relength import provenance
 from relength.errors import RelengthError
 from relength.execute import Job, keep_memory
-from relength.run import THIS_MACHINE, check_device
-from relength.store import Record
+from relength.executors import THIS_MACHINE, check_device
 
 if TYPE_CHECKING:
     from distributed import Client, LocalCluster
@@ -174,7 +172,7 @@ async def _identity(address: str) -> str:
         return (await asyncio.wait_for(scheduler.identity(), CONNECT_SECONDS))["type"]
 
 
-def on_worker(code: str, work: Callable[[Job], list[Record]], job: Job) -> list[Record]:
+def on_worker(code: str, work: Callable[[Job], Any], job: Job) -> Any:
     """What a worker does with a job: ``work``, under the conditions of every other executor.
 
     code  fingerprint of the code that the campaign was started with
@@ -190,8 +188,6 @@ def on_worker(code: str, work: Callable[[Job], list[Record]], job: Job) -> list[
             "to one version, start the workers again, then run the same command again."
         )
     check_device(job.device)
-    if job.deadline is not None and time.time() >= job.deadline:
-        return []
     if job.checkpoints.is_dir():
         return work(job)
     # The folder of another machine, which made it before it sent the job: not shared with this one.

@@ -1,20 +1,25 @@
-"""Metrics by length: exact match and its relatives, teacher-forced and free-running."""
+"""Metrics by length: exact match and its relatives, while training and free-running."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
 import torch
 from rapidfuzz.distance import Levenshtein
 from torch import Tensor
 
 from relength.batch import Batch
-from relength.losses import token_loss
 from relength.tasks.base import EOS
 
 BATCH_SIZE = 256
 
+Measure = Literal["exact_match", "token_accuracy"]
+Criterion = Callable[[Tensor, Batch], Tensor]
+
 
 class Metrics(NamedTuple):
     """What one checkpoint does on one test set, decoding greedily from its own tokens.
+
+    Where the length of a target is given there is no end token to count or to stop at.
 
     items                    samples
     exact_match              share of outputs equal to the target, end token included
@@ -39,25 +44,33 @@ def by_length(data: Batch) -> list[Batch]:
 
 
 @torch.no_grad()
-def teacher_forced(model: torch.nn.Module, batches: list[Batch]) -> tuple[float, float]:
-    """Exact match and mean loss when every step sees the true previous token."""
-    hits, items, loss = 0, 0, 0.0
+def validate(model: torch.nn.Module, batches: list[Batch], measure: Measure) -> tuple[float, float]:
+    """Accuracy and mean loss of the scores that training sees, without a free decoder."""
+    hits, items, loss = 0.0, 0, 0.0
     for batch in batches:
-        right, mean = right_and_loss(model(batch), batch)
-        hits += int(right)
+        right, mean = judge(model(batch), batch, model.criterion, measure)
+        hits += float(right)
         items += len(batch)
         loss += float(mean) * len(batch)
     return hits / items, loss / items
 
 
-def right_and_loss(logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """How many outputs are right to the last token, and the mean loss of a target token."""
-    right = (logits.argmax(2) == batch.targets) | ~batch.mask
-    return right.all(1).sum(), token_loss(logits, batch)
+def judge(
+    scores: Tensor, batch: Batch, criterion: Criterion, measure: Measure
+) -> tuple[Tensor, Tensor]:
+    """Samples that are right (their share of right tokens, if that is the measure), mean loss."""
+    right = (scores.argmax(2) == batch.targets) & batch.mask
+    if measure == "exact_match":
+        hits = (right | ~batch.mask).all(1).sum()
+    else:
+        hits = (right.sum(1).double() / batch.mask.sum(1)).sum()
+    return hits, criterion(scores, batch)
 
 
-def free_running(model: torch.nn.Module, batches: list[Batch]) -> Metrics:
+def free_running(model: torch.nn.Module, batches: list[Batch], end: int | None = EOS) -> Metrics:
     """Greedy decoding up to the longest target of the whole set, cut at the model's own end token.
+
+    end  the task's end token; None where the length of a target is given
 
     The released code decodes to the longest target of the batch; the whole set is used here so that
     the edit distance does not depend on how samples are batched. Exact match is the same either
@@ -65,10 +78,10 @@ def free_running(model: torch.nn.Module, batches: list[Batch]) -> Metrics:
     """
     steps = max(batch.targets.shape[1] for batch in batches)
     predictions = [(batch, model.generate(batch, steps)[0].cpu()) for batch in batches]
-    return score([(batch.to("cpu"), tokens) for batch, tokens in predictions])
+    return score([(batch.to("cpu"), tokens) for batch, tokens in predictions], end)
 
 
-def score(predictions: list[tuple[Batch, Tensor]]) -> Metrics:
+def score(predictions: list[tuple[Batch, Tensor]], end: int | None = EOS) -> Metrics:
     """Metrics of decoded tokens (B, steps) against the targets of their batches."""
     items = exact = true_length = 0
     right_tokens = all_tokens = edits = 0
@@ -78,7 +91,7 @@ def score(predictions: list[tuple[Batch, Tensor]]) -> Metrics:
         width = batch.targets.shape[1]
         right = (tokens[:, :width] == batch.targets) & batch.mask
         exact += int((right | ~batch.mask).all(1).sum())
-        body = batch.mask & (batch.targets != EOS)
+        body = batch.mask if end is None else batch.mask & (batch.targets != end)
         true_length += int((right | ~body).all(1).sum())
         right_tokens += int(right.sum())
         all_tokens += int(batch.mask.sum())
@@ -87,8 +100,8 @@ def score(predictions: list[tuple[Batch, Tensor]]) -> Metrics:
         for given, wanted, n in zip(
             tokens.tolist(), batch.targets.tolist(), batch.target_lengths.tolist(), strict=True
         ):
-            given = given[: given.index(EOS)] if EOS in given else given
-            edits += Levenshtein.distance(given, wanted[: n - 1])
+            given = given[: given.index(end)] if end in given else given
+            edits += Levenshtein.distance(given, wanted[:n] if end is None else wanted[: n - 1])
     return Metrics(
         items,
         exact / items,

@@ -12,15 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from relength import provenance
-from relength.engine import Stack, Trained, train
+from relength.batch import Batch
+from relength.engine import Stack, Trained, arithmetic, train
+from relength.engine.bench import step_seconds
 from relength.engine.course import CHECKPOINT_SECONDS
 from relength.spec import RunSpec
+from relength.stopping import time_is_up
 from relength.store import Record
-from relength.tasks.base import SPECIALS
 
 SIGNIFICANT_DIGITS = 6
+TRACED = 16  # samples of a test whose pointers are recorded
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 
 
@@ -31,6 +35,7 @@ class Job:
     checkpoints  folder of the states of unfinished runs
     deadline     seconds since the epoch at which to stop and leave what is unfinished to a resume,
                  or None
+    sharing      how many jobs share the device, each with all of it for a while
     """
 
     specs: tuple[RunSpec, ...]
@@ -38,6 +43,7 @@ class Job:
     device: str
     checkpoints: Path
     deadline: float | None = None
+    sharing: int = 1
 
     def halves(self) -> "tuple[Job, Job]":
         middle = len(self.specs) // 2
@@ -45,11 +51,13 @@ class Job:
 
 
 def execute(job: Job) -> list[Record]:
-    """Train a job and describe each of its runs as a record; fewer when the deadline came first.
+    """Train a job and describe each of its runs as a record; none of them when its time is up.
 
     A run that raises is a record with its traceback. A stack that does not fit into the device's
     memory is split, and goes on from where it was.
     """
+    if time_is_up(job.deadline):
+        return []
     with small_numbers_are_zero(), own_stream(job.device):
         if len(job.specs) == 1 and torch.device(job.device).type == "cpu":
             return [record] if (record := _alone(job)) else []
@@ -60,6 +68,12 @@ def execute(job: Job) -> list[Record]:
             if len(job.specs) == 1:
                 return [_failed(job, job.specs[0], traceback.format_exc())]
             return [record for half in job.halves() for record in execute(half)]
+
+
+def warm_up(job: Job) -> float:
+    """Seconds of the device per step of one of a job's runs; nothing is kept of the training."""
+    with small_numbers_are_zero(), own_stream(job.device):
+        return step_seconds(job.specs, job.device) / job.sharing
 
 
 def _alone(job: Job) -> Record | None:
@@ -73,18 +87,19 @@ def _alone(job: Job) -> Record | None:
 
 def _stacked(job: Job) -> list[Record]:
     try:
-        stack = Stack(job.specs, job.device)
-        stack.load(job.checkpoints)
-        saved = time.monotonic()
-        while not stack.finished:
-            stack.run_epoch()
-            late = job.deadline is not None and time.time() > job.deadline
-            if late or time.monotonic() - saved > CHECKPOINT_SECONDS:
-                stack.save(job.checkpoints)
-                saved = time.monotonic()
-            if late and not stack.finished:
-                return []
-        results = stack.results()
+        with arithmetic.policy(job.specs[0].training, job.device):
+            stack = Stack(job.specs, job.device)
+            stack.load(job.checkpoints)
+            saved = time.monotonic()
+            while not stack.finished:
+                stack.run_epoch()
+                late = time_is_up(job.deadline)
+                if late or stack.finished or time.monotonic() - saved > CHECKPOINT_SECONDS:
+                    stack.save(job.checkpoints)
+                    saved = time.monotonic()
+                if late:
+                    return []
+            results = stack.results()
         records = [_done(job, s, results[s.key]) for s in job.specs if s.key in results]
         records += [
             _failed(job, s, stack.failures[s.key]) for s in job.specs if s.key not in results
@@ -118,7 +133,8 @@ def _done(job: Job, spec: RunSpec, result: Trained) -> Record:
             "first_losses": probe.pop("losses"),
             "probe": probe,
             "attention": attention_sample(spec, result, job.device),
-            "cost": result.cost,
+            **({"traces": shown} if (shown := traces(spec, result, job.device)) else {}),
+            "cost": result.cost | ({"sharing": job.sharing} if job.sharing > 1 else {}),
             "provenance": provenance.collect(job.device, spec.task.provenance()),
         }
     )
@@ -130,25 +146,55 @@ def _failed(job: Job, spec: RunSpec, error: str) -> Record:
 
 
 def attention_sample(spec: RunSpec, result: Trained, device: str) -> dict[str, Any] | None:
-    """Where the selected checkpoint looks, decoding the shortest unseen length's first sample."""
-    tests = [name for name in spec.task.tests if name != "iid"]
-    if not tests:
-        return None
-    batch = spec.task.dataset(tests[0], spec.seed).select(slice(0, 1))
+    """Where the selected checkpoint looks, decoding the shortest unseen length's first sample.
+
+    None for models whose attention is recorded by :func:`traces`.
+    """
+    for test in spec.task.tests[1:2]:
+        batch, tokens, weights = _written(spec, result, test, 1, device)
+        if not isinstance(weights, dict):
+            return _sample(spec, test, batch, tokens) | {"weights": _short(weights[0])}
+    return None
+
+
+def traces(spec: RunSpec, result: Trained, device: str) -> list[dict[str, Any]]:
+    """What a model with several kinds of attention shows, at the two shortest unseen lengths.
+
+    weights  name -> the first sample's, (steps, source)
+    slots    name -> the place with the largest weight at each step of the first TRACED samples
+    """
+    found = []
+    for test in spec.task.tests[1:3]:
+        batch, tokens, weights = _written(spec, result, test, TRACED, device)
+        if not isinstance(weights, dict) or not weights:
+            return []
+        sample = _sample(spec, test, batch, tokens)
+        sample["weights"] = {name: _short(w[0]) for name, w in weights.items()}
+        sample["slots"] = {name: w.argmax(2).tolist() for name, w in weights.items()}
+        found.append(sample)
+    return found
+
+
+def _written(
+    spec: RunSpec, result: Trained, test: str, items: int, device: str
+) -> tuple[Batch, Tensor, Any]:
+    batch = spec.task.dataset(test, spec.seed).select(slice(0, items))
     steps = batch.targets.shape[1]
-    tokens, weights = result.model.generate(batch.to(device), steps, keep_weights=True)
-    vocabulary = spec.task.vocabulary
+    return batch, *result.model.generate(batch.to(device), steps, keep_weights=True)
+
+
+def _sample(spec: RunSpec, test: str, batch: Batch, tokens: Tensor) -> dict[str, Any]:
+    source, target = spec.task.shown(batch, 0)
     return {
-        "test": tests[0],
-        "source": ["START", *(vocabulary[i] for i in batch.inputs[0]), "END"],
-        "target": [_symbol(vocabulary[i]) for i in batch.targets[0]],
-        "prediction": [_symbol(vocabulary[i]) for i in tokens[0]],
-        "weights": [[round(w, 3) for w in row] for row in weights[0].tolist()],
+        "test": test,
+        "source": list(source),
+        "target": list(target),
+        "prediction": list(spec.task.spelled(tokens[0].tolist())),
     }
 
 
-def _symbol(symbol: str) -> str:
-    return symbol.strip("<>").upper() if symbol in SPECIALS else symbol
+def _short(weights: Tensor) -> list[list[float]]:
+    return [[round(w, 3) for w in row] for row in weights.tolist()]
 
 
 def rounded(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from relength.batch import Batch
 
@@ -14,3 +15,9 @@ def token_loss(logits: Tensor, batch: Batch) -> Tensor:
     """
     p = torch.softmax(logits, 2).gather(2, batch.targets[:, :, None]).squeeze(2)
     return -((p + 1e-9).log() * batch.mask).sum() / batch.mask.sum()
+
+
+def cross_entropy(logits: Tensor, batch: Batch) -> Tensor:
+    """Mean of -log p over the target tokens of a batch, from scores (B, T, classes)."""
+    losses = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), reduction="none")
+    return (losses * batch.mask.flatten()).sum() / batch.mask.sum()

@@ -12,6 +12,7 @@ and hands its names over right after it::
 
 import ast
 import difflib
+import re
 import tempfile
 import time
 from collections.abc import Mapping
@@ -21,11 +22,14 @@ from typing import Any
 import nbformat
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from relength.campaign import Run
 from relength.errors import RelengthError
+from relength.executors import check_device
 from relength.papers import experiment as find_experiment
 from relength.paths import RESULTS, ROOT
+from relength.plan import missing
 from relength.report.runs import Runs
-from relength.run import check_device, pending, run_or_load
+from relength.run import run_or_load
 from relength.spec import Scale, explain
 from relength.store import Record, Store
 
@@ -34,6 +38,8 @@ SECTIONS = (
     *("Tables and figures", "Verdict", "Deviations and cost"),
 )
 CHECKED = "nbval-check-output"  # cells with this tag keep their outputs, and the tests compare them
+# What nbval and papermill take as a wish to be left alone; one that is left alone proves nothing.
+OPTS_OUT = re.compile(r"nbval[-_](skip|ignore|raises)|raises-exception", re.IGNORECASE)
 INJECTED = "# Parameters"  # the first line of the cell that papermill adds
 LONGEST_FUNCTION = 6  # lines; anything longer belongs into the library
 
@@ -135,8 +141,8 @@ def runs(name: str, chosen: Parameters) -> Runs:
     specs = found.specs(chosen.scale, range(chosen.seeds))
     failed = 0
     if chosen.trains:
-        missing = specs if chosen.refresh else pending(specs, store, found)
-        with TrainingLine(len(missing)) as line:
+        wanted = [Run(found, spec) for spec in specs]
+        with TrainingLine(len(wanted if chosen.refresh else missing(wanted, store))) as line:
             run_or_load(
                 specs,
                 store,
@@ -290,10 +296,21 @@ def normalise(notebook: nbformat.NotebookNode) -> None:
         if cell.cell_type == "code":
             kept = CHECKED in tags
             cell.execution_count = 1 if kept else None
-            cell.outputs = cell.outputs if kept else []
+            cell.outputs = _joined(cell.outputs) if kept else []
             for output in cell.outputs:
                 if "execution_count" in output:
                     output.execution_count = 1
+
+
+def _joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """The outputs with neighbouring pieces of one stream in one: where a kernel cuts is chance."""
+    whole: list[nbformat.NotebookNode] = []
+    for output in outputs:
+        if whole and output.output_type == "stream" and output.get("name") == whole[-1].get("name"):
+            whole[-1].text += output.text
+        else:
+            whole.append(output)
+    return whole
 
 
 def problems(notebook: nbformat.NotebookNode) -> list[str]:
@@ -328,11 +345,25 @@ def _cell_problems(cell: nbformat.NotebookNode) -> list[str]:
             found.append(f"defines class {node.name}: classes belong into the library")
         if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno >= LONGEST_FUNCTION:
             found.append(f"has the function {node.name} of more than {LONGEST_FUNCTION} lines")
-    checked = CHECKED in cell.metadata.get("tags", [])
+    tags = cell.metadata.get("tags", [])
+    checked = CHECKED in tags
+    if OPTS_OUT.search("\n".join([cell.source, *tags])):
+        found.append("asks not to be run or not to be compared")
     if checked and (not cell.outputs or cell.execution_count is None):
         found.append(
             "is to be compared, but has no stored output or count: run relength.notebook.refresh"
         )
+    if checked and not all(map(_is_text, cell.outputs)):
+        found.append(
+            "is to be compared, but shows more than text: pictures are never compared, and neither "
+            "they nor HTML can be read in a diff"
+        )
     if not checked and (cell.outputs or cell.execution_count is not None):
         found.append("keeps outputs that nobody compares: run relength.notebook.refresh")
     return found
+
+
+def _is_text(output: nbformat.NotebookNode) -> bool:
+    if output.output_type == "stream":
+        return output.name == "stdout"
+    return set(output.get("data", {"": ""})) == {"text/plain"}

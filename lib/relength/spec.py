@@ -8,8 +8,9 @@ spells out every value.
 
 import hashlib
 import json
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -18,10 +19,12 @@ from pydantic import (
     Field,
     SerializeAsAny,
     ValidationError,
+    model_validator,
 )
 
 from relength.errors import RelengthError
 from relength.models import MODELS
+from relength.models.free_running import FreeRunning
 from relength.tasks import TASKS, Task
 
 Scale = Literal["smoke", "reduced", "paper"]
@@ -53,10 +56,33 @@ def _from_registry(value: Any, registry: dict[str, type[BaseModel]], what: str) 
     return registry[name].model_validate(value)
 
 
-class Training(BaseModel):
-    """Optimisation and selection. Defaults: Appendix E.2 and the released configuration."""
+class Arithmetic(BaseModel):
+    """What a protocol computes in."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    precision: Literal["float32", "float64"] = "float32"
+    products: Literal["exact", "tf32", "bfloat16"] = added(
+        "exact",
+        before="exact",
+        description="what matrix products compute in; exact is the precision above, the others "
+        "need a GPU",
+    )
+
+    @model_validator(mode="after")
+    def _one_policy(self) -> "Arithmetic":
+        if self.precision == "float64" and self.products != "exact":
+            raise ValueError(f"products in {self.products} make no sense with precision float64")
+        return self
+
+
+class Training(Arithmetic):
+    """Epochs over fixed samples, with a schedule and an early end, selected on exact match.
+
+    Defaults: Monotonic Location Attention, Appendix E.2, and its released configuration.
+    """
+
+    measure: ClassVar[Literal["exact_match", "token_accuracy"]] = "exact_match"
 
     epochs: int = Field(100, gt=0, description="most passes over the training data")
     batch_size: int = Field(32, gt=0)
@@ -80,7 +106,58 @@ class Training(BaseModel):
         description="dev accuracy that counts as solved, if training may end early",
     )
     solved_epochs: int = Field(10, gt=0, description="solved epochs in a row that end training")
-    precision: Literal["float32", "float64"] = "float32"
+
+    @property
+    def intervals(self) -> int:
+        """How often training is evaluated, at most: after each epoch."""
+        return self.epochs
+
+    def most_steps(self, task: Task) -> int:
+        """Optimiser steps if training does not end early."""
+        return self.epochs * -(-task.splits()["train"].size // self.batch_size)
+
+
+class Streaming(Arithmetic):
+    """Samples drawn afresh at every step, all of one length; selected on token accuracy.
+
+    The length of a step's batch is uniform over the task's range, and the same for all seeds.
+    Defaults: the released PANM code.
+    """
+
+    measure: ClassVar[Literal["exact_match", "token_accuracy"]] = "token_accuracy"
+    tie: ClassVar[float] = 1e-9  # equal scores, but for rounding
+
+    steps: int = Field(gt=0, description="optimiser steps, whole intervals of them")
+    validate_every: int = Field(200, gt=0, description="steps of an interval")
+    batch_size: int = Field(128, gt=0)
+    optimiser: Literal["rmsprop"] = "rmsprop"
+    learning_rate: float = Field(1e-4, gt=0)
+    smoothing: float = Field(0.95, ge=0, lt=1, description="of the squared gradient, alpha")
+    momentum: float = Field(0.9, ge=0, lt=1)
+    clip_value: float = Field(10.0, gt=0, description="largest element of a gradient")
+
+    @model_validator(mode="after")
+    def _whole_intervals(self) -> "Streaming":
+        if self.steps % self.validate_every:
+            raise ValueError(
+                f"{self.steps} steps are no whole number of intervals of {self.validate_every}"
+            )
+        return self
+
+    @property
+    def intervals(self) -> int:
+        """How often training is evaluated."""
+        return self.steps // self.validate_every
+
+    def most_steps(self, task: Task) -> int:
+        """Optimiser steps."""
+        return self.steps
+
+
+def _training(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return (Streaming if "steps" in value else Training).model_validate(value)
 
 
 class RunSpec(BaseModel):
@@ -90,9 +167,28 @@ class RunSpec(BaseModel):
 
     task: Annotated[SerializeAsAny[Task], BeforeValidator(_task)]
     model: Annotated[SerializeAsAny[BaseModel], BeforeValidator(_model)]
-    training: Training = Training()
+    training: Annotated[Training | Streaming, BeforeValidator(_training)] = Training()
     scale: Scale
     seed: int = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _fits(self) -> "RunSpec":
+        streams = "train" not in self.task.splits()
+        if streams != isinstance(self.training, Streaming):
+            ask = "a number of steps" if streams else "epochs, not steps"
+            kind = "draws samples afresh at every step" if streams else "has a fixed training set"
+            raise ValueError(f"task {self.task.name} {kind}: give training {ask}")
+        if streams != issubclass(MODELS[self.model.name][1], FreeRunning):
+            raise ValueError(
+                f"model {self.model.name} reads {'tokens' if streams else 'channels'}, and task "
+                f"{self.task.name} has {'channels' if streams else 'tokens'}: choose one of "
+                + ", ".join(
+                    name
+                    for name, (_, model) in MODELS.items()
+                    if streams == issubclass(model, FreeRunning)
+                )
+            )
+        return self
 
     @property
     def key(self) -> str:
@@ -100,12 +196,14 @@ class RunSpec(BaseModel):
         return _key(self)
 
     @property
+    def row(self) -> str:
+        """How tables name the model."""
+        return row_name(self.model.model_dump())
+
+    @property
     def label(self) -> str:
         """How logs name the run: model/arm on task, seed."""
-        return (
-            f"{self.model.name}/{self.model.arm} on {self.task.name}, "
-            f"seed {self.seed} ({self.scale})"
-        )
+        return f"{self.row}/{self.model.arm} on {self.task.name}, seed {self.seed} ({self.scale})"
 
     @classmethod
     def recorded(cls, fields: dict[str, Any]) -> "RunSpec":
@@ -113,7 +211,7 @@ class RunSpec(BaseModel):
         kinds = {
             "task": TASKS[fields["task"]["name"]],
             "model": MODELS[fields["model"]["name"]][0],
-            "training": cls.model_fields["training"].annotation,
+            "training": _protocol(cls.model_fields["training"].annotation, fields["training"]),
         }
         parts = {part: _before(kind) | fields[part] for part, kind in kinds.items()}
         return cls.model_validate(_before(cls) | fields | parts)
@@ -129,6 +227,12 @@ def make_spec(**fields: Any) -> RunSpec:
         return RunSpec.model_validate(fields)
     except ValidationError as error:
         raise RelengthError(f"This run is not possible: {explain(error)}.") from None
+
+
+def _protocol(annotation: Any, fields: dict[str, Any]) -> type[BaseModel]:
+    """Which of the protocols a record's fields are of."""
+    known = (kind for kind in get_args(annotation) or (annotation,))
+    return next(kind for kind in known if fields.keys() <= kind.model_fields.keys())
 
 
 def _before(model: type[BaseModel]) -> dict[str, Any]:
@@ -155,6 +259,12 @@ def explain(error: ValidationError) -> str:
         )
         parts.append(f"{where}: {message}{given}")
     return "; ".join(parts)
+
+
+def row_name(model: Mapping[str, Any]) -> str:
+    """How tables name a model: its name, and whatever else tells the rows of a table apart."""
+    config = MODELS[model["name"]][0]
+    return config.row(model) if hasattr(config, "row") else model["name"]
 
 
 @lru_cache(maxsize=4096)

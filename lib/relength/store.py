@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from relength.errors import RelengthError
-from relength.spec import explain
+from relength.spec import explain, row_name
 
 Record = dict[str, Any]
 SUFFIX = ".runs.jsonl"
@@ -105,17 +105,21 @@ class Store:
         with self._locked(file):
             _append(file, (json.dumps(outcome) + "\n").encode())
 
+    @property
+    def stale(self) -> frozenset[str]:
+        """The run_ids of records that today's code was seen not to reproduce."""
+        if not self.freshness.exists():
+            return frozenset()
+        try:
+            return frozenset(json.loads(self.freshness.read_text())["stale"])
+        except (ValueError, KeyError, TypeError):
+            raise RelengthError(
+                f"{self.freshness} is damaged: remove it and run `relength verify` again."
+            ) from None
+
     def usable(self, experiment: str | None = None) -> list[Record]:
         """What tables, figures and verdicts are made from: see :func:`usable`."""
-        stale: frozenset[str] = frozenset()
-        if self.freshness.exists():
-            try:
-                stale = frozenset(json.loads(self.freshness.read_text())["stale"])
-            except (ValueError, KeyError, TypeError):
-                raise RelengthError(
-                    f"{self.freshness} is damaged: remove it and run `relength verify` again."
-                ) from None
-        return usable(self.records(experiment), stale)
+        return usable(self.records(experiment), self.stale)
 
     def append(self, paper: str, record: Record) -> None:
         """Add one record: one write and one fsync under a lock, or nothing.
@@ -268,7 +272,7 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
             **{name: record[name] for name in ("key", "run_id", "experiment", "parameters")},
             **{name: spec[name] for name in ("scale", "seed")},
             "task": spec["task"]["name"],
-            "model": spec["model"]["name"],
+            "model": row_name(spec["model"]),
             "arm": spec["model"]["arm"],
             "epochs": len(record["curve"]),
             "steps": record["cost"]["steps"],

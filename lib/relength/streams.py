@@ -18,8 +18,8 @@ EVALUATION_SEED = 20230723
 def stream(seed: int, purpose: str, *path: int | str) -> np.random.Generator:
     """Philox generator keyed by the SHA-256 of ``(seed, purpose, path)``.
 
-    Purposes in use: ``initialisation``, ``data``, ``order``, ``evaluation``; dropout has its own
-    hash, see :func:`dropout_mask`.
+    Purposes in use: ``initialisation``, ``data``, ``order``, ``lengths``, ``evaluation``; what is
+    drawn inside a step has its own hash, see :func:`dropout_mask` and :func:`hashed_integers`.
     """
     digest = hashlib.sha256(json.dumps([seed, purpose, *path]).encode()).digest()
     return np.random.Generator(np.random.Philox(key=int.from_bytes(digest[:16], "little")))
@@ -65,3 +65,15 @@ def step_key(key: int | Tensor, step: int | Tensor) -> Tensor:
     """int32 tensor that mixes dropout keys with the optimiser step; a scalar, or one per key."""
     step = torch.as_tensor(step, dtype=torch.int32)
     return _scramble(step * _GOLDEN + key)
+
+
+def fork(key: Tensor, site: int) -> Tensor:
+    """The key of one of several places of a model that draw inside a step."""
+    return _scramble(key + site * _GOLDEN)
+
+
+def hashed_integers(count: int, below: int, key: Tensor) -> Tensor:
+    """(count,) int64, uniform over 0 … below - 1, from a stateless hash of (key, place)."""
+    place = torch.arange(count, dtype=torch.int32, device=key.device)
+    bits = _scramble(_scramble(place * _GOLDEN + key) + _GOLDEN).long() & 0xFFFFFFFF
+    return (bits * below) >> 32

@@ -9,15 +9,17 @@ the same code made.
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from relength.engine.course import PROBE_STEPS
 from relength.engine.training import Trainer, train
+from relength.errors import RelengthError
 from relength.execute import small_numbers_are_zero
 from relength.margins import load_margins
 from relength.papers import experiment
@@ -32,8 +34,9 @@ TOLERANCE = 1e-3  # relative
 class Probe:
     """One replayed record.
 
-    difference  largest relative difference of a loss; None when the record was made from other data
-                than can be found here, so that nothing can be said
+    difference  largest relative difference of a loss; None where nothing can be said: the record
+                was made from other data than can be found here, or in an arithmetic that a CPU
+                does not have
     run_ids     all records that this probe stands for
     """
 
@@ -45,19 +48,20 @@ class Probe:
 
     @property
     def outcome(self) -> str:
-        """``fresh``, ``stale``, or ``other data``."""
+        """``fresh``, ``stale``, or ``not comparable``."""
         if self.difference is None:
-            return "other data"
+            return "not comparable"
         return "fresh" if self.difference <= TOLERANCE else "stale"
 
 
 def replay(record: Record) -> float | None:
     """Largest relative difference of today's first losses, on this CPU, from the recorded ones.
 
-    None when the record was made from other data than can be found here.
+    None when the record was made from other data than can be found here, or in an arithmetic that
+    only a GPU has.
     """
     spec = RunSpec.recorded(record["spec"])
-    if spec.task.provenance().get("sha256") != record["provenance"]["data"].get("sha256"):
+    if not _comparable(spec, record):
         return None
     torch.set_num_threads(1)  # as the runs were; more threads only wait for each other
     trainer = Trainer(spec)
@@ -113,27 +117,94 @@ def write(store: Store, done: Iterable[Probe]) -> Path:
     return file
 
 
-def retrain(
-    store: Store, how_many: int, choose: Callable[[Record], bool] = lambda record: True
-) -> Iterable[str]:
-    """Train a random sample of records again and compare every test's exact match, a line for each.
+def _comparable(spec: RunSpec, record: Record) -> bool:
+    """Whether this CPU can make the run again: from the same data, in the same arithmetic."""
+    here, there = spec.task.provenance().get("sha256"), record["provenance"]["data"].get("sha256")
+    return here == there and spec.training.products == "exact"
 
-    Two executions of one spec agree when every test differs by at most the margin for accuracies.
-    Which records are drawn depends on the day, so that repeated checks come around.
-    """
-    margin = load_margins().measures["accuracy"].absolute / 100
+
+def sample(
+    store: Store, how_many: int, choose: Callable[[Record], bool] = lambda record: True
+) -> list[Record]:
+    """Some records of the experiments' own specs, drawn anew each day, so that all come around."""
     records = [
         record
         for record in usable(store.records())
-        if choose(record) and experiment(record["experiment"]).owns(record)
+        if choose(record)
+        and (spec := experiment(record["experiment"]).spec_of(record)) is not None
+        and _comparable(spec, record)
     ]
     random = np.random.default_rng(int(time.time() // 86400))
-    for i in random.permutation(len(records))[:how_many]:
-        spec = RunSpec.recorded(records[i]["spec"])
-        with small_numbers_are_zero():
-            now = train(spec).checkpoints["selected"]["tests"]
-        then = records[i]["checkpoints"]["selected"]["tests"]
-        apart = {test: now[test]["exact_match"] - then[test]["exact_match"] for test in then}
-        verdict = "agrees with" if all(abs(d) <= margin for d in apart.values()) else "differs from"
-        listed = ", ".join(f"{test} {100 * d:+.1f}" for test, d in apart.items())
-        yield f"{spec.key} {spec.label}: {verdict} its record (points: {listed})"
+    return [records[i] for i in random.permutation(len(records))[:how_many]]
+
+
+def of_key(store: Store, key: str) -> list[Record]:
+    """The recorded executions of one run. Raises RelengthError when there is none."""
+    records = [r for r in store.records() if r["key"] == key and r["status"] == "ok"]
+    if not records:
+        raise RelengthError(
+            f"No run of key {key} is recorded in {store.path}: the book's page of provenance lists "
+            "the keys, and --results names another folder."
+        )
+    return records
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A run trained again beside its record.
+
+    points  name of a test -> by how many points of exact match the new run is better
+    agrees  whether every test differs by at most the margin for accuracies
+    """
+
+    key: str
+    label: str
+    created: str
+    points: dict[str, float]
+    agrees: bool
+
+    @property
+    def sentence(self) -> str:
+        """The outcome as a line of a log."""
+        verdict = "agrees with" if self.agrees else "differs from"
+        listed = ", ".join(f"{test} {points:+.1f}" for test, points in self.points.items())
+        return (
+            f"{self.key} {self.label}: {verdict} its record of {self.created[:10]} "
+            f"(points: {listed})"
+        )
+
+
+def retrain(records: Iterable[Record]) -> Iterator[Comparison]:
+    """Train runs again on this machine's CPU, each spec once, and compare with their records.
+
+    Raises RelengthError when a run was made from other data than can be found here, or in an
+    arithmetic that only a GPU has.
+    """
+    margin = load_margins().measures["accuracy"].around(0)
+    again: dict[str, dict[str, float]] = {}
+    for record in records:
+        spec = RunSpec.recorded(record["spec"])
+        if not _comparable(spec, record):
+            raise RelengthError(
+                f"Run {spec.key} cannot be made again here: its record names other data than can "
+                "be found (RELENGTH_DATA names a folder), or an arithmetic that needs a GPU."
+            )
+        if spec.key not in again:
+            again[spec.key] = _exact(_trained(spec))
+        then = _exact(record["checkpoints"])
+        points = {test: again[spec.key][test] - value for test, value in then.items()}
+        agrees = all(abs(difference) <= margin for difference in points.values())
+        created = record["provenance"]["created"]
+        yield Comparison(spec.key, spec.label, created, points, agrees)
+
+
+def _trained(spec: RunSpec) -> dict[str, Any]:
+    torch.set_num_threads(1)
+    with small_numbers_are_zero():
+        return train(spec).checkpoints
+
+
+def _exact(checkpoints: dict[str, Any]) -> dict[str, float]:
+    """{test: exact match in percent} of the selected checkpoint."""
+    tests = checkpoints["selected"]["tests"]
+    return {test: 100 * metrics["exact_match"] for test, metrics in tests.items()}

@@ -1,15 +1,26 @@
-"""How fast training is here, as ratios of what was measured side by side in one run."""
+"""How fast training is here, as ratios of what was measured side by side in one run.
+
+Beside the rates stands how far a device could go: the matrix products of a step and the bytes that
+its optimiser must move, both counted on the model, over what the device was seen to multiply and
+copy per second. Nothing here is taken from a data sheet.
+"""
 
 import multiprocessing
+import os
+import resource
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from typing import Any
+from contextlib import ExitStack, contextmanager
+from itertools import cycle
+from typing import Any, Literal, NamedTuple
 
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from relength import provenance
+from relength.engine import arithmetic
 from relength.engine.baseline import PlainLoop
 from relength.engine.stack import Stack
 from relength.engine.training import Trainer
@@ -22,36 +33,71 @@ SECONDS = 4.0
 WARM_UP = 5
 BATCH_SIZE = 32
 STACKS = {"cpu": (8,), "cuda": (1, 5, 10, 40)}
+PACED = 10  # steps that tell the pace of a run, after as many that warm up
+PRODUCT_SIZE = {"cpu": 1024, "cuda": 8192}  # of square matrices, to see what a device multiplies
+COPIED = {"cpu": 2**28, "cuda": 2**32}  # bytes, to see what it copies
+OPTIMISER_TRAFFIC = 6  # AdamW reads and writes each weight and its two moments once per step
+
+Step = Callable[[], Any]
+
+
+class Way(NamedTuple):
+    """One way to train: the frozen plain loop, a run alone, or a stack of runs."""
+
+    name: str
+    device: str
+    loop: Literal["plain", "alone", "stack"]
+    replicas: int = 1
+    graphs: bool = False
+
+
+def ways(device: str) -> list[Way]:
+    """Everything that is measured with a device of this machine, one process each."""
+    found = [Way("baseline", "cpu", "plain"), Way("one core", "cpu", "alone")]
+    kind = torch.device(device).type
+    if kind == "cuda":
+        found.append(Way("baseline on cuda", device, "plain"))
+        found.append(Way("alone on cuda", device, "alone"))
+    for size in STACKS[kind]:
+        if kind == "cuda":
+            found.append(Way(f"stack of {size} on cuda", device, "stack", size, graphs=True))
+            found.append(Way(f"stack of {size} on cuda, without graphs", device, "stack", size))
+        else:
+            found.append(Way(f"stack of {size} on cpu", device, "stack", size))
+    return found
 
 
 def measure(
     task: str,
     rounds: int = ROUNDS,
     seconds: float = SECONDS,
-    workers: int = 2,
+    workers: int | None = None,
     device: str = "cpu",
 ) -> dict[str, Any]:
     """Run-steps per second of OneStepAttn on ``task``: what trains one step of one run counts one.
 
-    The frozen loop, our trainer on one core and on several, and stacks of runs on the device take
-    turns, ``rounds`` times, so that a noisy machine disturbs them alike. Returns the median rates,
-    and the median over rounds of each round's ratio to the frozen loop.
+    All ways take turns, ``rounds`` times, so that a noisy machine disturbs them alike. Returns the
+    median rates, the median over rounds of each round's ratio to the frozen loop on the same kind
+    of device, the memory of each way, and what limits the device (:func:`limits`).
+
+    workers  processes that train at once (default: one per core)
     """
-    stacks = _stacks(task, device)
+    workers = workers or os.cpu_count() or 1
     rates: dict[str, list[float]] = {}
-
-    def note(name: str, rate: float) -> None:
-        rates.setdefault(name, []).append(rate)
-
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        list(pool.map(_ours, [task] * workers, [0.1] * workers))  # imports and builds, not timed
+    several = f"{workers} cores"
+    with ExitStack() as stack:
+        trainers = {way.name: stack.enter_context(_trainer(way, task)) for way in ways(device)}
+        others = [
+            stack.enter_context(_trainer(Way(several, "cpu", "alone"), task))
+            for _ in range(workers - 1)
+        ]
         for _ in range(rounds):
-            note("baseline", _plain(task, seconds))
-            note("one core", pool.submit(_ours, task, seconds).result())
-            together = pool.map(_ours, [task] * workers, [seconds] * workers)
-            note(f"{workers} cores", sum(together))
-            for name, stack in stacks.items():
-                note(name, _stacked(stack, seconds))
+            for name, trainer in trainers.items():
+                rates.setdefault(name, []).append(trainer.submit(_rate, seconds).result())
+            together = [t.submit(_rate, seconds) for t in (trainers["one core"], *others)]
+            rates.setdefault(several, []).append(sum(f.result() for f in together))
+        memory = {name: trainer.submit(_memory).result() for name, trainer in trainers.items()}
+        memory[several] = workers * memory["one core"]
     return {
         "task": task,
         "model": "OneStepAttn",
@@ -60,43 +106,17 @@ def measure(
         "baseline_threads": torch.get_num_threads(),
         "steps_per_second": {name: statistics.median(r) for name, r in rates.items()},
         "ratio_to_baseline": {
-            name: statistics.median(a / b for a, b in zip(r, rates["baseline"], strict=True))
+            name: statistics.median(a / b for a, b in zip(r, rates[yardstick(name)], strict=True))
             for name, r in rates.items()
         },
+        "memory_bytes": memory,
+        "limits": limits(task, device),
     }
 
 
-def _stacks(task: str, device: str) -> dict[str, Stack]:
-    """Stacks of several sizes by name; on a GPU with and without graphs."""
-    kind = torch.device(device).type
-    return {
-        f"stack of {size} on {kind}{', without graphs' if kind == 'cuda' and not graphs else ''}": (
-            Stack([_spec(task, seed) for seed in range(size)], device, graphs)
-        )
-        for size in STACKS[kind]
-        for graphs in ((True, False) if kind == "cuda" else (False,))
-    }
-
-
-def _stacked(stack: Stack, seconds: float) -> float:
-    """Run-steps per second of a stack on one thread; the first steps warm up and capture."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        stack.run_steps(WARM_UP)
-        _wait(stack.device)
-        steps, started = 0, time.perf_counter()
-        while time.perf_counter() - started < seconds:
-            steps += stack.run_steps(WARM_UP)
-            _wait(stack.device)
-        return len(stack.courses) * steps / (time.perf_counter() - started)
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _wait(device: str) -> None:
-    if torch.device(device).type == "cuda":
-        torch.cuda.synchronize(device)
+def yardstick(name: str) -> str:
+    """The frozen loop on the kind of device that a way uses."""
+    return "baseline on cuda" if "cuda" in name else "baseline"
 
 
 def keep(store: Store, outcome: dict[str, Any], device: str = "cpu") -> None:
@@ -105,21 +125,153 @@ def keep(store: Store, outcome: dict[str, Any], device: str = "cpu") -> None:
     store.append_benchmark({**outcome, "provenance": origin})
 
 
-def _plain(task: str, seconds: float) -> float:
-    trainer = _trainer(task)
-    loop = PlainLoop(len(trainer.spec.task.vocabulary))
-    return _rate(trainer, loop.train_step, seconds)
+def step_seconds(specs: tuple[RunSpec, ...], device: str) -> float:
+    """Seconds per step of one run when these are trained as one program, without evaluation.
+
+    Measured on small copies of the runs, whose steps are the same. One run on a CPU is trained
+    alone.
+    """
+    small = [_small(spec) for spec in specs]
+    with arithmetic.policy(specs[0].training, device):
+        alone = len(specs) == 1 and torch.device(device).type == "cpu"
+        runner = Trainer(small[0], device) if alone else Stack(small, device)
+        runner.run_steps(PACED)
+        _wait(device)
+        started = time.perf_counter()
+        runner.run_steps(PACED)
+        _wait(device)
+        elapsed = time.perf_counter() - started
+    training = small[0].training
+    in_an_epoch = training.most_steps(small[0].task) // training.intervals
+    return elapsed / min(PACED, in_an_epoch) / len(specs)
 
 
-def _ours(task: str, seconds: float) -> float:
+def _small(spec: RunSpec) -> RunSpec:
+    most = PACED * spec.training.batch_size
+    sizes = spec.task.model_dump(include={"train_size", "dev_size", "test_size", "validation_size"})
+    cut = {name: min(size, most) for name, size in sizes.items()}
+    return spec.model_copy(update={"task": spec.task.model_copy(update=cut)})
+
+
+# --- limits ---------------------------------------------------------------------------------------
+
+
+def limits(task: str, device: str = "cpu") -> dict[str, Any]:
+    """What a step must do at least, and what one core, and the device, were seen to do in a second.
+
+    Keys: flops_per_step (of the matrix products), bytes_per_step (weights and moments, read and
+    written once), flops_per_second and bytes_per_second by kind of device.
+    """
+    trainer = Trainer(_spec(task, 0))
+    trainer.model.fused = False  # kernels of our own are not seen by the counter
+    batches = trainer.data.chunks(BATCH_SIZE)[:WARM_UP]
+    with FlopCounterMode(display=False) as counter:
+        for batch in batches:
+            trainer.train_step(batch)
+    weights = sum(p.numel() * p.element_size() for p in trainer.model.parameters())
+    devices = {"cpu": "cpu", torch.device(device).type: device}
+    return {
+        "flops_per_step": counter.get_total_flops() / len(batches),
+        "bytes_per_step": OPTIMISER_TRAFFIC * weights,
+        "flops_per_second": {kind: _multiplied(place) for kind, place in devices.items()},
+        "bytes_per_second": {kind: _copied(place) for kind, place in devices.items()},
+    }
+
+
+def _multiplied(device: str) -> float:
+    """Floating-point operations per second in a product of large matrices; one thread on a CPU."""
+    n = PRODUCT_SIZE[torch.device(device).type]
+    a, b = torch.rand(2, n, n, device=device)
+    out = torch.empty_like(a)
+    with _one_thread():
+        return 2 * n**3 * _repeat(lambda: torch.mm(a, b, out=out), 1.0, device)
+
+
+def _copied(device: str) -> float:
+    """Bytes read and written per second while copying; one thread on a CPU."""
+    source = torch.ones(COPIED[torch.device(device).type] // 4, device=device)
+    target = torch.empty_like(source)
+    size = 2 * source.numel() * source.element_size()
+    with _one_thread():
+        return size * _repeat(lambda: target.copy_(source), 1.0, device)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
-    trainer = _trainer(task)
-    return _rate(trainer, trainer.train_step, seconds)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
-def _trainer(task: str) -> Trainer:
-    return Trainer(_spec(task, 0))
+# --- a process for each way -----------------------------------------------------------------------
+
+_way: Way
+_step: Step
+
+
+@contextmanager
+def _trainer(way: Way, task: str) -> Iterator[ProcessPoolExecutor]:
+    """A process that trains in one way, ready to be timed."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, initializer=_build, initargs=(way, task)) as process:
+        process.submit(_rate, 0.0).result()  # imports, builds and warms up, not timed
+        yield process
+
+
+def _build(way: Way, task: str) -> None:
+    global _way, _step
+    _way = way
+    if way.loop != "plain":
+        torch.set_num_threads(1)
+        torch.set_flush_denormal(True)
+    if way.loop == "stack":
+        stack = Stack([_spec(task, r) for r in range(way.replicas)], way.device, way.graphs)
+        _step = lambda: stack.run_steps(WARM_UP)  # noqa: E731
+        return
+    trainer = Trainer(_spec(task, 0), way.device)
+    train_step = trainer.train_step
+    if way.loop == "plain":
+        torch.set_default_device(way.device)  # the frozen loop knows nothing of devices
+        train_step = PlainLoop(len(trainer.spec.task.vocabulary)).train_step
+    order = torch.from_numpy(stream(0, "order", 0).permutation(len(trainer.data)))
+    batches = cycle(trainer.data.select(i.to(way.device)) for i in order.split(BATCH_SIZE))
+    _step = lambda: train_step(next(batches))  # noqa: E731
+
+
+def _rate(seconds: float) -> float:
+    """Run-steps per second of this process."""
+    if _way.loop != "stack":
+        return _repeat(_step, seconds, _way.device)
+    steps = WARM_UP * _way.replicas  # in one call, of which one warms up
+    return steps * _repeat(_step, seconds, _way.device, warm_up=1)
+
+
+def _repeat(call: Step, seconds: float, device: str, warm_up: int = WARM_UP) -> float:
+    """Calls per second, after some that warm up; the device has finished when the clock stops."""
+    for _ in range(warm_up):
+        call()
+    _wait(device)
+    calls, started = 0, time.perf_counter()
+    while not calls or time.perf_counter() - started < seconds:
+        call()
+        calls += 1
+    _wait(device)
+    return calls / (time.perf_counter() - started)
+
+
+def _memory() -> int:
+    """Bytes at most: of this process on a CPU, of its tensors on a GPU."""
+    if torch.device(_way.device).type == "cuda":
+        return torch.cuda.max_memory_allocated(_way.device)
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _wait(device: str) -> None:
+    if torch.device(device).type == "cuda":
+        torch.cuda.synchronize(device)
 
 
 def _spec(task: str, seed: int) -> RunSpec:
@@ -129,15 +281,3 @@ def _spec(task: str, seed: int) -> RunSpec:
         scale="smoke",
         seed=seed,
     )
-
-
-def _rate(trainer: Trainer, train_step: Callable[[Any], Any], seconds: float) -> float:
-    order = torch.from_numpy(stream(0, "order", 0).permutation(len(trainer.data)))
-    batches = [trainer.data.select(chunk) for chunk in order.split(BATCH_SIZE)]
-    for batch in batches[:WARM_UP]:
-        train_step(batch)
-    steps, started = 0, time.perf_counter()
-    while time.perf_counter() - started < seconds:
-        train_step(batches[steps % len(batches)])
-        steps += 1
-    return steps / (time.perf_counter() - started)

@@ -64,7 +64,8 @@ class Snapshot:
     Runs alone and runs in a stack share one format: either resumes either.
 
     code                    fingerprint of the code that trained so far
-    weights, first, second  name of a parameter -> its value and Adam's two moments
+    weights, first, second  name of a parameter -> its value and the optimiser's two averages, of
+                            the gradient (of the move, in RMSprop) and of its square
     """
 
     key: str
@@ -113,7 +114,10 @@ class Snapshot:
 
 
 class Course:
-    """Applies the protocol of a spec to what one epoch after the other brings."""
+    """Applies the protocol of a spec to what one epoch after the other brings.
+
+    An epoch is what lies between two evaluations: where samples are drawn afresh, an interval.
+    """
 
     def __init__(self, spec: RunSpec):
         self.spec = spec
@@ -134,7 +138,7 @@ class Course:
         """Take note of an epoch, and of its weights if they are to be kept.
 
         loss, loss_after  mean over the training steps, and on the validation samples after them
-        dev, validation   teacher-forced accuracies
+        dev, validation   accuracies, as the protocol measures them
 
         Raises RelengthError when a loss is no number: the run has diverged and is over.
         """
@@ -143,8 +147,7 @@ class Course:
             progress.finished = True
             raise RelengthError(
                 f"Training diverged: the loss is {loss} in epoch {progress.epoch}, {loss_after} "
-                f"after it; lower the learning rate ({progress.rate:g}) or the gradient clip "
-                f"({training.clip_norm:g})."
+                f"after it; lower the learning rate ({progress.rate:g}) or the gradient clip."
             )
         progress.curve.append(
             {
@@ -156,8 +159,6 @@ class Course:
                 "learning_rate": progress.rate,
             }
         )
-        if progress.epoch > 0:  # the released code does not step the schedule after the first epoch
-            self._plateau(dev, training)
         # Of equal scores the last one is kept.
         if dev > progress.best or abs(dev - progress.best) < training.tie:
             progress.best = dev
@@ -168,16 +169,21 @@ class Course:
         if validation >= progress.best_validation:
             progress.best_validation = validation
             progress.kept["best_iid"] = (progress.epoch, weights())
-        solved = training.solved_accuracy is not None and dev >= training.solved_accuracy
-        progress.solved = progress.solved + 1 if solved else 0
-        progress.finished = (
-            progress.epoch + 1 >= training.epochs
-            or progress.impatience > training.patience
-            or progress.solved >= training.solved_epochs
-        )
+        progress.finished = progress.epoch + 1 >= training.intervals
+        if isinstance(training, Training):
+            if progress.epoch > 0:  # as released: no step of the schedule after the first epoch
+                self._plateau(dev, training)
+            progress.finished |= self._ends_early(dev, training)
         if progress.finished:
             progress.kept["last"] = (progress.epoch, weights())
         progress.epoch += 1
+
+    def _ends_early(self, score: float, training: Training) -> bool:
+        """Whether patience is at an end, or the task has been solved for long enough."""
+        progress = self.progress
+        solved = training.solved_accuracy is not None and score >= training.solved_accuracy
+        progress.solved = progress.solved + 1 if solved else 0
+        return progress.impatience > training.patience or progress.solved >= training.solved_epochs
 
     def _plateau(self, score: float, training: Training) -> None:
         """Cut the rate if the score has not improved for more than ``plateau_patience`` epochs."""

@@ -28,6 +28,12 @@ def clip_(grads: Tensors, most: float) -> Tensor:
     return norms
 
 
+def clip_values_(grads: Tensors, most: float) -> None:
+    """Clip each element of each gradient in place to -most … most."""
+    torch._foreach_clamp_min_(list(grads), -most)
+    torch._foreach_clamp_max_(list(grads), most)
+
+
 @dataclass
 class Adam:
     """Adam (Kingma and Ba, 2015).
@@ -51,6 +57,10 @@ class Adam:
     def state(self) -> list[Tensor]:
         """Everything that a checkpoint must keep; loading copies into these tensors."""
         return [self.step_count, *self.first, *self.second]
+
+    def resume(self, replica: int, steps: int) -> None:
+        """Take note of how many steps a replica has taken already."""
+        self.step_count[replica] = steps
 
     @torch.no_grad()
     def update_(self, grads: Tensors, rate: Tensor, active: Tensor) -> None:
@@ -76,7 +86,10 @@ class Adam:
 
 @dataclass
 class RMSprop:
-    """RMSprop (Hinton's lecture, PyTorch's variant): square average, optional momentum."""
+    """RMSprop (Hinton's lecture, PyTorch's variant): square average, optional momentum.
+
+    first, second  averages of the moves (with momentum) and of the squared gradient
+    """
 
     params: Tensors
     alpha: float = 0.99
@@ -84,21 +97,27 @@ class RMSprop:
     epsilon: float = 1e-8
 
     def __post_init__(self) -> None:
-        self.square = [torch.zeros_like(p) for p in self.params]
-        self.buffer = [torch.zeros_like(p) for p in self.params] if self.momentum else []
+        self.first = [torch.zeros_like(p) for p in self.params]
+        self.second = [torch.zeros_like(p) for p in self.params]
 
     @property
     def state(self) -> list[Tensor]:
         """Everything that a checkpoint must keep; loading copies into these tensors."""
-        return [*self.square, *self.buffer]
+        return [*self.first, *self.second]
+
+    def resume(self, replica: int, steps: int) -> None:
+        """How many steps were taken makes no difference here."""
 
     @torch.no_grad()
     def update_(self, grads: Tensors, rate: Tensor, active: Tensor) -> None:
-        """One step in place. rate (R,); replicas with ``active`` (R,) False stay as they are."""
-        torch._foreach_mul_(self.square, self.alpha)
-        torch._foreach_addcmul_(self.square, list(grads), list(grads), 1 - self.alpha)
-        for i, (p, grad, v) in enumerate(zip(self.params, grads, self.square, strict=True)):
-            move = grad / (v.sqrt() + self.epsilon)
-            if self.momentum:
-                move = self.buffer[i].mul_(self.momentum).add_(move)
-            p.copy_(torch.where(spread(active, p), p - spread(rate, p) * move, p))
+        """One step in place. rate (R,); replicas with ``active`` (R,) False stay as they are.
+
+        Their averages stay, too: such a replica may be one that waits for others.
+        """
+        for p, grad, m, v in zip(self.params, grads, self.first, self.second, strict=True):
+            going = spread(active, p)
+            square = torch.addcmul(v * self.alpha, grad, grad, value=1 - self.alpha)
+            move = m * self.momentum + grad / (square.sqrt() + self.epsilon)
+            v.copy_(torch.where(going, square, v))
+            m.copy_(torch.where(going, move, m))
+            p.copy_(torch.where(going, p - spread(rate, p) * move, p))

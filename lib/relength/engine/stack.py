@@ -15,7 +15,7 @@ import json
 import math
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -28,14 +28,15 @@ from torch.func import functional_call, grad_and_value, vmap
 from torch.nn import functional as F
 
 from relength.batch import Batch
-from relength.engine import optimisers
+from relength.engine import fresh, optimisers
 from relength.engine.course import PROBE_ITEMS, PROBE_STEPS, Course, Snapshot, SnapshotRefused
 from relength.engine.training import Trained, build
 from relength.errors import RelengthError
-from relength.evaluate import BATCH_SIZE, right_and_loss, score
+from relength.evaluate import BATCH_SIZE, judge, score
 from relength.provenance import code_fingerprint
-from relength.spec import RunSpec
+from relength.spec import RunSpec, Streaming
 from relength.streams import EVALUATION_SEED, dropout_key, step_key, stream
+from relength.tasks.algorithmic import Drawn
 from relength.tasks.base import PAD, Task
 
 # Batches are padded up to a multiple of this on a GPU: few shapes mean few graphs.
@@ -43,6 +44,7 @@ BUCKET = 4
 WIDTH_SAMPLES = 64
 
 Lengths = tuple[int, int]
+Samples = tuple[Tensor, ...]  # the fields of Batch but for the mask, (R, B, …)
 Weights = dict[str, Tensor]
 
 
@@ -50,7 +52,7 @@ def signature(spec: RunSpec) -> str:
     """Runs of equal signature can stack: they differ in seed, rate, and task of equal shape."""
     task = spec.task
     shape = {
-        "vocabulary": len(task.vocabulary),
+        "sizes": task.shape,
         "splits": {name: split.size for name, split in task.splits().items()},
         "dev": task.dev_splits,
         "widths": _width_classes(task),
@@ -60,8 +62,14 @@ def signature(spec: RunSpec) -> str:
 
 
 @lru_cache(maxsize=256)
-def _width_classes(task: Task) -> Lengths:
-    """Powers of two of the mean lengths: tasks much longer than others would pad them to waste."""
+def _width_classes(task: Task) -> tuple[int, ...]:
+    """Powers of two of the mean lengths: tasks much longer than others would pad them to waste.
+
+    Where batches are drawn afresh, none is padded: the lengths that are drawn, and exact widths.
+    """
+    if "train" not in task.splits():
+        batch = task.sample(stream(0, "data"), 1, task.train_lengths[1])
+        return (*task.train_lengths, batch.inputs.shape[1], batch.targets.shape[1])
     train = task.splits()["train"]
     random = stream(EVALUATION_SEED, "evaluation", "widths")  # the same draw for related tasks
     batch = task.sample(random, WIDTH_SAMPLES, (train.shortest, train.longest))
@@ -100,7 +108,10 @@ class StackedData:
         def stacked(name: str) -> Tensor:
             tokens = [getattr(batch, name) for batch in batches]
             width = max(t.shape[1] for t in tokens)
-            return torch.stack([F.pad(t, (0, width - t.shape[1]), value=PAD) for t in tokens])
+            padding = [(0, 0) * (t.ndim - 2) + (0, width - t.shape[1]) for t in tokens]
+            return torch.stack(
+                [F.pad(t, pad, value=PAD) for t, pad in zip(tokens, padding, strict=True)]
+            )
 
         lengths = (
             torch.stack([getattr(b, name) for b in batches])
@@ -115,11 +126,13 @@ class StackedData:
         return tuple(int(np.take_along_axis(x, index, 1).max()) for x in self._host)
 
     def gather(self, index: Tensor, widths: Lengths) -> tuple[Tensor, ...]:
-        """inputs (R, B, S), targets (R, B, T), both lengths (R, B) of samples ``index`` (R, B)."""
+        """Inputs (R, B, S, …), targets (R, B, T), both lengths (R, B) of samples (R, B)."""
         s, t = widths
 
         def rows(tokens: Tensor, width: int) -> Tensor:
-            return tokens[:, :, :width].gather(1, index[:, :, None].expand(-1, -1, width))
+            cut = tokens[:, :, :width]
+            places = index.view(*index.shape, *[1] * (cut.ndim - 2))
+            return cut.gather(1, places.expand(-1, -1, *cut.shape[2:]))
 
         return (
             rows(self.inputs, s),
@@ -182,16 +195,17 @@ class Stack:
         self.all_courses = [Course(spec) for spec in specs]
         self.courses = list(self.all_courses)  # of the replicas that are still stacked
         self.failures: dict[str, str] = {}  # key -> what went wrong
+        self.put_aside: set[str] = set()  # keys of finished runs whose last state is saved
         self.training = specs[0].training
         models = [build(spec, device) for spec in specs]
         for model in models:
             model.fused = False
         self.call = _Call(models[0])
         self.params = _stacked([_Call(model).state_dict() for model in models])
-        self.optimiser = optimisers.Adam(
-            list(self.params.values()), weight_decay=self.training.weight_decay, decoupled=True
-        )
-        self.data = self._split("train")
+        self.criterion = models[0].criterion
+        self.streams = isinstance(self.training, Streaming)
+        self.optimiser = self._optimiser()
+        self.data = None if self.streams else self._split("train")
         self.dev = [self._split(name) for name in specs[0].task.dev_splits]
         self.validation = self._split("validation")
         self._allocate()
@@ -204,6 +218,12 @@ class Stack:
     @property
     def finished(self) -> bool:
         return all(course.progress.finished for course in self.all_courses)
+
+    def _optimiser(self) -> optimisers.Adam | optimisers.RMSprop:
+        params, training = list(self.params.values()), self.training
+        if isinstance(training, Streaming):
+            return optimisers.RMSprop(params, training.smoothing, training.momentum)
+        return optimisers.Adam(params, weight_decay=training.weight_decay, decoupled=True)
 
     def _split(self, name: str) -> StackedData:
         return StackedData.of([s.task.dataset(name, s.seed) for s in self.specs], self.device)
@@ -221,15 +241,16 @@ class Stack:
         self.index = torch.zeros(
             count, self.training.batch_size, dtype=torch.int64, device=self.device
         )
+        self.fed: dict[Lengths, Samples] = {}  # batches drawn afresh, by their widths
         self.loss = torch.zeros(count, dtype=dtype, device=self.device)
         self.loss_sum = torch.zeros(count, dtype=dtype, device=self.device)
         self.captured: dict[Lengths, Any] = {}
         self.pool = torch.cuda.graph_pool_handle() if self.graphs else None
 
     def run_epoch(self) -> None:
-        """Train one epoch of every active replica, evaluate, and let each course decide."""
+        """Train one epoch of every running replica, evaluate, and let each course decide."""
         started = time.perf_counter()
-        running = [(r, c) for r, c in enumerate(self.courses) if not c.progress.finished]
+        running = self._running()
         steps = self.run_steps()
         losses = (self.loss_sum / steps).tolist()
         dev = sum(self._accuracy(data)[0] for data in self.dev) / len(self.dev)
@@ -247,12 +268,46 @@ class Stack:
         if len(self.courses) > frozen >= len(self.courses) / 2:
             self._compact()
 
+    def _running(self) -> list[tuple[int, Course]]:
+        """The replicas that train in this epoch.
+
+        Where batches are drawn afresh, their lengths belong to the epoch: replicas that are ahead
+        of others, after a resume, wait for them.
+        """
+        running = [(r, c) for r, c in enumerate(self.courses) if not c.progress.finished]
+        if self.streams:
+            now = min(course.progress.epoch for _, course in running)
+            running = [(r, c) for r, c in running if c.progress.epoch == now]
+        return running
+
     def run_steps(self, most: int | None = None) -> int:
         """Train on the batches of this epoch, or on its first ones; returns how many."""
         self.rate.copy_(
             torch.tensor([c.progress.rate for c in self.courses], dtype=self.rate.dtype)
         )
-        self.active.copy_(torch.tensor([not c.progress.finished for c in self.courses]))
+        replicas = {r for r, _ in self._running()}
+        self.active.copy_(torch.tensor([r in replicas for r in range(len(self.courses))]))
+        probing = any(not course.progress.probe for course in self.courses)
+        first: list[Tensor] = []
+        self.loss_sum.zero_()
+        for taken in self._steps(most):
+            if probing and taken <= PROBE_STEPS:
+                first.append(self.loss.clone())
+            if probing and taken == PROBE_STEPS:
+                self._probe(first)
+        if probing and taken < PROBE_STEPS:  # an epoch of fewer steps than a probe has
+            self._probe(first)
+        return taken
+
+    def _steps(self, most: int | None) -> Iterator[int]:
+        """Take the steps of this epoch, or its first ones; count them after each."""
+        if self.streams:
+            interval = self._running()[0][1].progress.epoch
+            feeds = [fresh.batches(spec, interval, most) for spec in self.specs]
+            for taken, drawn in enumerate(zip(*feeds, strict=True), start=1):
+                self._feed(drawn)
+                yield taken
+            return
         items, size = self.data.inputs.shape[1], self.training.batch_size
         order = np.stack(
             [
@@ -261,18 +316,10 @@ class Stack:
             ]
         )  # (R, N)
         on_device = torch.from_numpy(order).to(self.device)
-        starts = range(0, items, size)[:most]
-        probing = any(not course.progress.probe for course in self.courses)
-        first: list[Tensor] = []
-        self.loss_sum.zero_()
-        for start in starts:
+        for taken, start in enumerate(range(0, items, size)[:most], start=1):
             chunk = slice(start, start + size)
             self._step(on_device[:, chunk], self._padded(self.data.widths(order[:, chunk])))
-            if probing and len(first) < PROBE_STEPS:
-                first.append(self.loss.clone())
-                if len(first) == min(PROBE_STEPS, len(starts)):
-                    self._probe(first)
-        return len(starts)
+            yield taken
 
     def _padded(self, widths: Lengths) -> Lengths:
         """Widths rounded up so that few graphs serve all batches; exact without graphs."""
@@ -286,14 +333,32 @@ class Stack:
         if (
             not self.graphs or index.shape != self.index.shape
         ):  # the last batch of an epoch is short
-            self._train(index, widths)
+            self._train(self.data.gather(index, widths))
             return
         self.index.copy_(index)
+        self._replay(widths, lambda: self.data.gather(self.index, widths))
+
+    def _feed(self, drawn: Sequence[Drawn]) -> None:
+        """One optimiser step of all replicas on the samples that each has drawn."""
+        stacked = Drawn(*(np.stack(part) for part in zip(*drawn, strict=True)))
+        batch = self.specs[0].task.encode(stacked, self.device)
+        samples = batch.inputs, batch.targets, batch.input_lengths, batch.target_lengths
+        if not self.graphs:
+            self._train(samples)
+            return
+        widths = batch.inputs.shape[2], batch.targets.shape[2]
+        ours = self.fed.setdefault(widths, samples)
+        for old, new in zip(ours, samples, strict=True):
+            old.copy_(new)
+        self._replay(widths, lambda: ours)
+
+    def _replay(self, widths: Lengths, samples: Callable[[], Samples]) -> None:
+        """One step as a graph; ``samples`` is what it reads, at the same addresses each time."""
         if widths not in self.captured:
-            self.captured[widths] = self._capture(widths)
+            self.captured[widths] = self._capture(samples)
         self.captured[widths].replay()
 
-    def _capture(self, widths: Lengths) -> Any:
+    def _capture(self, samples: Callable[[], Samples]) -> Any:
         """Record one step as a graph. Warming up takes steps, so what they change is put back."""
         changed = [
             *self.params.values(),
@@ -307,26 +372,29 @@ class Stack:
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(2):
-                self._train(self.index, widths)
+                self._train(samples())
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         # Graphs of one stack never run at once, so they share memory; other threads may be busy.
         with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
-            self._train(self.index, widths)
+            self._train(samples())
         for tensor, old in zip(changed, before, strict=True):
             tensor.copy_(old)
         return graph
 
-    def _train(self, index: Tensor, widths: Lengths) -> None:
+    def _train(self, samples: Samples) -> None:
         keys = step_key(self.keys, self.step)
-        grads, loss = self.gradients(self.data.gather(index, widths), keys)
-        optimisers.clip_(grads, self.training.clip_norm)
+        grads, loss = self.gradients(samples, keys)
+        if self.streams:
+            optimisers.clip_values_(grads, self.training.clip_value)
+        else:
+            optimisers.clip_(grads, self.training.clip_norm)
         self.optimiser.update_(grads, self.rate, self.active)
-        self.step += 1
+        self.step += self.active
         self.loss.copy_(loss)
         self.loss_sum += loss
 
-    def gradients(self, samples: tuple[Tensor, ...], keys: Tensor) -> tuple[list[Tensor], Tensor]:
+    def gradients(self, samples: Samples, keys: Tensor) -> tuple[list[Tensor], Tensor]:
         """Gradients, each (R, …), and losses (R,) of one batch per replica."""
 
         def loss_of(params: Weights, key: Tensor, *samples: Tensor) -> Tensor:
@@ -348,16 +416,16 @@ class Stack:
     def _accuracy(
         self, data: StackedData, items: int | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Teacher-forced exact match and mean loss (R,) on a split, or on its shortest samples."""
+        """Accuracy and mean loss (R,) on a split, or on its shortest samples."""
 
-        def judge(params: Weights, *samples: Tensor) -> tuple[Tensor, Tensor]:
+        def evaluate(params: Weights, *samples: Tensor) -> tuple[Tensor, Tensor]:
             batch = _batch(*samples)
-            logits = functional_call(self.call, params, ("forward", batch))
-            return right_and_loss(logits, batch)
+            scores = functional_call(self.call, params, ("forward", batch))
+            return judge(scores, batch, self.criterion, self.training.measure)
 
         hits = losses = 0
         for chunk in data.by_length(items):
-            right, loss = vmap(judge)(self.params, *data.gather(*chunk))
+            right, loss = vmap(evaluate)(self.params, *data.gather(*chunk))
             hits, losses = hits + right, losses + loss * chunk[0].shape[1]
         n = data.items if items is None else min(items, data.items)
         return (hits.double() / n).cpu().numpy(), (losses.double() / n).cpu().numpy()
@@ -382,17 +450,16 @@ class Stack:
         self.courses = [self.courses[r] for r in stay]
         self.params = {name: tensor[keep] for name, tensor in self.params.items()}
         moments = [tensor[keep] for tensor in self.optimiser.state]
-        self.optimiser = optimisers.Adam(
-            list(self.params.values()), weight_decay=self.training.weight_decay, decoupled=True
-        )
+        self.optimiser = self._optimiser()
         for tensor, kept in zip(self.optimiser.state, moments, strict=True):
             tensor.copy_(kept)
-        self.data, self.validation = self.data.keep(keep), self.validation.keep(keep)
+        self.data = None if self.data is None else self.data.keep(keep)
+        self.validation = self.validation.keep(keep)
         self.dev = [data.keep(keep) for data in self.dev]
         self._allocate()
 
     def save(self, folder: Path) -> None:
-        """Write what each unfinished run needs to resume, alone or in any stack."""
+        """Write what each run needs to resume, alone or in any stack; a finished one, its tests."""
         moments = self.optimiser.first, self.optimiser.second
         for r, course in enumerate(self.courses):
             if course.progress.finished:
@@ -407,6 +474,15 @@ class Stack:
             key, progress = course.spec.key, vars(course.progress)
             snapshot = Snapshot(key, code_fingerprint(), self._weights(r), first, second, progress)
             snapshot.save(folder / f"{key}.pt")
+        for course in self.all_courses:
+            key, progress = course.spec.key, course.progress
+            if "last" not in progress.kept or key in self.put_aside:  # it goes on, or has failed
+                continue
+            self.put_aside.add(key)
+            weights = progress.kept["last"][1]
+            zeros = {name: torch.zeros_like(weight) for name, weight in weights.items()}
+            snapshot = Snapshot(key, code_fingerprint(), weights, zeros, zeros, vars(progress))
+            snapshot.save(folder / f"{key}.pt")
 
     def load(self, folder: Path) -> None:
         """Continue those runs that have a saved state in the folder."""
@@ -420,7 +496,7 @@ class Stack:
                 warnings.warn(f"{reason} This run starts anew.", stacklevel=2)
                 continue
             course.resume(snapshot)
-            self.optimiser.step_count[r] = course.progress.step
+            self.optimiser.resume(r, course.progress.step)
             for i, (name, tensor) in enumerate(self.params.items()):
                 plain = name.removeprefix("model.")
                 tensor[r] = snapshot.weights[plain]
@@ -469,7 +545,8 @@ class Stack:
             for r in range(len(weights)):
                 batch = _batch(*(x[r].cpu() for x in samples))
                 predictions[r].append((batch, tokens[r]))
-        return [score(mine)._asdict() for mine in predictions]
+        end = self.specs[0].task.end
+        return [score(mine, end)._asdict() for mine in predictions]
 
     def _trained(
         self, course: Course, tested: dict[int, dict[str, Any]], seconds: float

@@ -6,7 +6,7 @@ of (seed, purpose, step).
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from relength.batch import Batch
+from relength.engine import arithmetic, fresh
 from relength.engine.course import (
     CHECKPOINT_SECONDS,
     PROBE_ITEMS,
@@ -24,11 +25,15 @@ from relength.engine.course import (
     Snapshot,
     SnapshotRefused,
 )
-from relength.evaluate import by_length, free_running, teacher_forced
+from relength.evaluate import by_length, free_running, validate
 from relength.models import MODELS
 from relength.provenance import code_fingerprint
-from relength.spec import RunSpec
+from relength.spec import RunSpec, Streaming
+from relength.stopping import time_is_up
 from relength.streams import dropout_key, step_key, stream
+
+# What torch.optim calls the averages of the gradient (or move) and of its square.
+AVERAGES = {"adamw": ("exp_avg", "exp_avg_sq"), "rmsprop": ("momentum_buffer", "square_avg")}
 
 
 @dataclass
@@ -46,7 +51,8 @@ class Trained:
 def build(spec: RunSpec, device: str = "cpu") -> torch.nn.Module:
     """The spec's model with its initial weights."""
     _, constructor = MODELS[spec.model.name]
-    model = constructor(spec.model, len(spec.task.vocabulary)).initialise(spec.seed)
+    model = constructor(spec.model, *spec.task.shape).initialise(spec.seed)
+    arithmetic.check(spec.training, device)
     if torch.device(device).type != "cpu":
         model.fused = False  # the fused loops are a CPU's
     return model.to(device, getattr(torch, spec.training.precision))
@@ -60,15 +66,25 @@ class Trainer:
         task, training = spec.task, spec.training
         self.course = Course(spec)
         self.model = build(spec, device)
-        self.data = task.dataset("train", spec.seed).to(device)
+        self.streams = isinstance(training, Streaming)
+        self.data = None if self.streams else task.dataset("train", spec.seed).to(device)
         self.dev = [by_length(task.dataset(name, spec.seed).to(device)) for name in task.dev_splits]
         self.validation = by_length(task.dataset("validation", spec.seed).to(device))
-        self.optimiser = torch.optim.AdamW(
-            self.model.parameters(),
-            lr=training.learning_rate,
-            weight_decay=training.weight_decay,
-            fused=True,
-        )
+        if self.streams:
+            self.optimiser = torch.optim.RMSprop(
+                self.model.parameters(),
+                lr=training.learning_rate,
+                alpha=training.smoothing,
+                momentum=training.momentum,
+                foreach=True,
+            )
+        else:
+            self.optimiser = torch.optim.AdamW(
+                self.model.parameters(),
+                lr=training.learning_rate,
+                weight_decay=training.weight_decay,
+                fused=True,
+            )
         self.dropout = dropout_key(spec.seed, "encodings")
 
     @property
@@ -79,8 +95,8 @@ class Trainer:
         """Train one epoch, evaluate, keep checkpoints, and decide whether the run is finished."""
         started = time.perf_counter()
         loss = self.run_steps()
-        dev = sum(teacher_forced(self.model, batches)[0] for batches in self.dev) / len(self.dev)
-        validation, loss_after = teacher_forced(self.model, self.validation)
+        dev = sum(self._validate(batches)[0] for batches in self.dev) / len(self.dev)
+        validation, loss_after = self._validate(self.validation)
         self.course.end_epoch(loss, loss_after, dev, validation, self._weights)
         self.progress.seconds += time.perf_counter() - started
 
@@ -88,29 +104,45 @@ class Trainer:
         """Train on the batches of this epoch, or on its first ones; returns the mean loss."""
         for group in self.optimiser.param_groups:
             group["lr"] = self.progress.rate
-        order = stream(self.spec.seed, "order", self.progress.epoch).permutation(len(self.data))
         losses: list[Tensor] = []
-        for indices in torch.from_numpy(order).split(self.spec.training.batch_size)[:most]:
-            losses.append(self.train_step(self.data.select(indices.to(self.device))))
+        for batch in self._batches(most):
+            losses.append(self.train_step(batch))
             if not self.progress.probe and len(losses) == PROBE_STEPS:
                 self._probe(losses)
         if not self.progress.probe:  # an epoch of fewer steps than a probe has
             self._probe(losses)
         return float(torch.stack(losses).mean())
 
+    def _batches(self, most: int | None) -> Iterator[Batch]:
+        """The training batches of this epoch, or its first ones."""
+        spec, epoch = self.spec, self.progress.epoch
+        if self.streams:
+            for drawn in fresh.batches(spec, epoch, most):
+                yield spec.task.encode(drawn, self.device)
+            return
+        order = stream(spec.seed, "order", epoch).permutation(len(self.data))
+        for indices in torch.from_numpy(order).split(spec.training.batch_size)[:most]:
+            yield self.data.select(indices.to(self.device))
+
+    def _validate(self, batches: list[Batch]) -> tuple[float, float]:
+        return validate(self.model, batches, self.spec.training.measure)
+
     def train_step(self, batch: Batch) -> Tensor:
         """One optimiser step; returns the loss without waiting for it."""
         loss = self.model.loss(batch, step_key(self.dropout, self.progress.step).to(self.device))
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.spec.training.clip_norm)
+        if self.streams:
+            torch.nn.utils.clip_grad_value_(self.model.parameters(), self.spec.training.clip_value)
+        else:
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.spec.training.clip_norm)
         self.optimiser.step()
         self.progress.step += 1
         return loss.detach()
 
     def _probe(self, losses: list[Tensor]) -> None:
         """What freshness compares: the first losses, and a small evaluation right after them."""
-        _, loss = teacher_forced(self.model, [self.validation[0].select(slice(0, PROBE_ITEMS))])
+        _, loss = self._validate([self.validation[0].select(slice(0, PROBE_ITEMS))])
         self.progress.probe = {
             "losses": [float(x) for x in losses[:PROBE_STEPS]],
             "validation_loss": loss,
@@ -132,7 +164,7 @@ class Trainer:
             if epoch not in tested:
                 self.model.load_state_dict(weights)
                 tested[epoch] = {
-                    name: free_running(self.model, batches)._asdict()
+                    name: free_running(self.model, batches, task.end)._asdict()
                     for name, batches in tests.items()
                 }
         self.model.load_state_dict(progress.kept["selected"][1])
@@ -155,18 +187,20 @@ class Trainer:
     def save(self, path: Path) -> None:
         """Write everything a resume needs, atomically."""
 
-        def moment(kind: str) -> dict[str, Tensor]:
+        def average(kind: str) -> dict[str, Tensor]:
             return {
                 name: self.optimiser.state[p].get(kind, torch.zeros_like(p))
                 for name, p in self.model.named_parameters()
             }
 
+        first, second = AVERAGES[self.spec.training.optimiser]
+
         Snapshot(
             key=self.spec.key,
             code=code_fingerprint(),
             weights=self.model.state_dict(),
-            first=moment("exp_avg"),
-            second=moment("exp_avg_sq"),
+            first=average(first),
+            second=average(second),
             progress=vars(self.progress),
         ).save(path)
 
@@ -176,11 +210,12 @@ class Trainer:
         self.course.resume(snapshot)
         self.model.load_state_dict(snapshot.weights)
         steps = torch.tensor(float(self.progress.step))
+        first, second = AVERAGES[self.spec.training.optimiser]
         for name, parameter in self.model.named_parameters():
             self.optimiser.state[parameter] = {
                 "step": steps.clone(),
-                "exp_avg": snapshot.first[name],
-                "exp_avg_sq": snapshot.second[name],
+                first: snapshot.first[name],
+                second: snapshot.second[name],
             }
 
 
@@ -191,28 +226,31 @@ def train(
     deadline: float | None = None,
     on_epoch: Callable[[Progress], None] | None = None,
 ) -> Trained | None:
-    """Train a spec to the end, or until the deadline (seconds since the epoch), which gives None.
+    """Train a spec to the end, or until the time is up, which gives None.
 
-    With a ``checkpoint`` path the run resumes from it, saves itself there, and removes it when
-    done.
+    The time is up at the deadline (seconds since the epoch), or when somebody asks to stop. With a
+    ``checkpoint`` path the run resumes from it and saves itself there.
     """
-    trainer = Trainer(spec, device)
-    if checkpoint is not None and checkpoint.exists():
-        try:
-            trainer.load(checkpoint)
-        except SnapshotRefused as reason:
-            warnings.warn(f"{reason} This run starts anew.", stacklevel=2)
-    saved = time.monotonic()
-    while not trainer.progress.finished:
-        trainer.run_epoch()
-        if on_epoch is not None:
-            on_epoch(trainer.progress)
-        late = deadline is not None and time.time() > deadline
-        if checkpoint is not None and (late or time.monotonic() - saved > CHECKPOINT_SECONDS):
-            trainer.save(checkpoint)
-            saved = time.monotonic()
-        if late and not trainer.progress.finished:
-            return None
-    if checkpoint is not None:
-        trainer.save(checkpoint)  # testing takes a while, too
-    return trainer.result()
+    with arithmetic.policy(spec.training, device):
+        trainer = Trainer(spec, device)
+        if checkpoint is not None and checkpoint.exists():
+            try:
+                trainer.load(checkpoint)
+            except SnapshotRefused as reason:
+                warnings.warn(f"{reason} This run starts anew.", stacklevel=2)
+        saved = time.monotonic()
+        while not trainer.progress.finished:
+            trainer.run_epoch()
+            if on_epoch is not None:
+                on_epoch(trainer.progress)
+            late = time_is_up(deadline)
+            if checkpoint is not None and (late or time.monotonic() - saved > CHECKPOINT_SECONDS):
+                trainer.save(checkpoint)
+                saved = time.monotonic()
+            if late and not trainer.progress.finished:
+                return None
+        if checkpoint is not None:
+            trainer.save(checkpoint)  # testing takes a while, too
+            if time_is_up(deadline):
+                return None
+        return trainer.result()

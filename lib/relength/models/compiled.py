@@ -12,6 +12,8 @@ import math
 
 from numba import njit
 
+SHORTEST = 1e-12  # what a vector's length counts at least, as in torch.nn.functional.normalize
+
 compiled = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 
 
@@ -180,3 +182,97 @@ def softmax_gradient(t, grad, weights, keys, score_grads, h_grad):
             for s in range(places):
                 total += score_grads[t, b, s] * keys[b, j, s]
             h_grad[b, j] = total
+
+
+@compiled
+def attend(t, h, keys, scores, lengths, weights, cosine):
+    """weights[t] (N, S) = softmax of scores (N, S) + Σ_j h[:, j]·keys[:, :, j]; keys (N, S, d).
+
+    cosine  whether the sum is divided by each state's length, which is written to lengths (T, N)
+    """
+    samples, places, d = keys.shape
+    for b in range(samples):
+        length = 1.0
+        if cosine:
+            total = 0.0
+            for j in range(d):
+                total += h[b, j] * h[b, j]
+            length = max(math.sqrt(total), SHORTEST)
+            lengths[t, b] = length
+        for s in range(places):
+            total = keys.dtype.type(0)
+            for j in range(d):
+                total += h[b, j] * keys[b, s, j]
+            weights[t, b, s] = scores[b, s] + total / length
+        _normalise(weights[t, b])
+
+
+@compiled
+def attend_gradient(t, grad, h, keys, lengths, weights, score_grads, h_grad, cosine):
+    """One step backwards through :func:`attend`.
+
+    grad (N, S) of the weights;  written: score_grads (T, N, S);  h_grad (N, d) is added to
+    """
+    samples, places, d = keys.shape
+    for b in range(samples):
+        length, mean, along = lengths[t, b], 0.0, 0.0
+        for s in range(places):
+            mean += weights[t, b, s] * grad[b, s]
+        for s in range(places):
+            score_grad = weights[t, b, s] * (grad[b, s] - mean)
+            score_grads[t, b, s] = score_grad
+            if cosine:  # the part along the state, which its length takes out
+                total = keys.dtype.type(0)
+                for j in range(d):
+                    total += h[b, j] * keys[b, s, j]
+                along += score_grad * total
+            share = score_grad / length
+            for j in range(d):
+                h_grad[b, j] += share * keys[b, s, j]
+        if cosine:
+            along /= length * length * length
+            for j in range(d):
+                h_grad[b, j] -= along * h[b, j]
+
+
+@compiled
+def additive(t, asked, memory, v, scores, weights):
+    """weights[t] (N, S) = softmax of scores (N, S) + Σ_j v[j]·max(0, asked[j] + memory[j]).
+
+    asked (N, d), memory (N, S, d), v (d,)
+    """
+    samples, places, d = memory.shape
+    for b in range(samples):
+        for s in range(places):
+            total = scores[b, s]
+            for j in range(d):
+                total += v[j] * max(0, asked[b, j] + memory[b, s, j])
+            weights[t, b, s] = total
+        _normalise(weights[t, b])
+
+
+@compiled
+def additive_gradient(
+    t, grad, asked, memory, v, weights, score_grads, asked_grads, memory_grad, v_grad
+):
+    """One step backwards through :func:`additive`.
+
+    grad (N, S) of the weights;  written: score_grads (T, N, S), asked_grads (T, N, d); memory_grad
+    and v_grad are added to
+    """
+    samples, places, d = memory.shape
+    for b in range(samples):
+        mean = 0.0
+        for s in range(places):
+            mean += weights[t, b, s] * grad[b, s]
+        for j in range(d):
+            asked_grads[t, b, j] = 0
+        for s in range(places):
+            score_grad = weights[t, b, s] * (grad[b, s] - mean)
+            score_grads[t, b, s] = score_grad
+            for j in range(d):
+                sum_ = asked[b, j] + memory[b, s, j]
+                if sum_ > 0:
+                    v_grad[j] += score_grad * sum_
+                    asked_grads[t, b, j] += score_grad * v[j]
+                    memory_grad[b, s, j] += score_grad * v[j]

@@ -32,6 +32,19 @@ def product(a: Tensor, b: Tensor) -> Tensor:
     return a @ b
 
 
+def affine(bias: Tensor, x: Tensor, weight: Tensor, out: Tensor) -> None:
+    """out = bias + x·weight for x (B, K), weight (K, N); or for D of each side by side."""
+    if x.ndim == 3 and len(x) > 1 and x[0].numel() * weight.shape[2] < WORTH_ONEDNN:
+        torch.baddbmm(bias, x, weight, out=out)
+    elif x.ndim == 3:
+        for parts in zip(bias, x, weight, out, strict=True):
+            affine(*parts)
+    elif x.numel() * weight.shape[1] < WORTH_ONEDNN:
+        torch.addmm(bias, x, weight, out=out)
+    else:
+        torch.add(product(x, weight), bias, out=out)
+
+
 def _dense(x: Tensor) -> Tensor:
     """x without gaps, in either order: with gaps, oneDNN falls back to code 500 times slower."""
     return x if x.is_contiguous() or x.T.is_contiguous() else x.contiguous()
@@ -47,7 +60,7 @@ class _Linear(Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
         ctx.biased = bias is not None
-        out = product(x.reshape(-1, x.shape[-1]), weight.T)
+        out = product(x.flatten(0, -2), weight.T)
         if bias is not None:
             out += bias
         return out.view(*x.shape[:-1], -1)
@@ -59,7 +72,7 @@ class _Linear(Function):
         flat = grad.reshape(-1, grad.shape[-1])
         return (
             product(flat, weight).view(x.shape) if ctx.needs_input_grad[0] else None,
-            product(flat.T, x.reshape(-1, x.shape[-1])) if ctx.needs_input_grad[1] else None,
+            product(flat.T, x.flatten(0, -2)) if ctx.needs_input_grad[1] else None,
             flat.sum(0) if ctx.biased else None,
         )
 
@@ -114,23 +127,28 @@ class Gates:
         compiled.gate_gradients(t, self.carried_array, *self.arrays, self.direct_array)
 
 
-def scan(x_gates: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """States (S, D, B, d) of D independent GRUs from zero states.
+def scan(x_gates: Tensor, weight: Tensor, bias: Tensor, first: Tensor | None = None) -> Tensor:
+    """States (S, D, B, d) of D independent GRUs.
 
-    x_gates (S, D, B, 3·d), input bias included; weight (D, 3·d, d); bias (D, 3·d)
+    x_gates (S, D, B, 3·d), input bias included; weight (D, 3·d, d); bias (D, 3·d); first (D, B, d)
+    are the states before, zero if not given
     """
-    return _Scan.apply(x_gates, weight, bias)
+    return _Scan.apply(x_gates, weight, bias, first)
 
 
 class _Scan(Function):
     @staticmethod
-    def forward(ctx: Any, x_gates: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, x_gates: Tensor, weight: Tensor, bias: Tensor, first: Tensor | None
+    ) -> Tensor:
         length, directions, batch, _ = x_gates.shape
         states = x_gates.new_zeros(length + 1, directions, batch, weight.shape[2])
+        if first is not None:
+            states[0] = first
         gates = Gates(x_gates := x_gates.contiguous(), states)
         weight_t, bias = weight.transpose(1, 2), bias[:, None]
         for t, (x, h, h_gates) in enumerate(zip(x_gates, states, gates.h_gates, strict=False)):
-            torch.baddbmm(bias, h, weight_t, out=h_gates)
+            affine(bias, h, weight_t, h_gates)
             gates.forwards(t, x)
         ctx.gates = gates
         ctx.save_for_backward(weight)
@@ -138,20 +156,21 @@ class _Scan(Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def backward(ctx: Any, grads: Tensor) -> tuple[Tensor | None, ...]:
         (weight,) = ctx.saved_tensors
         gates = ctx.gates
         gates.turn(grads.contiguous())
         for t in range(len(grads) - 1, -1, -1):
             gates.backwards(t)
-            torch.baddbmm(gates.direct, gates.h_grads[t], weight, out=gates.carried)
+            affine(gates.direct, gates.h_grads[t], weight, gates.carried)
         per_direction = [
             product(h_grads.flatten(0, 1).T, before.flatten(0, 1))
             for h_grads, before in zip(
                 gates.h_grads.unbind(1), gates.states[:-1].unbind(1), strict=True
             )
         ]
-        return gates.x_grads, torch.stack(per_direction), gates.h_grads.sum((0, 2))
+        first_grad = gates.carried if ctx.needs_input_grad[3] else None
+        return gates.x_grads, torch.stack(per_direction), gates.h_grads.sum(2).sum(0), first_grad
 
 
 class Kernel(Protocol):
@@ -191,8 +210,10 @@ def decode(
     from_values: Tensor,
     weight: Tensor,
     bias: Tensor,
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     """States (T, B, d) of a GRU decoder that attends at every step, from its first state h (B, d).
+
+    Also gives the attention weights (T, B, S).
 
     token_gates  (T, B, 3·d) the previous token's share of the input gates, input bias included
     values       (B, S, d) what is attended;  from_values (3·d, d) maps it to input gates
@@ -216,14 +237,14 @@ class _Decode(Function):
         weight: Tensor,
         bias: Tensor,
         *tensors: Tensor,
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor]:
         steps = len(token_gates)
         states = h.new_empty(steps + 1, *h.shape)
         states[0] = h
         gates = Gates(token_gates, states)
         values, weight_t = values.contiguous(), weight.T
         attended = h.new_empty(steps, *values[:, 0].shape)
-        nothing = torch.zeros_like(values[:, 0]).numpy()
+        nothing, x_gates = torch.zeros_like(values[:, 0]).numpy(), torch.empty_like(token_gates[0])
         rows, token_rows, value_rows = attended.numpy(), token_gates.numpy(), values.numpy()
         kernel.start(steps)
         for t in range(steps):
@@ -234,19 +255,23 @@ class _Decode(Function):
                 x_gates = attended[t]
             else:
                 compiled.retrieve(t, kernel.weights, value_rows, nothing, rows[t])
-                x_gates = torch.addmm(token_gate, attended[t], from_values.T)
-            torch.addmm(bias, h, weight_t, out=gates.h_gates[t])
+                affine(token_gate, attended[t], from_values.T, x_gates)
+            affine(bias, h, weight_t, gates.h_gates[t])
             gates.forwards(t, x_gates)
         ctx.kernel, ctx.gates, ctx.attended = kernel, gates, attended
         ctx.save_for_backward(values, from_values, weight)
-        return states[1:]
+        ctx.set_materialize_grads(False)
+        return states[1:], torch.from_numpy(kernel.weights)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grads: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(
+        ctx: Any, grads: Tensor | None, attention_grads: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
         values, from_values, weight = ctx.saved_tensors
         kernel, gates = ctx.kernel, ctx.gates
-        gates.turn(grads.contiguous())
+        grads = torch.zeros_like(gates.states[1:]) if grads is None else grads.contiguous()
+        gates.turn(grads)
         kernel.turn()
         value_grads = gates.x_grads
         if from_values is not None:
@@ -256,9 +281,11 @@ class _Decode(Function):
         for t in range(len(grads) - 1, -1, -1):
             gates.backwards(t)
             if from_values is not None:
-                torch.mm(gates.x_grads[t], from_values, out=value_grads[t])
+                value_grads[t] = product(gates.x_grads[t], from_values)
             compiled.retrieved_gradient(t, kernel.weights, value_rows, value_grad_rows, weight_grad)
-            torch.addmm(gates.direct, gates.h_grads[t], weight, out=gates.carried)
+            if attention_grads is not None:
+                weight_grad += attention_grads[t].numpy()
+            affine(gates.direct, gates.h_grads[t], weight, gates.carried)
             kernel.retreat(t, gates.states[t], weight_grad, gates.carried)
         flat = gates.h_grads.flatten(0, 1)
         before = gates.states[:-1]

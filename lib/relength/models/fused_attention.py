@@ -1,4 +1,4 @@
-"""Attention inside the fused decoding loop: the two families, by score and by focus."""
+"""Attention inside the fused decoding loop: by score, linear or additive, and by focus."""
 
 import numpy as np
 import torch
@@ -66,6 +66,57 @@ class SoftmaxKernel:
         grads = self.score_grads.transpose(0, 1)  # (B, T, S)
         found = [states.permute(1, 2, 0) @ grads, grads.sum(1)]
         return [*found, self.distance_grads, self.bias_grads] if self.relative else found
+
+
+class AdditiveKernel:
+    """Scores v·max(0, W·h + memory) and their softmax, as in the PANM paper's released code.
+
+    memory (B, S, d) mapped already, bias included;  scores (B, S) to add, -inf where masked;
+    weight: W (d, hidden);  v (d,)
+    """
+
+    def __init__(self, memory: Tensor, scores: Tensor, weight: Tensor, v: Tensor):
+        self.tensors = [memory, scores, weight, v]
+        self.memory, self.scores, self.v = (
+            x.detach().contiguous().numpy() for x in (memory, scores, v)
+        )
+        self.weight = weight.detach()
+
+    def start(self, steps: int) -> None:
+        batch, places, d = self.memory.shape
+        self.asked = self.weight.new_empty(steps, batch, d)
+        self.weights = np.empty((steps, batch, places), dtype=self.memory.dtype)
+
+    def attend(self, t: int, h: Tensor) -> None:
+        asked = torch.mm(h, self.weight.T, out=self.asked[t]).numpy()
+        compiled.additive(t, asked, self.memory, self.v, self.scores, self.weights)
+
+    def turn(self) -> None:
+        self.asked_grads = torch.empty_like(self.asked)
+        self.score_grads = np.empty_like(self.weights)
+        self.memory_grad, self.v_grad = np.zeros_like(self.memory), np.zeros_like(self.v)
+
+    def retreat(self, t: int, h: Tensor, grad: np.ndarray, h_grad: Tensor) -> None:
+        compiled.additive_gradient(
+            t,
+            grad,
+            self.asked[t].numpy(),
+            self.memory,
+            self.v,
+            self.weights,
+            self.score_grads,
+            self.asked_grads.numpy(),
+            self.memory_grad,
+            self.v_grad,
+        )
+        h_grad.addmm_(self.asked_grads[t], self.weight)
+
+    def gradients(self, states: Tensor) -> list[Tensor]:
+        asked = self.asked_grads.flatten(0, 1).T @ states.flatten(0, 1)
+        memory, scores, v = map(
+            torch.from_numpy, (self.memory_grad, self.score_grads.sum(0), self.v_grad)
+        )
+        return [memory, scores, asked, v]
 
 
 class FocusKernel:

@@ -1,16 +1,21 @@
-"""Gated recurrent units, readable: the reference that relength.models.fused must equal.
+"""Recurrent units, readable: the reference that relength.models.fused must equal.
 
 Sequences of unequal length need no packing: each direction reads from the left, and the backward
 one gets its input already reversed per sample.
 """
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from relength.models import fused as fast
+
+# torch.nn.functional.linear or an equal of it, such as relength.models.fused.linear.
+Linear = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
 
 def gru_update(x_gates: Tensor, h_gates: Tensor, h: Tensor) -> Tensor:
@@ -45,17 +50,73 @@ class GRU(nn.Module):
         """PyTorch draws every GRU parameter uniformly from ±1/√hidden."""
         return 1 / math.sqrt(self.hidden_size)
 
-    def step(self, x_gates: Tensor, h: Tensor) -> Tensor:
+    def step(self, x_gates: Tensor, h: Tensor, linear: Linear = F.linear) -> Tensor:
         """One step from input gates (B, 3·d) and state (B, d)."""
-        return gru_update(x_gates, F.linear(h, self.weight_hh, self.bias_hh), h)
+        return gru_update(x_gates, linear(h, self.weight_hh, self.bias_hh), h)
 
-    def scan(self, x_gates: Tensor) -> Tensor:
-        """States (B, S, d) for input gates (B, S, 3·d), input bias included, from a zero state."""
-        h, states = x_gates.new_zeros(len(x_gates), self.hidden_size), []
+    def scan(self, x_gates: Tensor, h: Tensor | None = None, linear: Linear = F.linear) -> Tensor:
+        """States (B, S, d) for input gates (B, S, 3·d), input bias included; h is zero at first."""
+        if h is None:
+            h = x_gates.new_zeros(len(x_gates), self.hidden_size)
+        states = []
         for x_t in x_gates.unbind(1):
-            h = self.step(x_t, h)
+            h = self.step(x_t, h, linear)
             states.append(h)
         return torch.stack(states, dim=1)
+
+    def fast_scan(self, x_gates: Tensor, h: Tensor | None = None) -> Tensor:
+        """The same as :meth:`scan`, on a CPU and not under vmap."""
+        first = None if h is None else h[None]
+        gates = x_gates.transpose(0, 1)[:, None]
+        states = fast.scan(gates, self.weight_hh[None], self.bias_hh[None], first)
+        return states[:, 0].transpose(0, 1)
+
+
+class LSTMState(NamedTuple):
+    """Output and cell (B, d) of an LSTM."""
+
+    h: Tensor
+    c: Tensor
+
+
+class LSTM(nn.Module):
+    """Parameters of one direction of a single-layer LSTM, named and shaped as in PyTorch."""
+
+    def __init__(self, input_size: int, hidden_size: int):
+        super().__init__()
+        self.hidden_size = hidden_size
+        self.weight_ih = nn.Parameter(torch.empty(4 * hidden_size, input_size))
+        self.weight_hh = nn.Parameter(torch.empty(4 * hidden_size, hidden_size))
+        self.bias_ih = nn.Parameter(torch.empty(4 * hidden_size))
+        self.bias_hh = nn.Parameter(torch.empty(4 * hidden_size))
+
+    @property
+    def bound(self) -> float:
+        """PyTorch draws every LSTM parameter uniformly from ±1/√hidden."""
+        return 1 / math.sqrt(self.hidden_size)
+
+    def step(self, x_gates: Tensor, state: LSTMState, linear: Linear = F.linear) -> LSTMState:
+        """One step from input gates (B, 4·d), input bias included, in the order i, f, g, o.
+
+        i, f, o = σ(x + h);  g = tanh(x_g + h_g);  c' = f·c + i·g;  h' = o·tanh(c')
+        """
+        h, c = state
+        gates = x_gates + linear(h, self.weight_hh, self.bias_hh)
+        i, f, g, o = gates.chunk(4, dim=-1)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        return LSTMState(torch.sigmoid(o) * torch.tanh(c), c)
+
+    def scan(
+        self, x_gates: Tensor, state: LSTMState | None = None, linear: Linear = F.linear
+    ) -> tuple[Tensor, LSTMState]:
+        """Outputs (B, S, d) and the last state for input gates (B, S, 4·d); zero state at first."""
+        if state is None:
+            state = LSTMState(*x_gates.new_zeros(2, len(x_gates), self.hidden_size))
+        outputs = []
+        for x_t in x_gates.unbind(1):
+            state = self.step(x_t, state, linear)
+            outputs.append(state.h)
+        return torch.stack(outputs, dim=1), state
 
 
 def reversal(lengths: Tensor, width: int) -> Tensor:

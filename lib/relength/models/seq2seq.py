@@ -98,6 +98,8 @@ class Seq2Seq(nn.Module):
     values and gradients: hand-written kernels for a CPU, and plain operations that vmap can batch.
     """
 
+    criterion = staticmethod(token_loss)
+
     def __init__(self, config: Seq2SeqConfig, vocabulary_size: int, fused: bool = True):
         super().__init__()
         self.fused = fused
@@ -206,7 +208,7 @@ class Seq2Seq(nn.Module):
         if self.fused:
             kernel, gru = self.attention.kernel(memory), self.decoder
             token_gates = F.embedding(previous.T, token_table)  # (T, B, 3d)
-            states = fast.decode(
+            states, _ = fast.decode(
                 kernel, h, token_gates, values, from_values, gru.weight_hh, gru.bias_hh
             )
             return self.logits(states).transpose(0, 1)
@@ -235,7 +237,7 @@ class Seq2Seq(nn.Module):
 
     def loss(self, batch: Batch, dropout: Tensor | None = None) -> Tensor:
         """What training minimises, see relength.losses.token_loss."""
-        return token_loss(self(batch, dropout), batch)
+        return self.criterion(self(batch, dropout), batch)
 
     @torch.no_grad()
     def generate(

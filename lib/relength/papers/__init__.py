@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from relength.errors import RelengthError
-from relength.papers import mla
+from relength.papers import mla, panm
 from relength.spec import RunSpec, Scale
 
 
@@ -32,21 +32,25 @@ class Experiment:
     def cells(self, scale: Scale) -> list[tuple[str, str]]:
         """Distinct (row, task) pairs of the judged arm that need a run."""
         pairs = (
-            (spec.model.name, spec.task.name)
+            (spec.row, spec.task.name)
             for spec in self.grid(scale, 0)
             if spec.model.arm == self.judged_arm
         )
         return list(dict.fromkeys(pairs))
 
+    def spec_of(self, record: dict[str, Any]) -> RunSpec | None:
+        """Which of this experiment's specs a record is of; None if it has other settings."""
+        spec = record["spec"]
+        return _by_key(self, spec["scale"], spec["seed"]).get(record["key"])
+
     def owns(self, record: dict[str, Any]) -> bool:
         """Whether a record's run is one of this experiment's, and not one with other settings."""
-        spec = record["spec"]
-        return record["key"] in _keys(self, spec["scale"], spec["seed"])
+        return self.spec_of(record) is not None
 
 
 @lru_cache(maxsize=1024)
-def _keys(experiment: Experiment, scale: Scale, seed: int) -> frozenset[str]:
-    return frozenset(spec.key for spec in experiment.grid(scale, seed))
+def _by_key(experiment: Experiment, scale: Scale, seed: int) -> dict[str, RunSpec]:
+    return {spec.key: spec for spec in experiment.grid(scale, seed)}
 
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -56,6 +60,40 @@ EXPERIMENTS: dict[str, Experiment] = {
         artifacts=("mla-table-2",),
         judged_arm="released",
         grid=mla.table_2,
+    ),
+    "panm_algorithmic": Experiment(
+        name="panm_algorithmic",
+        paper="panm",
+        artifacts=(
+            *("panm-table-3", *(f"panm-table-{number}" for number in range(13, 19))),
+            *(f"panm-fig-2{panel}" for panel in "abcd"),
+        ),
+        judged_arm="released",
+        grid=panm.algorithmic,
+    ),
+    "panm_pointer_heads": Experiment(
+        name="panm_pointer_heads",
+        paper="panm",
+        artifacts=(
+            *("panm-fig-8-copy", "panm-fig-8-reverse"),
+            *("panm-fig-9-copy", "panm-fig-9-priority-sort", "panm-fig-9-id-sort"),
+        ),
+        judged_arm="released",
+        grid=panm.pointer_heads,
+    ),
+    "panm_long_to_short": Experiment(
+        name="panm_long_to_short",
+        paper="panm",
+        artifacts=("panm-fig-7-left",),
+        judged_arm="released",
+        grid=panm.long_to_short,
+    ),
+    "panm_readings": Experiment(
+        name="panm_readings",
+        paper="panm",
+        artifacts=(),
+        judged_arm="released",
+        grid=panm.readings,
     ),
 }
 

@@ -3,52 +3,27 @@
 from html import escape
 
 import pandas as pd
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from relength.errors import RelengthError
-from relength.paths import BOOK
+from relength.deviations import load
+from relength.plan import SEEDS
+from relength.prices import Device, Prices, device_seconds, own
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, csv, rows_table
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import row_label, title
 from relength.report.tables import number
-from relength.spec import RunSpec
-from relength.store import Record
+from relength.spec import Scale
+from relength.store import Record, usable
 
-FOLDER = BOOK / "deviations"
-
-
-class Deviation(BaseModel):
-    """One difference from the paper's runs; the fields are described in the files themselves."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
-
-    title: str = Field(min_length=1)
-    applies: str = Field(min_length=1)
-    paper: str = Field(min_length=1)
-    released: str = Field(min_length=1)
-    here: str = Field(min_length=1)
-    why: str = Field(min_length=1)
-    effect: str = Field(min_length=1)
-
-
-def load_deviations(paper: str) -> list[Deviation]:
-    """The deviations of a paper's runs, from ``book/deviations/<paper>.yml``."""
-    path = FOLDER / f"{paper}.yml"
-    try:
-        entries = yaml.safe_load(path.read_text(encoding="utf-8"))
-        return TypeAdapter(list[Deviation]).validate_python(entries)
-    except (OSError, yaml.YAMLError, ValidationError) as error:
-        raise RelengthError(
-            f"The deviations cannot be read: {error}. They belong in {path}."
-        ) from None
+# In the notebook's list; contradictions have a page of their own, book/deviations_<paper>.md.
+LISTED = ("deviation", "omission", "assumption")
 
 
 def deviations(paper: str) -> Exhibit:
-    """Every known deviation: what text and code of the paper do, what we do and why."""
-    entries = load_deviations(paper)
+    """What we do differently or had to choose: what text and code of the paper do, what we do."""
+    every = load(paper)
+    entries = [entry for entry in every if entry.kind in LISTED]
     columns = dict.fromkeys(("what", "the paper", "here, and why", "expected effect"), "prose")
     rows = [
         (
@@ -63,9 +38,14 @@ def deviations(paper: str) -> Exhibit:
         )
         for e in entries
     ]
-    data = pd.DataFrame([e.model_dump() for e in entries])
+    data = pd.DataFrame([e.model_dump(exclude={"measure", "recount"}) for e in entries])
     name = f"{paper}-deviations"
-    caption = f"<b>What we do differently, {len(entries)} points.</b>"
+    caption = (
+        f"<b>What we do differently, or had to choose, {len(entries)} points.</b> Where text, code "
+        f"and tables of the paper contradict each other ({len(every) - len(entries)} points), and "
+        "what each point is worth in recorded runs, is on the book's page of deviations and "
+        "contradictions."
+    )
     html = exhibits.table(rows_table(columns, rows), caption, name, [csv(name, data)])
     return Exhibit(html, f"{len(entries)} deviations from the paper's runs.", data)
 
@@ -84,27 +64,28 @@ def costs(runs: Runs) -> Exhibit:
         )
         for row in recorded.itertuples()
     ]
-    for scale, seeds in (("reduced", 5), ("paper", 5)):
-        estimate = rebuild(runs, scale, seeds)
-        rows.append(
-            (
-                f"<i>to rebuild, {scale}, {seeds} seeds</i>",
-                "one core, at the speed recorded",
-                f"{estimate['trainings']:,}",
-                "–",
-                f"{estimate['steps']:,}",
-                _hours(estimate["hours"]),
+    for device in dict.fromkeys(map(Device.of, runs.every)):
+        for scale in ("reduced", "paper"):
+            estimate = rebuild(runs, scale, device)
+            rows.append(
+                (
+                    f"<i>to rebuild, {scale}, {SEEDS} seeds</i>",
+                    escape(str(device)),
+                    f"{estimate['trainings']:,}",
+                    "–",
+                    f"{estimate['steps']:,}",
+                    _hours(**estimate),
+                )
             )
-        )
     columns = {"what": "text", "device": "text"} | dict.fromkeys(
         ("trainings", "failed", "steps", "hours"), "number"
     )
     name = f"{runs.experiment.name}-costs"
     caption = (
-        "<b>Trainings and their price.</b> Hours are those of single processes added up, "
-        "evaluation included. The lines <i>to rebuild</i> multiply the steps of a complete grid "
-        "by the recorded seconds per step of each model and task; at scale reduced, runs count "
-        "with the epochs they took. Divide by the number of cores."
+        "<b>Trainings and their price.</b> Hours are those of a core or a GPU, evaluation "
+        "included. The lines <i>to rebuild</i> multiply the steps of a complete grid by the "
+        "seconds per step recorded on the device; kinds of runs that were recorded count with the "
+        "steps they took. Divide by the number of cores."
     )
     html = exhibits.table(rows_table(columns, rows), caption, name, [csv(name, recorded)])
     trainings = int(recorded["trainings"].sum())
@@ -121,63 +102,33 @@ def _recorded(records: tuple[Record, ...]) -> pd.DataFrame:
             "trainings": int(record["status"] == "ok"),
             "failed": int(record["status"] == "failed"),
             "steps": record.get("cost", {}).get("steps", 0),
-            "hours": seconds(record) / 3600,
+            "hours": device_seconds(record) / 3600,
         }
         for record in records
     ]
     return pd.DataFrame(rows, columns=[*by, *sums]).groupby(by, as_index=False)[sums].sum()
 
 
-def seconds(record: Record) -> float:
-    """Wall-clock seconds of a run, evaluation included; 0 for one that failed."""
-    cost = record.get("cost", {})  # a run that failed has none
-    return cost.get("training_seconds", 0.0) + cost.get("evaluation_seconds", 0.0)
+def rebuild(runs: Runs, scale: Scale, device: Device) -> dict[str, float]:
+    """Trainings, steps and hours of a complete grid on a device, and how many runs have no price.
 
-
-def rebuild(runs: Runs, scale: str, seeds: int) -> dict[str, float]:
-    """Trainings, steps and hours on one core for a complete grid; hours are NaN without a record to
-    go by.
-
-    A cell's seconds per step are the median of its recorded runs, or of all runs where it has none.
+    The hours are those of the others (:class:`relength.prices.Prices`).
     """
-    told = [r for r in runs.every if r["status"] == "ok" and r["spec"]["scale"] != "smoke"]
-    known = pd.DataFrame(
-        [
-            {
-                "cell": _cell(
-                    r["spec"]["model"]["name"], r["spec"]["model"]["arm"], r["spec"]["task"]["name"]
-                ),
-                "scale": r["spec"]["scale"],
-                "steps": r["cost"]["steps"],
-                "pace": seconds(r) / r["cost"]["steps"],
-            }
-            for r in told
-        ],
-        columns=["cell", "scale", "steps", "pace"],
-    )
-    pace = known.groupby("cell")["pace"].median()
-    taken = known[known["scale"] == scale].groupby("cell")["steps"].median()
-    steps, hours = 0, 0.0
-    grid = runs.experiment.specs(scale, range(seeds))
-    for spec in grid:
-        cell = _cell(spec.model.name, spec.model.arm, spec.task.name)
-        most = _most_steps(spec)
-        here = int(taken.get(cell, most)) if spec.training.solved_accuracy is not None else most
-        steps += here
-        hours += here * pace.get(cell, known["pace"].median()) / 3600
-    return {"trainings": len(grid), "steps": steps, "hours": hours}
+    known = Prices(own(runs.experiment, usable(runs.every)), device)
+    grid = runs.experiment.specs(scale, range(SEEDS))
+    seconds, unpriced = known.total(grid)
+    return {
+        "trainings": len(grid),
+        "steps": sum(map(known.steps, grid)),
+        "hours": seconds / 3600,
+        "unpriced": unpriced,
+    }
 
 
-def _cell(model: str, arm: str, task: str) -> str:
-    return f"{model}/{arm}/{task}"
-
-
-def _most_steps(spec: RunSpec) -> int:
-    return spec.training.epochs * -(-spec.task.train_size // spec.training.batch_size)
-
-
-def _hours(hours: float) -> str:
-    return "unknown" if hours != hours else f"{hours:,.1f}"
+def _hours(hours: float, trainings: int = 1, unpriced: int = 0, **_: float) -> str:
+    if unpriced == trainings:
+        return "unknown"
+    return f"{hours:,.1f}" + (f" + {unpriced} runs unknown" if unpriced else "")
 
 
 def cap_check(runs: Runs) -> Exhibit:

@@ -9,7 +9,7 @@ from matplotlib.colors import LinearSegmentedColormap, to_rgba
 from matplotlib.figure import Figure
 
 from relength.report.grid import NOT_RUN
-from relength.report.style import Layout, Theme, beside, canvas, colour, title
+from relength.report.style import LIGHT, Layout, beside, canvas, colour, title
 from relength.tasks.copying import repeated
 
 HEAD = 0.62  # inches above a panel: model, task, source tokens
@@ -18,7 +18,7 @@ Sample = dict  # source, target, prediction: tokens; weights: (steps, source) at
 Panels = dict[tuple[str, str], Sample | None]  # (task, model): what was recorded
 
 
-def draw(panels: Panels, theme: Theme, layout: Layout) -> Figure:
+def draw(panels: Panels, layout: Layout) -> Figure:
     """A row per task, a panel per model; on a narrow page long sources get a row of their own."""
     tasks = list(dict.fromkeys(task for task, _ in panels))
     rows = []
@@ -36,7 +36,7 @@ def draw(panels: Panels, theme: Theme, layout: Layout) -> Figure:
         for k, cell in enumerate(row):
             box = np.array([k * pitch + left, total - top - height, pitch - left - 0.04, height])
             axes = figure.add_axes(box / [layout.width, total, layout.width, total])
-            _panel(axes, *cell, panels[cell], theme)
+            _panel(axes, *cell, panels[cell])
         top += height
     return figure
 
@@ -69,16 +69,16 @@ def weights(panels: Panels) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _panel(axes, task: str, model: str, sample: Sample | None, theme: Theme) -> None:
-    axes.patch.set_alpha(0)
+def _panel(axes, task: str, model: str, sample: Sample | None) -> None:
+    axes.set_facecolor(LIGHT.surface)
     axes.set(xticks=[], yticks=[])
     for spine in axes.spines.values():
-        spine.set(color=theme.rule, linewidth=0.6)
+        spine.set(color=LIGHT.rule, linewidth=0.6)
     head = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "bottom"}
     axes.annotate(model, (0, 1), (0, 21), color=colour(model), weight="bold", size=8.2, **head)
     if sample is None:
-        axes.annotate(title(task), (0, 1), (0, 12), color=theme.muted, size=7, **head)
-        axes.text(0.5, 0.5, NOT_RUN, color=theme.muted, ha="center", va="center", style="italic",
+        axes.annotate(title(task), (0, 1), (0, 12), color=LIGHT.muted, size=7, **head)
+        axes.text(0.5, 0.5, NOT_RUN, color=LIGHT.muted, ha="center", va="center", style="italic",
                   transform=axes.transAxes)  # fmt: skip
         return
     source, target = sample["source"], sample["target"]
@@ -86,13 +86,13 @@ def _panel(axes, task: str, model: str, sample: Sample | None, theme: Theme) -> 
     shown = np.array(sample["weights"])[: len(target)]
     shown[len(written) :] = 0  # what it looks at after its own end of sequence means nothing
     axes.imshow(shown, cmap=_from_nothing(colour(model)), vmin=0, vmax=1, aspect="auto",
-                interpolation="nearest")  # fmt: skip
+                interpolation="none")  # fmt: skip
     right = sum(a == b for a, b in zip(written, target, strict=False))
     words = f"{title(task)}: {right} of {len(target)} right"
-    axes.annotate(words, (0, 1), (0, 12), color=theme.muted, size=6.3, **head)
+    axes.annotate(words, (0, 1), (0, 12), color=LIGHT.muted, size=6.3, **head)
     spans = answer_spans(task, source, target)
     boxes = [_box(first, last, rows) for (first, last), rows in _consecutive(spans)]
-    axes.add_collection(LineCollection(boxes, colors=theme.muted, linewidths=0.5))
+    axes.add_collection(LineCollection(boxes, colors=LIGHT.muted, linewidths=0.5))
     places = {span: sum(span) / 2 for span in [(0, 0), *spans]}
     for (first, _), place in places.items():
         axes.text(
@@ -102,15 +102,15 @@ def _panel(axes, task: str, model: str, sample: Sample | None, theme: Theme) -> 
             ha="center",
             va="bottom",
             size=5.4,
-            color=theme.muted,
+            color=LIGHT.muted,
         )
     for t, token in enumerate(target):
         given = written[t] if t < len(written) else "·"
         wrong = given != token
         look = (
-            {"size": 6, "weight": "bold", "color": theme.warning}
+            {"size": 6, "weight": "bold", "color": LIGHT.warning}
             if wrong
-            else {"size": 5.4, "color": theme.muted}
+            else {"size": 5.4, "color": LIGHT.muted}
         )
         beside(axes, _letter(given), (0, t), -3, va="center_baseline", **look)
 

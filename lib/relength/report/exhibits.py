@@ -1,8 +1,9 @@
-"""Figures and tables as they appear on a page: number, caption, scale badge, downloads.
+"""Figures and tables as they appear on a page: number, caption, badges, downloads.
 
-An :class:`Exhibit` is plain HTML with everything inside it (pictures and downloads are data URIs),
-so it looks the same in Jupyter, in an executed notebook and in the book, from a server or from a
-folder.
+An :class:`Exhibit` is plain HTML with everything inside it (drawings are SVG elements, downloads
+are data URIs), so it looks the same in Jupyter, in an executed notebook and in the book, from a
+server or from a folder. The book numbers exhibits and lets pages refer to them
+(book/_ext/numbering.py); the number given here is the one that Jupyter shows.
 """
 
 import gzip
@@ -14,6 +15,8 @@ from html import escape
 
 import pandas as pd
 
+from relength.report.freshness import Freshness
+from relength.report.style import DARK, LIGHT, variables
 from relength.spec import Scale
 
 SCALE_WORDS: dict[Scale, str] = {
@@ -21,32 +24,41 @@ SCALE_WORDS: dict[Scale, str] = {
     "reduced": "reduced scale",
     "paper": "paper's scale",
 }
+SCALE_HINTS: dict[Scale, str] = {
+    "smoke": "seconds of training; no verdict rests on it",
+    "reduced": "trained less than the paper did: what is not reached here is not contradicted",
+    "paper": "the paper's own number of steps, seeds and sizes",
+}
 LARGE = 200_000  # bytes
-NARROW_PAGE = "(max-width: 600px)"
 
-# The first rule undoes the theme's light card around HTML outputs on dark pages.
-CSS = """
-.text_html:has(> .rl) { background: none !important; color: inherit !important;
-  padding: 0 !important; }
-.rl { margin: 1rem 0; max-width: 100%; }
-.rl figcaption { font-size: .88rem; line-height: 1.45; margin-top: .5rem; text-align: left;
-  font-weight: 400; color: inherit; }
-.rl figcaption.above { margin: 0 0 .5rem; }
-.rl picture img { display: block; width: 100%; max-width: 800px; height: auto; margin: 0 auto;
-  background: none !important; padding: 0 !important; filter: none !important; border-radius: 0
-  !important; }
-.rl picture.only-dark { display: none; }
-html[data-theme="dark"] .rl picture.only-dark,
-[data-jp-theme-light="false"] .rl picture.only-dark {
-  display: block !important; }
-html[data-theme="dark"] .rl picture.only-light,
-[data-jp-theme-light="false"] .rl picture.only-light {
-  display: none !important; }
-.rl .scale { font-size: .78rem; font-weight: 600; border: 1px solid currentColor; border-radius:
-1em;
-  padding: 0 .55em; white-space: nowrap; opacity: .8; }
-.rl .scale-smoke { color: #d2561c; opacity: 1; }
-.rl .links { font-size: .8rem; opacity: .85; display: block; margin-top: .25rem; }
+CSS = (
+    f"""
+.rl {{ {variables(LIGHT)} }}
+html[data-theme="dark"] .rl, [data-jp-theme-light="false"] .rl {{ {variables(DARK)} }}
+@media print {{ html .rl, html[data-theme="dark"] .rl {{ {variables(LIGHT)} }} }}
+"""
+    + """
+.rl { margin: 1.4rem 0 1.8rem; padding: 0; max-width: 100%; }
+.rl figcaption { font-size: .88rem; line-height: 1.5; margin-top: .7rem; text-align: left;
+  font-weight: 400; color: inherit; max-width: 52rem; }
+.rl figcaption.above { margin: 0 0 .6rem; }
+.rl .picture { container-type: inline-size; }
+.rl .picture svg { display: block; width: 100%; max-width: 800px; height: auto; margin: 0;
+  overflow: visible; }
+.rl .picture > .narrow { display: none; }
+@container (max-width: 560px) {
+  .rl .picture > .wide { display: none; }
+  .rl .picture > .narrow { display: block; }
+}
+.rl .badge { display: inline-block; font-size: .75rem; font-weight: 600; line-height: 1.5;
+  border: 1px solid currentColor; border-radius: 1em; padding: 0 .6em; white-space: nowrap;
+  color: var(--rl-muted); background: none; vertical-align: baseline; margin: 0 .15em 0 0; }
+.rl .badge.scale-smoke { color: var(--rl-warning); white-space: normal; }
+.rl .badge.scale-paper, .rl .badge.fresh { color: var(--rl-first); }
+.rl .badge.fresh::before { content: "✓ "; }
+.rl .badge.unchecked { border-style: dashed; }
+.rl .links { font-size: .8rem; display: block; margin-top: .35rem; color: var(--rl-muted); }
+.rl .links code { overflow-wrap: anywhere; }
 .rl .scroll { overflow-x: auto; max-width: 100%; }
 .rl table { border-collapse: collapse; margin: 0 0 .8rem !important;
   font-size: .8rem !important; line-height: 1.35; font-variant-numeric: tabular-nums; }
@@ -54,7 +66,7 @@ html[data-theme="dark"] .rl picture.only-light,
 .rl td.prose { white-space: normal; min-width: 11rem; }
 .rl td.wide { min-width: 17rem; }
 .rl td.prose > p { margin: 0 0 .35rem; }
-.rl td small { opacity: .8; }
+.rl td small { color: var(--rl-muted); }
 .rl table small { font-size: .9em; }
 .rl td.text, .rl th.text, .rl td.prose, .rl th.prose { text-align: left; }
 .rl td.number, .rl th.number { text-align: right; }
@@ -66,20 +78,21 @@ html[data-theme="dark"] .rl picture.only-light,
 .rl table.matrix td { text-align: right; padding: .2rem .22rem; }
 .rl table.matrix .first { padding-left: .8rem; }
 .rl table.matrix tbody th { text-align: left; font-weight: 600; padding: .2rem .5rem .2rem 0;
-  position: sticky; left: 0; z-index: 1;
-  background: var(--pst-color-background, var(--jp-layout-color0, Canvas)); }
-.rl table.matrix tbody th small { display: block; font-weight: 400; opacity: .75; }
+  position: sticky; left: 0; z-index: 1; background: var(--rl-page); }
+.rl table.matrix tbody th small { display: block; font-weight: 400; color: var(--rl-muted); }
 .rl table.matrix td b, .rl table.matrix td i { display: block; font-style: normal; }
 .rl table.matrix td b { font-weight: 500; }
-.rl table.matrix td b s { text-decoration: none; font-size: .72em; opacity: .65; }
-.rl table.matrix td i { font-size: .85em; opacity: .7; }
-.rl table.matrix td b.apart { color: var(--rl-contradicted, #c8541a); font-weight: 700; }
-.rl table.matrix td b.none { font-weight: 400; font-size: .76em; line-height: 1.7; opacity: .6; }
+.rl table.matrix td b s { text-decoration: none; font-size: .72em; color: var(--rl-muted); }
+.rl table.matrix td i { font-size: .88em; color: var(--rl-muted); }
+.rl table.matrix td b.apart { color: var(--rl-warning); font-weight: 700; }
+.rl table.matrix td b.none { font-weight: 400; font-size: .8em; line-height: 1.65;
+  color: var(--rl-muted); }
 .rl table.matrix tr.other-arm th { font-weight: 500; }
-.rl table.matrix tr.rule > * { border-top: 1px solid var(--pst-color-text-muted, currentColor); }
+.rl table.matrix tr.rule > * { border-top: 1px solid var(--rl-muted); }
 .rl details > summary { cursor: pointer; font-size: .9rem; margin: .3rem 0 .6rem; }
 .rl details .scroll { max-height: 36rem; overflow-y: auto; }
 """
+)
 
 
 @dataclass(frozen=True)
@@ -103,7 +116,19 @@ class Exhibit:
 
 def badge(scale: Scale) -> str:
     """At which scale the runs were made that an exhibit shows."""
-    return f'<span class="scale scale-{scale}">{SCALE_WORDS[scale]}</span>'
+    hint = f'title="{SCALE_HINTS[scale]}"'
+    return f'<span class="badge scale-{scale}" {hint}>{SCALE_WORDS[scale]}</span>'
+
+
+def badges(scale: Scale, freshness: Freshness) -> str:
+    """The scale of the runs that an exhibit shows, and whether today's code still makes them."""
+    state = "fresh" if freshness.fresh == freshness.runs else "unchecked"
+    checked = (
+        f'<span class="badge {state}" title="{escape(freshness.hint)}">{freshness.words}</span>'
+        if freshness.runs
+        else ""
+    )
+    return f"{badge(scale)} {checked}".strip()
 
 
 def download(name: str, content: bytes, label: str, media: str) -> str:
@@ -132,11 +157,16 @@ def specs(name: str, records: Iterable[Mapping]) -> str:
     )
 
 
+def notebook(name: str) -> str:
+    """A link to the notebook that makes an exhibit, which lies beside the page."""
+    return f'<a href="{name}.ipynb">notebooks/{name}.ipynb</a>'
+
+
 def table(body: str, caption: str, name: str, links: Iterable[str]) -> str:
-    """A table with its caption above it."""
+    """A table with its caption above it; the book puts its number in front of the caption."""
     return (
-        f'<figure class="rl" id="{name}">'
-        f'<figcaption class="above">{caption}{_links(links)}</figcaption>'
+        f'<figure class="rl rl-table" id="{name}">'
+        f'<figcaption class="above">{NUMBER} {caption}{_links(links)}</figcaption>'
         f"{body}</figure>"
     )
 
@@ -157,37 +187,28 @@ def rows_table(columns: dict[str, str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def figure(
-    pictures: Mapping[tuple[str, str], bytes],
+    drawings: Mapping[str, str],
     alt: str,
     caption: str,
     name: str,
     links: Iterable[str],
-    size: tuple[int, int],
+    number: int | None = None,
 ) -> str:
-    """A picture with its caption below it.
+    """A drawing with its caption below it.
 
-    pictures: PNG by (theme, layout); the page picks by its theme and by the width of the window.
-    alt: what the figure shows, in words. size: pixels of the wide picture, so that the page does
-    not jump.
+    drawings: SVG by layout, wide and narrow; the page picks by the width it has. alt: what the
+    figure shows, in words. number: what Jupyter calls it; the book has its own.
     """
-    width, height = size
-    shown = []
-    for theme in ("light", "dark"):
-        address = {
-            layout: f"data:image/png;base64,{b64encode(pictures[theme, layout]).decode()}"
-            for layout in ("wide", "narrow")
-        }
-        shown.append(
-            f'<picture class="only-{theme}">'
-            f'<source media="{NARROW_PAGE}" srcset="{address["narrow"]}">'
-            f'<img class="only-{theme}" src="{address["wide"]}" width="{width}" height="{height}" '
-            f'alt="{escape(alt, quote=True)}"></picture>'
-        )
-    # In a box of their own: the theme hides captions beside a picture that it hides.
+    shown = "".join(f'<div class="{layout}">{svg}</div>' for layout, svg in drawings.items())
+    counted = NUMBER.replace("></", f">Figure {number}.</") if number else NUMBER
     return (
-        f'<figure class="rl" id="{name}"><div>{"".join(shown)}</div>'
-        f"<figcaption>{caption}{_links(links)}</figcaption></figure>"
+        f'<figure class="rl rl-figure" id="{name}">'
+        f'<div class="picture" role="img" aria-label="{escape(alt, quote=True)}">{shown}</div>'
+        f"<figcaption>{counted} {caption}{_links(links)}</figcaption></figure>"
     )
+
+
+NUMBER = '<b class="number"></b>'  # where the book writes Figure 3.1 or Table 3.1
 
 
 def _links(links: Iterable[str]) -> str:

@@ -13,58 +13,53 @@ from matplotlib.figure import Figure
 from relength.margins import load_margins
 from relength.report import attention as heatmaps
 from relength.report import exhibits
-from relength.report.exhibits import Exhibit, badge
+from relength.report.exhibits import Exhibit, badges
 from relength.report.grid import BAND, NOT_RUN, Grid
 from relength.report.runs import Runs
 from relength.report.style import (
     LAYOUTS,
-    THEMES,
+    LIGHT,
     Layout,
-    Theme,
     beside,
     canvas,
     colour,
-    png,
     row_label,
     style,
+    svg,
     title,
 )
 from relength.report.tables import printed
 from relength.store import Record
 
 NOT_A_RESULT = "smoke run: not a result"
-Draw = Callable[[Theme, Layout], Figure]
+Draw = Callable[[Layout], Figure]
 
 
 def exhibit(
     runs: Runs, number: int, draw: Draw, name: str, caption: str, alt: str, data: pd.DataFrame
 ) -> Exhibit:
-    """A drawing in every theme and width, with caption, badge, alt text and downloads."""
-    pictures, size = {}, (0, 0)
-    with style():
-        for theme in THEMES:
-            for layout in LAYOUTS:
-                figure = draw(theme, layout)
-                if runs.scale == "smoke":
-                    _watermark(figure, theme)
-                pictures[theme.name, layout.name] = png(figure)
-                if layout.name == "wide":
-                    size = tuple(round(96 * inches) for inches in figure.get_size_inches())
+    """A drawing in both widths, with caption, badges, alt text and downloads."""
     anchor = f"{runs.experiment.name}-{name}"
+    drawings = {}
+    with style():
+        for layout in LAYOUTS:
+            figure = draw(layout)
+            if runs.scale == "smoke":
+                _watermark(figure)
+            drawings[layout.name] = svg(figure, f"{anchor}-{layout.name}")
     links = [
         exhibits.csv(anchor, data),
         exhibits.specs(anchor, runs.records),
-        f"made by <code>notebooks/{runs.experiment.name}.ipynb</code>",
+        exhibits.notebook(runs.experiment.name),
     ]
-    caption = f"<b>Figure {number}.</b> {badge(runs.scale)} {caption}"
-    html = exhibits.figure(pictures, alt, caption, anchor, links, size)
+    caption = f"{badges(runs.scale, runs.freshness)} {caption}"
+    html = exhibits.figure(drawings, alt, caption, anchor, links, number)
     return Exhibit(html, f"Figure {number}. {alt}", data)
 
 
-def _watermark(figure: Figure, theme: Theme) -> None:
-    figure.text(
-        0.995, 0.998, NOT_A_RESULT, ha="right", va="top", size=8, weight="bold", color=theme.warning
-    )
+def _watermark(figure: Figure) -> None:
+    place = {"ha": "right", "va": "top", "size": 8, "weight": "bold"}
+    figure.text(0.995, 0.998, NOT_A_RESULT, color=LIGHT.warning, **place)
 
 
 # Accuracy against length
@@ -74,9 +69,9 @@ def accuracy(runs: Runs, artifact: str, number: int) -> Exhibit:
     """Exact match at each test length: every seed, their median, and what the paper prints."""
     paper = printed(artifact)
 
-    def draw(theme: Theme, layout: Layout) -> Figure:
+    def draw(layout: Layout) -> Figure:
         key = [("dot", "one seed"), ("line", "median"), ("bar", "paper")]
-        grid = Grid(runs, theme, layout, key)
+        grid = Grid(runs, layout, key)
         dots: dict[str, list[np.ndarray]] = {}
         bars = []
         for j, tests in enumerate(runs.tests.values()):
@@ -104,8 +99,8 @@ def accuracy(runs: Runs, artifact: str, number: int) -> Exhibit:
                 dots.setdefault(model, []).append(
                     np.column_stack(grid.points(i, j, spread, values[:, column]))
                 )
-        band = {"linewidths": BAND, "alpha": 0.25, "capstyle": "butt", "zorder": 1}
-        grid.axes.add_collection(LineCollection(bars, colors=theme.ink, **band))
+        band = {"linewidths": BAND, "alpha": 0.3, "capstyle": "butt", "zorder": 1}
+        grid.axes.add_collection(LineCollection(bars, colors=LIGHT.ink, **band))
         for model, groups in dots.items():
             x, y = np.concatenate(groups).T
             grid.axes.scatter(x, y, s=7, color=colour(model), linewidth=0, zorder=3)
@@ -163,11 +158,11 @@ def _accuracy_in_words(runs: Runs) -> str:
 
 def learning(runs: Runs, number: int) -> Exhibit:
     """Development and in-distribution accuracy by epoch, a line per seed."""
-    longest = max((len(r["curve"]) for r in runs.records), default=runs.specs[0].training.epochs)
+    longest = max((len(r["curve"]) for r in runs.records), default=runs.specs[0].training.intervals)
 
-    def draw(theme: Theme, layout: Layout) -> Figure:
+    def draw(layout: Layout) -> Figure:
         key = [("line", "development set"), ("thin", "lengths trained on")]
-        grid = Grid(runs, theme, layout, key)
+        grid = Grid(runs, layout, key)
         for j in range(len(runs.tasks)):
             grid.ticks(j, (0.02, 0.96), ("1", str(longest)), before="epoch")
         trained, developed = [], {}
@@ -181,7 +176,7 @@ def learning(runs: Runs, number: int) -> Exhibit:
                 lines = developed.setdefault(runs.rows[i][0], [])
                 lines.append(np.column_stack(grid.points(i, j, x, curve["dev_accuracy"])))
         grid.axes.add_collection(
-            LineCollection(trained, colors=theme.ink, linewidths=0.55, alpha=0.6, zorder=1)
+            LineCollection(trained, colors=LIGHT.ink, linewidths=0.55, alpha=0.6, zorder=1)
         )
         for model, lines in developed.items():
             grid.axes.add_collection(
@@ -259,8 +254,8 @@ def attention(
         for cell, found in records.items()
     }
 
-    def draw(theme: Theme, layout: Layout) -> Figure:
-        return heatmaps.draw(panels, theme, layout)
+    def draw(layout: Layout) -> Figure:
+        return heatmaps.draw(panels, layout)
 
     caption = (
         "Where the models look on the first test sample of the shortest unseen length, from the "
@@ -295,7 +290,7 @@ def cost(runs: Runs, number: int) -> Exhibit:
         columns=["key", "task", "model", "arm", "seed", "epochs", "steps", "seconds", "device"],
     )
 
-    def draw(theme: Theme, layout: Layout) -> Figure:
+    def draw(layout: Layout) -> Figure:
         rows = len(runs.rows)
         figure = canvas(layout, 0.56 + 0.27 * rows)
         left = 1.75 if layout.narrow else 2.05
@@ -315,14 +310,14 @@ def cost(runs: Runs, number: int) -> Exhibit:
             beside(axes, label, (0, i), -6, color=colour(model), size=7.5, weight="bold")
             seconds = data.query("model == @model and arm == @arm")["seconds"].to_numpy()
             words = f"{seconds.sum() / 3600:.1f} h" if seconds.size else NOT_RUN
-            beside(axes, words, (1, i), 6, color=theme.muted, size=7)
+            beside(axes, words, (1, i), 6, color=LIGHT.muted, size=7)
             shift = 0.16 * np.sin(
                 2.4 * np.arange(seconds.size)
             )  # dots of equal length side by side
             axes.scatter(seconds, i + shift, s=10, color=colour(model), alpha=0.75, linewidth=0)
             if seconds.size:
-                axes.vlines(np.median(seconds), i - 0.34, i + 0.34, color=theme.ink, linewidth=1.6)
-        _seconds_axis(axes, theme, data["seconds"])
+                axes.vlines(np.median(seconds), i - 0.34, i + 0.34, color=LIGHT.ink, linewidth=1.6)
+        _seconds_axis(axes, data["seconds"])
         return figure
 
     hours = data["seconds"].sum() / 3600
@@ -339,7 +334,7 @@ def cost(runs: Runs, number: int) -> Exhibit:
     return exhibit(runs, number, draw, "cost", caption, alt, data)
 
 
-def _seconds_axis(axes, theme: Theme, seconds: pd.Series) -> None:
+def _seconds_axis(axes, seconds: pd.Series) -> None:
     low, high = (seconds.min(), seconds.max()) if len(seconds) else (30, 1200)
     axes.set_xlim(low / 1.3, high * 1.3)
     ladder = (
@@ -369,12 +364,12 @@ def _seconds_axis(axes, theme: Theme, seconds: pd.Series) -> None:
     ticks = ticks[:: 1 + len(ticks) // 7]
     axes.set_xticks(ticks, [_clock(s) for s in ticks])
     axes.set_xticks([], minor=True)
-    axes.tick_params(colors=theme.muted, labelsize=7, length=3)
-    axes.grid(axis="x", color=theme.rule, linewidth=0.6)
+    axes.tick_params(colors=LIGHT.muted, labelsize=7, length=3)
+    axes.grid(axis="x", color=LIGHT.rule, linewidth=0.6)
     axes.set_axisbelow(True)
     for side, spine in axes.spines.items():
         spine.set_visible(side == "bottom")
-        spine.set_color(theme.rule)
+        spine.set_color(LIGHT.rule)
 
 
 def _clock(seconds: float) -> str:

@@ -6,13 +6,13 @@ Sixty-four separate axes would take ten times as long to draw.
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.collections import LineCollection
+from matplotlib.collections import LineCollection, PolyCollection
 
 from relength.report.runs import Runs
-from relength.report.style import Layout, Theme, canvas, colour, row_label, title
+from relength.report.style import LIGHT, Layout, canvas, colour, row_label, title
 
 NOT_RUN = "not run"
-BAND = 6.5  # points; broader than a dot, so that it shows behind them
+BAND = 4.2  # points; broader than a dot, so that it shows behind them
 
 
 class Grid:
@@ -22,16 +22,16 @@ class Grid:
     On a narrow page the tasks come in two blocks of four, one above the other.
     """
 
-    def __init__(self, runs: Runs, theme: Theme, layout: Layout, key: Sequence[tuple[str, str]]):
-        self.runs, self.theme, self.narrow = runs, theme, layout.narrow
+    def __init__(self, runs: Runs, layout: Layout, key: Sequence[tuple[str, str]]):
+        self.runs, self.narrow = runs, layout.narrow
         tasks, rows = len(runs.tasks), len(runs.rows)
         self.across = min(4, tasks) if self.narrow else tasks
         blocks = -(-tasks // self.across)
         self.left = 0.3 if self.narrow else 1.42
         pitch = (layout.width - self.left) / self.across
         self.gap, self.width = 0.1, pitch - 0.1
-        self.height, self.between = (0.42, 0.25) if self.narrow else (0.5, 0.16)
-        self.head, self.foot = (0.5, 0.15) if self.narrow else (0.42, 0.06)
+        self.height, self.between = (0.4, 0.29) if self.narrow else (0.47, 0.19)
+        self.head, self.foot = (0.5, 0.19) if self.narrow else (0.42, 0.1)
         self.block = self.head + rows * (self.height + self.between) + self.foot
         top = 0.24
         height = top + blocks * self.block
@@ -62,7 +62,7 @@ class Grid:
         return x0 + np.asarray(x) * self.width, y0 - np.asarray(y) * self.height
 
     def text(self, x: float, y: float, words: str, **options) -> None:
-        self.axes.text(x, y, words, **{"color": self.theme.muted, "size": 7.5, **options})
+        self.axes.text(x, y, words, **{"color": LIGHT.muted, "size": 7.5, **options})
 
     def ticks(
         self, column: int, places: Sequence[float], labels: Sequence[str], before: str = "length"
@@ -70,25 +70,27 @@ class Grid:
         """Labels below the last row of a column, and before the first column what they are."""
         if column % self.across == 0 and not self.narrow:
             x, y = self.points(len(self.runs.rows) - 1, column, 0, 0)
-            self.text(float(x) - 0.14, float(y) + 0.05, before, ha="right", va="top", size=6.5)
+            self.text(float(x) - 0.14, float(y) + 0.09, before, ha="right", va="top", size=6.5)
         for place, label in zip(places, labels, strict=True):
             x, y = self.points(len(self.runs.rows) - 1, column, place, 0)
-            self.text(float(x), float(y) + 0.05, label, ha="center", va="top", size=6.5)
+            self.text(float(x), float(y) + 0.09, label, ha="center", va="top", size=6.5)
 
     def not_run(self, row: int, column: int) -> None:
         x, y = self.points(row, column, 0.5, 0.5)
         self.text(float(x), float(y), NOT_RUN, ha="center", va="center", size=6.5, style="italic")
 
     def _frame(self, rows: int) -> None:
-        lines = []
+        panels, lines = [], []
         judged = self.runs.experiment.judged_arm
         for j, task in enumerate(self.runs.tasks):
             for i in range(rows):
+                x, y = self.points(i, j, [0, 1, 1, 0], [-0.09, -0.09, 1.09, 1.09])
+                panels.append(np.column_stack([x, y]))
                 for level in (0, 1):
                     x, y = self.points(i, j, [0, 1], [level, level])
                     lines.append(np.column_stack([x, y]))
             x, y = self.corner(0, j)
-            y = y - self.height - (0.3 if self.narrow else 0.1)
+            y = y - self.height - (0.3 if self.narrow else 0.12)
             name = title(task).replace("Inv Reverse ", "Inv Rev. ").replace("Reverse ", "Reverse\n")
             name = name.replace("Rev. ", "Reverse\n")
             self.text(
@@ -97,7 +99,7 @@ class Grid:
                 name,
                 va="bottom",
                 weight="bold",
-                color=self.theme.ink,
+                color=LIGHT.ink,
                 size=7.2,
                 linespacing=1.1,
             )
@@ -106,8 +108,10 @@ class Grid:
             for i, (model, arm) in enumerate(self.runs.rows):
                 x, y = self.corner(i, j)
                 self._row_label(row_label(model, arm, judged), colour(model), x, y)
+        ground = {"facecolors": LIGHT.surface, "linewidths": 0, "clip_on": False}
+        self.axes.add_collection(PolyCollection(panels, zorder=-1, **ground))
         self.axes.add_collection(
-            LineCollection(lines, colors=self.theme.rule, linewidths=0.6, zorder=0)
+            LineCollection(lines, colors=LIGHT.rule, linewidths=0.6, zorder=0, clip_on=False)
         )
 
     def _row_label(self, label: str, shade: str, x: float, y: float) -> None:
@@ -116,11 +120,11 @@ class Grid:
         name, _, reading = label.partition(", ")
         if self.narrow:
             self.text(
-                x, y - self.height - 0.045, name, va="bottom", weight="bold", color=shade, size=7
+                x, y - self.height - 0.06, name, va="bottom", weight="bold", color=shade, size=7
             )
             if reading:
-                beside = x + 0.074 * len(name) + 0.06
-                self.text(beside, y - self.height - 0.045, reading, va="bottom", size=7)
+                beside = x + 0.066 * len(name) + 0.06
+                self.text(beside, y - self.height - 0.06, reading, va="bottom", size=7)
             return
         middle, place = y - self.height / 2, "bottom" if reading else "center"
         self.text(0.0, middle, name, va=place, weight="bold", color=shade, size=8.2)
@@ -131,11 +135,11 @@ class Grid:
         """What the marks mean, in one line at the top. entries: (mark, meaning)."""
         x, y = (0.0 if self.narrow else self.left), 0.09
         for mark, meaning in entries:
-            shade = self.theme.ink if mark in ("bar", "thin") else self.theme.muted
+            shade = LIGHT.ink if mark in ("bar", "thin") else LIGHT.muted
             if mark == "dot":
                 self.axes.plot([x + 0.06], [y], "o", ms=3.4, mew=0, color=shade, clip_on=False)
             else:
-                width, alpha = {"bar": (BAND, 0.25), "thin": (0.8, 1.0)}.get(mark, (1.3, 1.0))
+                width, alpha = {"bar": (BAND, 0.3), "thin": (0.8, 1.0)}.get(mark, (1.3, 1.0))
                 self.axes.plot(
                     [x, x + 0.14], [y, y], lw=width, alpha=alpha, color=shade, solid_capstyle="butt"
                 )

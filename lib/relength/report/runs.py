@@ -8,7 +8,8 @@ import pandas as pd
 
 from relength import claims
 from relength.papers import Experiment
-from relength.spec import RunSpec, Scale
+from relength.report.freshness import Freshness, freshness
+from relength.spec import RunSpec, Scale, row_name
 from relength.store import Record, Store, frame
 
 
@@ -18,6 +19,7 @@ class Runs:
 
     records    the usable ones of ``specs``: one execution per spec, none that is stale
     every      all of the experiment in the store: other scales, repeated executions, failures
+    freshness  how many of ``records`` today's code is known to reproduce
     """
 
     experiment: Experiment
@@ -25,6 +27,7 @@ class Runs:
     specs: tuple[RunSpec, ...]
     records: tuple[Record, ...]
     every: tuple[Record, ...]
+    freshness: Freshness
 
     @classmethod
     def read(cls, experiment: Experiment, scale: Scale, seeds: int, store: Store) -> "Runs":
@@ -33,7 +36,7 @@ class Runs:
         wanted = {spec.key for spec in specs}
         every = tuple(store.records(experiment.name))
         records = tuple(r for r in store.usable(experiment.name) if r["key"] in wanted)
-        return cls(experiment, scale, specs, records, every)
+        return cls(experiment, scale, specs, records, every, freshness(store, records))
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -54,7 +57,7 @@ class Runs:
     @cached_property
     def rows(self) -> list[tuple[str, str]]:
         """(model, arm) of every row, the judged arm's first."""
-        pairs = dict.fromkeys((spec.model.name, spec.model.arm) for spec in self.specs)
+        pairs = dict.fromkeys((spec.row, spec.model.arm) for spec in self.specs)
         return sorted(pairs, key=lambda pair: pair[1] != self.experiment.judged_arm)
 
     @cached_property
@@ -72,7 +75,7 @@ class Runs:
         cells: dict[tuple[str, str, str], list[Record]] = {}
         for record in sorted(self.records, key=lambda r: r["spec"]["seed"]):
             spec = record["spec"]
-            cell = (spec["model"]["name"], spec["model"]["arm"], spec["task"]["name"])
+            cell = (row_name(spec["model"]), spec["model"]["arm"], spec["task"]["name"])
             cells.setdefault(cell, []).append(record)
         return cells
 

@@ -9,10 +9,14 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 import pandas as pd
+import torch
 
-from relength import claims
+from relength import claims, plan
 from relength.papers import EXPERIMENTS, Experiment
 from relength.papers.published import artifacts as published_artifacts
+from relength.prices import Prices, device_seconds, own_runs
+from relength.provenance import device_name
+from relength.spec import row_name
 from relength.store import Record, Store, frame
 
 SCALES = ("reduced", "paper")  # smoke proves a code path and counts for nothing
@@ -30,32 +34,56 @@ class Survey(NamedTuple):
     board: pd.DataFrame
     ledger: pd.DataFrame
     costs: pd.DataFrame
-    repeats: pd.DataFrame
-    speed: pd.DataFrame
+    runs: pd.DataFrame
+    store: Store
 
 
 def survey(store: Store) -> Survey:
     """The state of all four papers in a store."""
-    judged = ledger(store)
-    return Survey(board(store, judged), judged, costs(store), repeats(store), speed(store))
+    found = runs(store)
+    judged = judge(found)
+    return Survey(board(store, judged), judged, costs(store), found, store)
 
 
 def status(store: Store) -> dict[str, Any]:
     """State of every artifact, as ``relength status --json`` prints it.
 
-    ``{"artifacts": {"mla-table-2": {"cells": 48, "min_seeds": {"reduced": 3, "paper": 0},
-    "verdicts": {"inconclusive": 17}}, ...}}``; an artifact without an experiment has 0 cells.
+    ``{"device": {"kind": "cpu", "name": …}, "artifacts": {"mla-table-2": {"paper": "mla",
+    "cells": 48, "min_seeds": {"reduced": 3, "paper": 0}, "runs": {"reduced": 320, …}, "rest":
+    {"reduced": {"runs": 128, "hours": 2.5, "unpriced": 8}, …}, "verdicts": {"inconclusive": 17}},
+    …}}``; an artifact without an experiment has 0 cells.
+
+    runs, rest  of five seeds of everything, other readings included; what is missing of them costs
+                ``hours`` on this machine's device, and ``unpriced`` of its runs have no known price
     """
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    prices = Prices.on(device, own_runs(store))
+    rest = {name: _rest(name, store, prices) for name in EXPERIMENTS}
     return {
+        "device": {"kind": device, "name": device_name(device)},
         "artifacts": {
             row.artifact: {
+                "paper": row.paper,
                 "cells": row.cells,
                 "min_seeds": row.min_seeds,
+                **rest.get(row.experiment, {"runs": dict.fromkeys(SCALES, 0), "rest": {}}),
                 "verdicts": row.verdicts,
             }
             for row in board(store, ledger(store)).itertuples()
-        }
+        },
     }
+
+
+def _rest(experiment: str, store: Store, prices: Prices) -> dict[str, Any]:
+    """How many runs an experiment has, how many are missing, and what they cost."""
+    runs, rest = {}, {}
+    for scale in SCALES:
+        wanted = plan.choose((experiment,), scale, plan.SEEDS)
+        left = [run.spec for run in plan.missing(wanted, store)]
+        seconds, unpriced = prices.total(left)
+        runs[scale] = len(wanted)
+        rest[scale] = {"runs": len(left), "hours": seconds / 3600, "unpriced": unpriced}
+    return {"runs": runs, "rest": rest}
 
 
 def board(store: Store, judged: pd.DataFrame) -> pd.DataFrame:
@@ -106,7 +134,7 @@ def cell_seeds(experiment: Experiment, store: Store, scale: str) -> dict[tuple[s
     for record in own_records(experiment, store):
         spec = record["spec"]
         if spec["scale"] == scale and spec["model"]["arm"] == experiment.judged_arm:
-            seeds[spec["model"]["name"], spec["task"]["name"]] += 1
+            seeds[row_name(spec["model"]), spec["task"]["name"]] += 1
     return seeds
 
 
@@ -126,8 +154,17 @@ def ledger(store: Store) -> pd.DataFrame:
     The columns are :data:`relength.claims.COLUMNS` and ``prose``: whether the paper makes the claim
     in words (True) or prints it as one cell of a table (False).
     """
-    runs = frame(r for experiment in EXPERIMENTS.values() for r in own_records(experiment, store))
-    tables = [claims.ledger(claims.load(paper), runs) for paper in claims.papers()]
+    return judge(runs(store))
+
+
+def runs(store: Store) -> pd.DataFrame:
+    """The usable runs of every experiment's own specs (:func:`relength.store.frame`)."""
+    return frame(r for experiment in EXPERIMENTS.values() for r in own_records(experiment, store))
+
+
+def judge(found: pd.DataFrame) -> pd.DataFrame:
+    """The :func:`ledger` that these :func:`runs` give."""
+    tables = [claims.ledger(claims.load(paper), found) for paper in claims.papers()]
     table = pd.concat(tables, ignore_index=True)
     return table.assign(prose=table["where"] != "")
 
@@ -143,7 +180,7 @@ def costs(store: Store) -> pd.DataFrame:
             "trainings": record["status"] == "ok",
             "failed": record["status"] == "failed",
             "steps": record.get("cost", {}).get("steps", 0),
-            "hours": _hours(record),
+            "hours": device_seconds(record) / 3600,
         }
         for record in store.records()
     ]
@@ -156,11 +193,6 @@ def _device(record: Record) -> str:
     provenance = record["provenance"]
     name = provenance["device_name"]
     return name if provenance["device"] == "cpu" else f"{name} ({provenance['device']})"
-
-
-def _hours(record: Record) -> float:
-    cost = record.get("cost", {})
-    return (cost.get("training_seconds", 0.0) + cost.get("evaluation_seconds", 0.0)) / 3600
 
 
 def repeats(store: Store) -> pd.DataFrame:
@@ -178,26 +210,3 @@ def repeats(store: Store) -> pd.DataFrame:
         executions=("size", "max"), largest_difference=("difference", "max")
     )
     return table[table.executions > 1].reset_index(drop=True)
-
-
-def speed(store: Store) -> pd.DataFrame:
-    """What ``relength bench`` measured, the latest per device and task.
-
-    Columns: task, device, torch, trainer, steps_per_second, ratio (to the frozen loop), commit.
-    """
-    columns = ["task", "device", "torch", "trainer", "steps_per_second", "ratio", "commit"]
-    rows = [
-        {
-            "task": outcome["task"],
-            "device": _device(outcome),
-            "torch": outcome["provenance"]["torch"],
-            "trainer": trainer,
-            "steps_per_second": rate,
-            "ratio": outcome["ratio_to_baseline"][trainer],
-            "commit": outcome["provenance"]["commit"],
-        }
-        for outcome in store.benchmarks()
-        for trainer, rate in outcome["steps_per_second"].items()
-    ]
-    measured = pd.DataFrame(rows, columns=columns)
-    return measured.drop_duplicates(["task", "device", "torch", "trainer"], keep="last")

@@ -1,17 +1,19 @@
 """The look of every figure: one colour per model through the whole book, two themes, two widths.
 
-Figures are drawn on a transparent ground, once per theme and width, and the page shows the one that
-fits (:mod:`relength.report.exhibits`). Models keep their colour in both themes, so the colours are
-of middle lightness: each has a contrast of at least 3 to 1 with the light page and with the dark
-one, and any two stay apart for readers with protan, deutan or tritan vision.
+A figure is drawn once per width, as SVG that lies in the page itself: its text is text, in the
+page's own type, and the colours that depend on the theme are the page's variables, so it is light
+on a light page, dark on a dark one and light again on paper. Models keep their colour everywhere,
+so those are of middle lightness: each has a contrast of at least 3 to 1 with the light page and
+with the dark one, and any two stay apart for readers with protan, deutan or tritan vision, those of
+one paper further than others.
 """
 
+import re
 from io import BytesIO
 from typing import NamedTuple
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
-from PIL import Image
 
 MODEL_COLOURS = {
     "Content": "#7d8791",
@@ -20,25 +22,61 @@ MODEL_COLOURS = {
     "Bi-Relative": "#cf4632",
     "OneStepAttn": "#4d76f2",
     "MonoAttn": "#16a661",
+    "PANM": "#6054cc",
+    "LSTM": "#786078",
+    "Content Attention": "#f06060",
+    "Location Attention": "#c03000",
+    "Hybrid Attention": "#b48484",
+    "Transformer": "#906060",
+    "NTM": "#487818",
+    "DNC": "#00843c",
+    "Neural Stack": "#3c6ca8",
+    "NRAM": "#8484f0",
+    "PtrNet": "#a884b4",
+    "ESBN": "#c0009c",
 }
 ARM_LABELS = {"released": "", "paper": "as in the text", "repaired": "repaired"}
 WORDS = {"recopy": "ReCopy", "iid": "IID"}
 
 
 class Theme(NamedTuple):
-    """Colours that depend on the page; they are those of book/assets/book.css."""
+    """Colours that depend on the page. Figures are drawn with those of :data:`LIGHT`."""
 
-    name: str
     page: str
     ink: str
     muted: str
     rule: str
+    surface: str
+    first: str  # two accents, where something other than a model needs a colour
+    second: str
     warning: str
 
 
-LIGHT = Theme("light", "#fdfcf9", "#1f2529", "#56626a", "#d9d5c8", "#b3400b")
-DARK = Theme("dark", "#14191c", "#dfe3e4", "#a3afb5", "#3a454b", "#f59062")
-THEMES = (LIGHT, DARK)
+LIGHT = Theme(
+    page="#fdfcf9",
+    ink="#1f2529",
+    muted="#56626a",
+    rule="#d9d5c8",
+    surface="#f3f1ea",
+    first="#17677f",
+    second="#a5500b",
+    warning="#b3400b",
+)
+DARK = Theme(
+    page="#14191c",
+    ink="#dfe3e4",
+    muted="#a3afb5",
+    rule="#3a454b",
+    surface="#1e2529",
+    first="#6fc0d8",
+    second="#f0a35e",
+    warning="#f59062",
+)
+
+
+def variables(theme: Theme) -> str:
+    """The theme as CSS declarations: ``--rl-ink: #1f2529; …``."""
+    return " ".join(f"--rl-{name}: {value};" for name, value in theme._asdict().items())
 
 
 class Layout(NamedTuple):
@@ -50,12 +88,13 @@ class Layout(NamedTuple):
 
 
 WIDE = Layout("wide", 8.0, narrow=False)
-NARROW = Layout("narrow", 3.75, narrow=True)
+NARROW = Layout("narrow", 3.4, narrow=True)
 LAYOUTS = (WIDE, NARROW)
 
-TYPE = {"font.family": "DejaVu Sans", "font.size": 7.5, "axes.unicode_minus": True}
-DOTS_PER_INCH = 192  # two device pixels per CSS pixel
+FONT = "DejaVu Sans"  # only its widths count: the page sets the text in its own type
+TYPE = {"font.family": FONT, "font.size": 7.5, "axes.unicode_minus": True}
 SOLID_CAPS = {"lines.solid_capstyle": "round", "lines.solid_joinstyle": "round"}
+TEXT_AS_TEXT = {"svg.fonttype": "none"}
 
 
 def colour(model: str) -> str:
@@ -80,24 +119,65 @@ def verdict_kind(verdict: str) -> str:
 
 def canvas(layout: Layout, height: float) -> Figure:
     """An empty figure of the layout's width; height in inches."""
-    figure = Figure(figsize=(layout.width, height), dpi=DOTS_PER_INCH)
-    figure.patch.set_alpha(0)
+    figure = Figure(figsize=(layout.width, height))
+    figure.patch.set_visible(False)
     return figure
 
 
 def style():
     """Context in which figures are drawn and written."""
-    return rc_context({**TYPE, **SOLID_CAPS})
+    return rc_context({**TYPE, **SOLID_CAPS, **TEXT_AS_TEXT})
 
 
-def png(figure: Figure) -> bytes:
-    """The figure as a transparent PNG with a palette, which makes it a third of the size."""
+TAG = re.compile(r"<[^>]*>")
+DECIMALS = re.compile(r"-?\d+\.\d{3,}")
+IDENTIFIER = re.compile(r' id="([^"]*)"')
+TEXT_SHARE = 62  # percent of a model's colour in its label, the rest being ink: 4.5 to 1 or more
+
+
+def svg(figure: Figure, name: str) -> str:
+    """The figure as an ``<svg>`` element for a page, drawn with the colours of :data:`LIGHT`.
+
+    name: unlike that of any other drawing of the page; what refers to itself in it carries it.
+    """
     raw = BytesIO()
-    figure.savefig(raw, format="png", transparent=True)
-    small = BytesIO()
-    picture = Image.open(raw).quantize(256, method=Image.Quantize.FASTOCTREE)
-    picture.save(small, format="png", optimize=True)
-    return small.getvalue()
+    silent = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    with rc_context({"svg.hashsalt": name}):
+        figure.savefig(raw, format="svg", metadata=silent)
+    text = raw.getvalue().decode()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", text, flags=re.DOTALL)
+    used = set(re.findall(r"#([\w-]+)", text))
+    text = IDENTIFIER.sub(lambda found: found[0] if found[1] in used else "", text)
+    text = TAG.sub(lambda tag: _compact(tag[0]), text)
+    text = re.sub(r">\s+<", "><", text).replace(f"'{FONT}'", "var(--rl-sans, sans-serif)")
+    width, height = (round(96 * inches) for inches in figure.get_size_inches())
+    box = f"0 0 {72 * width / 96:g} {72 * height / 96:g}"
+    body = text[text.index(">") + 1 :]
+    return (
+        f'<svg viewBox="{box}" width="{width}" height="{height}" aria-hidden="true" '
+        f'stroke-linejoin="round">{themed(body)}'
+    )
+
+
+def themed(drawing: str) -> str:
+    """A drawing with the colours of :data:`LIGHT` replaced by the page's variables."""
+    for name, value in LIGHT._asdict().items():
+        drawing = drawing.replace(value, f"var(--rl-{name})")
+    return re.sub(r"<text[^>]*>", lambda tag: _legible(tag[0]), drawing)
+
+
+def _legible(tag: str) -> str:
+    for shade in MODEL_COLOURS.values():
+        mixed = f"color-mix(in srgb, {shade} {TEXT_SHARE}%, var(--rl-ink))"
+        tag = tag.replace(f"fill: {shade}", f"fill: {mixed}")
+    return tag
+
+
+def _compact(tag: str) -> str:
+    """A tag without line breaks and without digits that nobody sees."""
+    short = DECIMALS.sub(lambda n: f"{float(n[0]):.2f}".rstrip("0").rstrip("."), tag)
+    return re.sub(r"\s*\n\s*", " ", short)
 
 
 def beside(axes, words: str, place: tuple[float, float], points: float, **options) -> None:

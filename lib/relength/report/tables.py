@@ -16,7 +16,7 @@ from relength import claims, stats
 from relength.margins import load_margins
 from relength.papers import published
 from relength.report import exhibits
-from relength.report.exhibits import Exhibit, badge
+from relength.report.exhibits import Exhibit, badges
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import row_label, title, verdict_kind
@@ -131,8 +131,9 @@ def published_table(artifact: str) -> Exhibit:
         tests[task] = tuple(dict.fromkeys((*tests.get(task, ()), test)))
     rows = [(model, "", "") for model in dict.fromkeys(model for model, *_ in paper)]
 
-    def cell(model: str, _: str, task: str, test: str) -> tuple[str, str]:
-        return f"<b>{number(paper.get((model, task, test), np.nan))}</b>", ""
+    def cell(model: str, _: str, task: str, test: str) -> tuple[str, str, float]:
+        value = paper.get((model, task, test), np.nan)
+        return f"<b>{number(value)}</b>", "", value
 
     entry = published.artifacts().set_index("artifact").loc[artifact]
     caption = (
@@ -158,12 +159,12 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
     }
     rows = [(model, row_label(model, arm, judged), arm) for model, arm in runs.rows]
 
-    def cell(model: str, arm: str, task: str, test: str) -> tuple[str, str]:
+    def cell(model: str, arm: str, task: str, test: str) -> tuple[str, str, float]:
         ours = found[model, arm, task, test]
         verdict = verdicts.get((model, arm, task, test), "")
         paper = f"<i>{number(ours['paper'])}</i>"
         if not ours["seeds"]:
-            return f'<b class="none">{NOT_RUN}</b>{paper}', NOT_RUN
+            return f'<b class="none">{NOT_RUN}</b>{paper}', NOT_RUN, np.nan
         apart = abs(ours["median"] - ours["paper"]) > room.around(ours["paper"])
         mark = f"<s>{MARKS[verdict]}</s>" if verdict in MARKS else ""
         seeds = ", ".join(map(number, ours["values"]))
@@ -173,34 +174,40 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
         return (
             f'<b class="{"apart" if apart else "near"}">{short(ours["median"])}{mark}</b>{paper}',
             hint,
+            ours["median"],
         )
 
     caption = (
-        f"<b>{name_of(artifact)}, side by side.</b> {badge(runs.scale)} {_seeds_phrase(data)} In "
-        "each cell, above: our median exact match in percent; below, smaller: the value that the "
-        f"paper prints. Coloured numbers are further than {room.absolute:g} points from it. ✓ and "
-        "≠ mark cells whose claim is reproduced or contradicted; ↓ and ↑ those below or above the "
-        "printed value at reduced scale, which decides nothing. Rows <i>as in the text</i> train "
-        "the paper's equations where its released code differs."
+        f"<b>{name_of(artifact)} of the paper, side by side.</b> "
+        f"{badges(runs.scale, runs.freshness)} {_seeds_phrase(data)} In each cell, above: our "
+        "median exact match in percent; below, smaller: the value that the paper prints. Coloured "
+        f"numbers are further than {room.absolute:g} points from it. ✓ and ≠ mark cells whose "
+        "claim is reproduced or contradicted; ↓ and ↑ those below or above the printed value at "
+        "reduced scale, which decides nothing. Rows <i>as in the text</i> train the paper's "
+        "equations where its released code differs."
     )
     html = exhibits.table(
         _matrix(rows, tests, cell),
         caption,
         f"{artifact}-side-by-side",
-        [exhibits.csv(f"{artifact}-ours", _flat(data)), exhibits.specs(artifact, runs.records)],
+        [
+            exhibits.csv(f"{artifact}-ours", flat(data)),
+            exhibits.specs(artifact, runs.records),
+            exhibits.notebook(runs.experiment.name),
+        ],
     )
     run = data[data["arm"] == judged].groupby(["model", "task"])["seeds"].max()
     return Exhibit(
-        html, f"{artifact}: {(run > 0).sum()} of {len(run)} cells have runs.", _flat(data)
+        html, f"{artifact}: {(run > 0).sum()} of {len(run)} cells have runs.", flat(data)
     )
 
 
 def _matrix(
     rows: Sequence[tuple[str, str, str]],
     tests: dict[str, tuple[str, ...]],
-    cell: Callable[[str, str, str, str], tuple[str, str]],
+    cell: Callable[[str, str, str, str], tuple[str, str, float]],
 ) -> str:
-    """rows: (model, label, arm); cell: HTML and hint of (model, arm, task, test)."""
+    """rows: (model, label, arm); cell: HTML, hint and value of (model, arm, task, test)."""
     blocks, tasks = [], list(tests)
     for half in (tasks[i : i + HALF] for i in range(0, len(tasks), HALF)):
         head = "".join(
@@ -216,9 +223,11 @@ def _matrix(
             cells = []
             for task in half:
                 for i, test in enumerate(tests[task]):
-                    html, hint = cell(model, arm, task, test)
+                    html, hint, value = cell(model, arm, task, test)
                     tip = f' title="{escape(hint, quote=True)}"' if hint else ""
-                    cells.append(f'<td class="{"first" if i == 0 else ""}"{tip}>{html}</td>')
+                    sort = "" if isnan(value) else f' data-value="{value:g}"'
+                    first = ' class="first"' if i == 0 else ""
+                    cells.append(f"<td{first}{sort}{tip}>{html}</td>")
             name, _, reading = (label or model).partition(", ")
             small = f"<small>{reading}</small>" if reading else ""
             rule = "rule other-arm" if arm != previous else "other-arm" if reading else ""
@@ -227,7 +236,7 @@ def _matrix(
                 f'<tr class="{rule}"><th scope="row">{name}{small}</th>{"".join(cells)}</tr>'
             )
         blocks.append(
-            f'<div class="scroll"><table class="matrix"><thead><tr><th></th>{head}</tr>'
+            f'<div class="scroll"><table class="matrix sortable"><thead><tr><td></td>{head}</tr>'
             f'<tr><th scope="col">length</th>{lengths}</tr></thead>'
             f"<tbody>{''.join(body)}</tbody></table></div>"
         )
@@ -254,7 +263,7 @@ def _seeds_phrase(data: pd.DataFrame) -> str:
     return f"{low if low == high else f'{low} to {high}'} seed{'s' if high > 1 else ''} per cell."
 
 
-def _flat(data: pd.DataFrame) -> pd.DataFrame:
+def flat(data: pd.DataFrame) -> pd.DataFrame:
     """For download: every seed in one text column."""
     return data.assign(values=[" ".join(f"{v:.6g}" for v in row) for row in data["values"]])
 
@@ -298,20 +307,23 @@ def details(runs: Runs, artifact: str) -> Exhibit:
     ]
     level = load_margins().levels["solved"].at_least
     caption = (
-        f"<b>Every cell, every seed.</b> {badge(runs.scale)} Exact match in percent; IID is the "
-        "range of lengths trained on. The interval of the median runs between order statistics "
-        f"and has the confidence in brackets. <i>Solved</i> counts seeds at {level:g} % or more, "
-        "with the exact interval of that share. <i>True length</i> is the median when decoding "
-        "is stopped at the right place. A click on a head sorts."
+        f"<b>Every cell, every seed.</b> {badges(runs.scale, runs.freshness)} Exact match in "
+        "percent; IID is the range of lengths trained on. The interval of the median runs between "
+        "order statistics and has the confidence in brackets. <i>Solved</i> counts seeds at "
+        f"{level:g} % or more, with the exact interval of that share. <i>True length</i> is the "
+        "median when decoding is stopped at the right place."
     )
     html = exhibits.table(
         f"<details><summary>Show all {len(rows)} "
         f"rows</summary>{exhibits.rows_table(columns, rows)}</details>",
         caption,
         f"{artifact}-details",
-        [exhibits.csv(f"{artifact}-ours", _flat(data))],
+        [
+            exhibits.csv(f"{artifact}-ours", flat(data)),
+            exhibits.notebook(runs.experiment.name),
+        ],
     )
-    return Exhibit(html, f"{artifact}: {len(rows)} rows, one per cell and length.", _flat(data))
+    return Exhibit(html, f"{artifact}: {len(rows)} rows, one per cell and length.", flat(data))
 
 
 def numbers(runs: Runs, artifact: str) -> str:
@@ -370,15 +382,14 @@ def verdicts(runs: Runs) -> Exhibit:
         else "The margins are those that the records were made under."
     )
     caption = (
-        f"<b>Verdicts on the claims of the prose.</b> {badge(runs.scale)} Computed from the runs "
-        f"above. {margins} Claims are judged on the arm <i>released</i>; the last column has the "
-        "verdict on the paper's own equations, where they differ."
+        f"<b>Verdicts on the claims of the prose.</b> {badges(runs.scale, runs.freshness)} "
+        f"Computed from the runs above. {margins} Claims are judged on the arm <i>released</i>; "
+        "the last column has the verdict on the paper's own equations, where they differ."
     )
     data = ledger[[*VERDICT_COLUMNS]]
     name = f"{runs.experiment.name}-verdicts"
-    html = exhibits.table(
-        exhibits.rows_table(columns, rows), caption, name, [exhibits.csv(name, data)]
-    )
+    links = [exhibits.csv(name, data), exhibits.notebook(runs.experiment.name)]
+    html = exhibits.table(exhibits.rows_table(columns, rows), caption, name, links)
     return Exhibit(html, verdict_counts(runs), data)
 
 

@@ -1,5 +1,6 @@
 """Every task by name. A new task is one file in this folder and one line here."""
 
+from relength.tasks import algorithmic
 from relength.tasks.base import Task
 from relength.tasks.copying import (
     Copy,
@@ -20,4 +21,10 @@ TASKS: dict[str, type[Task]] = {
     "reverse_recopy": ReverseReCopy,
     "inv_recopy": InvReCopy,
     "inv_reverse_recopy": InvReverseReCopy,
+    "panm_copy": algorithmic.Copy,
+    "panm_reverse": algorithmic.Reverse,
+    "panm_mix": algorithmic.Mix,
+    "panm_dynamic_recall": algorithmic.DynamicRecall,
+    "panm_priority_sort": algorithmic.PrioritySort,
+    "panm_id_sort": algorithmic.IDSort,
 }

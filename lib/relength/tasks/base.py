@@ -32,17 +32,76 @@ class Pair(NamedTuple):
 class Task(BaseModel, ABC):
     """A sequence-to-sequence task: a frozen config that draws samples and knows the paper's splits.
 
-    A subclass sets ``name``, ``symbols`` and ``max_length`` and implements :meth:`draw` and
-    :meth:`splits`. A task knows nothing of models.
+    A task knows nothing of models. What most subclasses need is in :class:`TextTask`.
+
+    end  id of the token that ends every target; None where a target's length is given instead
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    symbols: ClassVar[tuple[str, ...]]
-    max_length: ClassVar[int] = 1000
+    end: ClassVar[int | None] = None
     dev_splits: ClassVar[tuple[str, ...]] = ("dev",)
 
     name: str
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Sizes a model is built for: (vocabulary,), or (channels of an input, classes)."""
+
+    @abstractmethod
+    def splits(self) -> dict[str, Split]:
+        """Every split: ``train``, the dev splits, ``validation`` (in distribution), then tests.
+
+        A task whose training samples are drawn afresh at every step has no split ``train``.
+        """
+
+    @abstractmethod
+    def dataset(self, split: str, seed: int) -> Batch:
+        """All samples of a split. Training data belong to the run's seed, other splits to the task.
+
+        Raises RelengthError when there is no such split.
+        """
+
+    @abstractmethod
+    def shown(self, batch: Batch, row: int) -> Pair:
+        """One sample of a batch as figures print it: what a model reads, and what it should write.
+
+        Start and end marks that take a place of their own are symbols here.
+        """
+
+    @abstractmethod
+    def spelled(self, tokens: list[int]) -> tuple[str, ...]:
+        """Written tokens as figures print them."""
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """Names of the test splits, shortest first: in distribution, then the unseen lengths."""
+        return tuple(n for n in self.splits() if n not in ("train", "validation", *self.dev_splits))
+
+    def provenance(self) -> dict[str, Any]:
+        """Where the samples come from, for the record of a run."""
+        return {"source": "generated"}
+
+    def _split(self, name: str) -> Split:
+        if name not in self.splits():
+            raise RelengthError(
+                f"Task {self.name} has no split {name!r}: choose one of {', '.join(self.splits())}."
+            )
+        return self.splits()[name]
+
+
+class TextTask(Task):
+    """A task on sequences of symbols, of mixed lengths, with an end token.
+
+    A subclass sets ``name``, ``symbols`` and ``max_length`` and implements :meth:`draw` and
+    :meth:`splits`.
+    """
+
+    symbols: ClassVar[tuple[str, ...]]
+    max_length: ClassVar[int] = 1000
+    end: ClassVar[int | None] = EOS
+
     train_size: int = Field(10_001, gt=0, description="training samples")
     dev_size: int = Field(2_001, gt=0, description="samples per development set")
     test_size: int = Field(2_001, gt=0, description="samples per test set")
@@ -52,23 +111,14 @@ class Task(BaseModel, ABC):
     def draw(self, random: np.random.Generator, length: int) -> Pair:
         """One sample of the given length, in the task's own measure of length."""
 
-    @abstractmethod
-    def splits(self) -> dict[str, Split]:
-        """Every split: ``train``, the dev splits, ``validation`` (in distribution), then tests."""
-
     @property
-    def tests(self) -> tuple[str, ...]:
-        """Names of the test splits, shortest first: ``iid``, then the unseen lengths."""
-        return tuple(n for n in self.splits() if n not in ("train", "validation", *self.dev_splits))
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.vocabulary),)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
         """Special tokens, then the task's symbols; a token's id is its place here."""
         return SPECIALS + self.symbols
-
-    def provenance(self) -> dict[str, Any]:
-        """Where the samples come from, for the record of a run."""
-        return {"source": "generated"}
 
     def sample(
         self, random: np.random.Generator, batch_size: int, length: int | tuple[int, int]
@@ -89,12 +139,7 @@ class Task(BaseModel, ABC):
 
     def pairs(self, split: str, seed: int) -> list[Pair]:
         """The samples of a split as text."""
-        if split not in self.splits():
-            raise RelengthError(
-                f"Task {self.name} has no split {split!r}: "
-                f"choose one of {', '.join(self.splits())}."
-            )
-        shortest, longest, size = self.splits()[split]
+        shortest, longest, size = self._split(split)
         random = (
             stream(seed, "data", self.name, split)
             if split == "train"
@@ -116,6 +161,14 @@ class Task(BaseModel, ABC):
         if EOS in tokens:
             tokens = tokens[: tokens.index(EOS)]
         return tuple(self.vocabulary[token] for token in tokens)
+
+    def shown(self, batch: Batch, row: int) -> Pair:
+        source = self.spelled(batch.inputs[row].tolist())
+        return Pair(("START", *source, "END"), self.spelled(batch.targets[row].tolist()))
+
+    def spelled(self, tokens: list[int]) -> tuple[str, ...]:
+        symbols = (self.vocabulary[token] for token in tokens)
+        return tuple(s.strip("<>").upper() if s in SPECIALS else s for s in symbols)
 
     def _draw_pairs(
         self, random: np.random.Generator, size: int, length: int | tuple[int, int], unique: bool

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from relength.tasks.base import Pair, Split, Task
+from relength.tasks.base import Pair, Split, TextTask
 
 DIGITS = tuple("0123456789")
 
@@ -21,7 +21,7 @@ def repeated(digits: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-class DigitTask(Task):
+class DigitTask(TextTask):
     """Digits drawn uniformly; lengths uniform over a range, counted in digits *before* expansion.
 
     Training has lengths 5-10, the development set 10-15, the tests are in distribution ("iid") and

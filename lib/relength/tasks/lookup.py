@@ -18,7 +18,7 @@ from pydantic import Field
 from relength.data import Found, find
 from relength.errors import RelengthError
 from relength.streams import EVALUATION_SEED, stream
-from relength.tasks.base import Pair, Split, Task
+from relength.tasks.base import Pair, Split, TextTask
 
 BITS = tuple("".join(bits) for bits in product("01", repeat=3))
 
@@ -69,7 +69,7 @@ def compose(bits: str, names: tuple[str, ...]) -> Pair:
     return Pair((bits, *names, "."), tuple(values))
 
 
-class LookupTask(Task):
+class LookupTask(TextTask):
     """Look up an input in a table, the result in the next table, and so on.
 
     Length counts *source* tokens, the input and the final "." included: length 7 is five tables.

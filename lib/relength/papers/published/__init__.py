@@ -3,9 +3,9 @@
 artifacts.csv     one row per table or figure with results
 tables/*.csv      one row per cell of a table; cells that the paper leaves empty stay empty
 claims.csv        one row per claim of the prose or a caption, in our words
-corrections.csv   where the papers contradict themselves, or these files need a caution: what is
-                  printed, what follows from the paper's own numbers, why. Nothing of it is applied
-                  to the tables, which hold what is printed.
+
+The tables hold what is printed. Where the papers contradict themselves stands in
+``book/deviations/<paper>.yml``; :mod:`relength.recounts` does their arithmetic again.
 """
 
 from functools import cache
@@ -52,17 +52,6 @@ def prose_claims() -> pd.DataFrame:
     property, cost), artifact (several separated by ";", or empty), metric, expected. All text.
     """
     return _read("claims.csv").copy()
-
-
-def corrections() -> pd.DataFrame:
-    """What is known to be wrong, in conflict or in need of a caution.
-
-    Columns: artifact, cell (of the table, or the claim or passage), printed, correct (what follows
-    from the paper's other numbers; empty where that is open), why, kind (misprint: one of two
-    printed things is wrong; prose: the text says other than the table; reading: ours to know,
-    nothing is wrong).
-    """
-    return _read("corrections.csv").copy()
 
 
 @cache

@@ -1,7 +1,9 @@
-"""A built page asks nothing of the network.
+"""A built page asks nothing of the network, from a server or opened as a file.
 
 Equations are set by the one-file MathJax inside the ``sphinx-mathjax-offline`` wheel, copied into
-the book; the theme's script for live code (thebe, fetched from a content network) is left out.
+the book. Left out are the theme's script for live code (thebe, fetched from a content network),
+MathJax's menu (its explorer would be fetched, too), and, where pages are files, the excerpts below
+search results: a browser lets no page read another file.
 """
 
 import importlib.util
@@ -10,10 +12,14 @@ from pathlib import Path
 from sphinx.util.fileutil import copy_asset
 
 SCRIPT = "mathjax/tex-svg.js"
+NO_EXCERPTS = (
+    'if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;'
+)
 
 
 def _use_local_mathjax(app, config):
     config.mathjax_path = SCRIPT
+    config.mathjax3_config = {"options": {"enableMenu": False}}
 
 
 def _copy_mathjax(app, exception):
@@ -33,11 +39,17 @@ def _drop_thebe(app, pagename, templatename, context, doctree):
             continue
         seen.add((name, body))
         kept.append(script)
-    context["script_files"] = kept
+    context["script_files"][:] = kept
+
+
+def _search_files(app, pagename, templatename, context, doctree):
+    if pagename == "search":
+        app.add_js_file(None, body=NO_EXCERPTS)
 
 
 def setup(app):
     app.connect("config-inited", _use_local_mathjax)
     app.connect("html-page-context", _drop_thebe)
+    app.connect("html-page-context", _search_files)
     app.connect("build-finished", _copy_mathjax)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

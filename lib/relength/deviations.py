@@ -1,0 +1,189 @@
+"""Where papers, their code and our runs differ: ``book/deviations/<paper>.yml``, and by how much.
+
+An entry is prose, except for its last two fields: `recount` names arithmetic that is done again
+from the paper's own numbers (:mod:`relength.recounts`), `measure` says which recorded runs show
+what a difference changes (:func:`effect`).
+"""
+
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import pandas as pd
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from relength.errors import RelengthError
+from relength.margins import load_margins
+from relength.paths import BOOK
+
+FOLDER = BOOK / "deviations"
+
+Kind = Literal["deviation", "contradiction", "omission", "assumption"]
+# What runs of a pair may differ in; whatever of it a measure does not name is equal.
+COLUMNS = ("experiment", "scale", "task", "model", "arm", "checkpoint")
+METRICS = ("exact_match", "exact_match_true_length", "token_accuracy", "edit_distance")
+
+
+class Side(BaseModel):
+    """One side of a comparison: what its runs have in common, and the other side's have not.
+
+    name  what a reader calls it, where the columns do not say it
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    experiment: str | None = None
+    scale: str | None = None
+    task: str | None = None
+    model: str | None = None
+    arm: str | None = None
+    checkpoint: str | None = None
+    metric: Literal[METRICS] | None = None
+    name: str | None = None
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Columns of the store's frame with their value."""
+        return {name: value for name in COLUMNS if (value := getattr(self, name)) is not None}
+
+    def __str__(self) -> str:
+        told = self.name or self.metric or list(self.columns.values())[-1]
+        return told.replace("_", " ")
+
+
+class Measure(BaseModel):
+    """Which pairs of runs show an effect: `from` and `to` say what they differ in.
+
+    metric  what is compared, unless the sides are two metrics of the same runs
+    where   further columns and their values, for both sides
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    first: Side = Field(alias="from")
+    second: Side = Field(alias="to")
+    metric: Literal[METRICS] = "exact_match"
+    where: dict[Literal[COLUMNS], tuple[str, ...]] = {}
+
+    @model_validator(mode="after")
+    def _compares_two_things(self) -> "Measure":
+        if self.first.columns == self.second.columns and self.first.metric == self.second.metric:
+            raise ValueError("from and to are the same")
+        if set(self.first.columns) != set(self.second.columns) or (
+            (self.first.metric is None) != (self.second.metric is None)
+        ):
+            raise ValueError("from and to name the same columns")
+        if not (self.first.columns or self.first.metric):
+            raise ValueError("from and to name what they differ in")
+        return self
+
+
+class Deviation(BaseModel):
+    """One difference; the fields are described at the head of each file.
+
+    kind    deviation: we do otherwise than the authors; contradiction: text against released code,
+            or the paper against itself; omission: the text is silent and the released code decides;
+            assumption: neither says, so we had to choose
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+
+    title: str = Field(min_length=1)
+    kind: Kind = "deviation"
+    where: str = ""
+    applies: str = Field(min_length=1)
+    paper: str = Field(min_length=1)
+    released: str = Field(min_length=1)
+    here: str = Field(min_length=1)
+    why: str = Field(min_length=1)
+    effect: str = Field(min_length=1)
+    recount: str | None = None
+    measure: Measure | None = None
+
+
+def papers(folder: Path = FOLDER) -> list[str]:
+    """Short names of the papers that have a file of deviations."""
+    return sorted(path.stem for path in folder.glob("*.yml"))
+
+
+def load(paper: str, folder: Path = FOLDER) -> list[Deviation]:
+    """The entries of a paper. RelengthError where the file is missing or says something wrong."""
+    path = folder / f"{paper}.yml"
+    try:
+        entries = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return TypeAdapter(list[Deviation]).validate_python(entries)
+    except (OSError, yaml.YAMLError, ValidationError) as error:
+        raise RelengthError(
+            f"The deviations cannot be read: {error}. They belong in {path}."
+        ) from None
+
+
+class Effect(NamedTuple):
+    """What pairs of runs show, as second side minus first, in points or edits.
+
+    table   a row per pair of runs and test: task, model, arm, scale, seed, test, the two values,
+            difference
+    longest the rows of each task's longest test
+    """
+
+    measure: Measure
+    table: pd.DataFrame
+    longest: pd.DataFrame
+
+    def __str__(self) -> str:
+        unit = "edits" if self.measure.metric == "edit_distance" else "points"
+        far = self.longest["difference"]
+        most = self.table.loc[self.table["difference"].abs().idxmax()]
+        seeds, least = self.longest["seed"].nunique(), load_margins().least_seeds
+        words = (
+            f"From {self.measure.first} to {self.measure.second}, {_counted(len(far), 'pair')} of "
+            f"runs, {_counted(seeds, 'seed')}: at the longest test {_signed(far.median())} {unit} "
+            "in the median"
+        )
+        if len(far) > 1:
+            words += f", {_signed(far.min())} to {_signed(far.max())}"
+        if most["difference"]:
+            words += (
+                f"; at most {_signed(most['difference'])}, {most['model']} on {most['task']}, test "
+                f"{most['test']}, seed {most['seed']}"
+            )
+        few = f" Fewer than {least} seeds: it may be chance." if seeds < least else ""
+        return f"{words}.{few}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.1f}".replace("-", "−") if abs(value) >= 0.05 else "0"
+
+
+def effect(measure: Measure, runs: pd.DataFrame) -> Effect | None:
+    """The measured effect, or None where no pair of runs is recorded yet.
+
+    runs: rows of :func:`relength.store.frame`, one usable run per spec. Runs at scale smoke show
+    nothing but that code works, and are left out; so is every checkpoint but the selected one,
+    unless checkpoints are what is compared.
+    """
+    chosen = runs[runs["scale"] != "smoke"]
+    if "checkpoint" not in measure.first.columns:
+        chosen = chosen[chosen["checkpoint"] == "selected"]
+    for column, values in measure.where.items():
+        chosen = chosen[chosen[column].isin(values)]
+    first = _values(measure.first, measure.metric, chosen).rename(columns={"value": "first"})
+    second = _values(measure.second, measure.metric, chosen).rename(columns={"value": "second"})
+    same = [c for c in (*COLUMNS, "seed", "test") if c not in measure.first.columns]
+    table = first.merge(second.drop(columns=list(measure.first.columns)), on=same)
+    if table.empty:
+        return None
+    table = table.assign(difference=table["second"] - table["first"]).reset_index(drop=True)
+    longest = table.groupby([*COLUMNS, "seed"], sort=False).tail(1)
+    return Effect(measure, table, longest)
+
+
+def _values(side: Side, metric: str, runs: pd.DataFrame) -> pd.DataFrame:
+    """The metric of the runs on one side, as `value`."""
+    for column, value in side.columns.items():
+        runs = runs[runs[column] == value]
+    return runs[[*COLUMNS, "seed", "test"]].assign(value=runs[side.metric or metric])

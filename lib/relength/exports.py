@@ -1,0 +1,142 @@
+"""Machine-readable descriptions for others, made from the store: CODECHECK and ReScience.
+
+``codecheck.yml`` follows the CODECHECK configuration file, version 1.0 (codecheck.org.uk), the part
+that authors fill in: what a check has to recreate. ``metadata.yaml`` follows ReScience C's article
+template, likewise up to what editors add. ``relength refresh`` writes both; a test compares them.
+"""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from relength.claims import counted
+from relength.papers import EXPERIMENTS, Experiment
+from relength.papers.published import artifacts
+from relength.paths import BOOK, NOTEBOOKS, ROOT
+from relength.plan import SEEDS, choose, missing
+from relength.report.landing import CITED
+from relength.report.scoreboard import PAPERS, SCALES, ledger
+from relength.store import Store
+
+NOTE = (
+    "# Made by `relength refresh` from the recorded runs: edit lib/relength/exports.py instead.\n"
+)
+
+
+def write(store: Store, folder: Path = ROOT) -> list[Path]:
+    """Write both files below a folder; returns where they are."""
+    written = []
+    for name, text in {
+        "codecheck.yml": codecheck(store),
+        "metadata.yaml": rescience(store),
+    }.items():
+        written.append(folder / name)
+        written[-1].write_text(text, encoding="utf-8")
+    return written
+
+
+def codecheck(store: Store) -> str:
+    """The manifest of a CODECHECK: the notebooks, and what each of them shows.
+
+    Codechecker, report and certificate are left out: they are for whoever checks to add.
+    """
+    return _yaml(
+        {
+            "version": "https://codecheck.org.uk/spec/config/1.0/",
+            "manifest": [
+                {
+                    "file": f"notebooks/{experiment.name}.ipynb",
+                    "comment": _shows(experiment, store),
+                }
+                for experiment in EXPERIMENTS.values()
+                if (NOTEBOOKS / f"{experiment.name}.ipynb").exists()
+            ],
+            "paper": {"title": _cff()["title"], "authors": _authors()},
+            "source": "The runs that the notebooks show are recorded in results/, one line of JSON "
+            "per training; `relength refresh` recreates the notebooks from them, `relength run` "
+            "the runs.",
+        }
+    )
+
+
+def _shows(experiment: Experiment, store: Store) -> str:
+    """Which artifacts a notebook rebuilds, and from how many of their runs."""
+    titles = artifacts().set_index("artifact")["title"]
+    shown = "; ".join(f"{name}: {titles[name]}" for name in experiment.artifacts)
+    counts = []
+    for scale in SCALES:
+        runs = choose((experiment.name,), scale, SEEDS)
+        counts.append(f"{len(runs) - len(missing(runs, store))} of {len(runs)} at scale {scale}")
+    return f"{shown}. Runs recorded: {', '.join(counts)}."
+
+
+def rescience(store: Store) -> str:
+    """What an article in ReScience C says of itself; its abstract is counted from the store."""
+    from pybtex.database import parse_file  # comes with Jupyter Book
+
+    bibliography = parse_file(str(BOOK / "references.bib")).entries
+    cff = _cff()
+    return _yaml(
+        {
+            "title": f"[Re] {cff['title']}",
+            "authors": [
+                author | {"orcid": None, "email": None, "affiliations": "*"}
+                for author in _authors()
+            ],
+            "keywords": ", ".join([*cff["keywords"], "Python"]),
+            "code": [{"url": cff.get("repository-code")}, {"doi": cff.get("doi")}, {"swh": None}],
+            "data": [{"url": None}, {"doi": None}],
+            "replication": [
+                {
+                    "cite": _cited(bibliography[key]),
+                    "bib": key,
+                    "url": bibliography[key].fields.get("url"),
+                    "doi": bibliography[key].fields.get("doi"),
+                }
+                for key in CITED.values()
+            ],
+            "abstract": _abstract(store),
+            "bibliography": "book/references.bib",
+            "type": "Replication",
+            "domain": "Machine learning",
+            "language": "Python",
+        }
+    )
+
+
+def _cited(entry: Any) -> str:
+    """Authors, title, where, year: one line without markup."""
+    fields = entry.fields
+    authors = " and ".join(str(person) for person in entry.persons["author"])
+    where = next((fields[name] for name in ("booktitle", "journal", "note") if name in fields), "")
+    parts = [authors, fields["title"], where, fields.get("year", "")]
+    return ". ".join(part.replace("{", "").replace("}", "") for part in parts if part) + "."
+
+
+def _abstract(store: Store) -> str:
+    judged = ledger(store)
+    prose = judged[judged["prose"]]
+    trained = sum(record["status"] == "ok" for record in store.records())
+    papers = "; ".join(PAPERS[paper] for paper in judged["paper"].unique())
+    return (
+        "We train the models of four papers on length generalisation again, from scratch and in "
+        "one library, and compute from the recorded runs which of the papers' claims hold, by "
+        f"margins that were fixed before the runs. So far {trained} trainings are recorded. Of "
+        f"{len(prose)} claims in the texts ({papers}), the verdicts are: "
+        f"{counted(Counter(prose['verdict']))}."
+    )
+
+
+def _cff() -> dict[str, Any]:
+    return yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+
+
+def _authors() -> list[dict[str, str]]:
+    return [{"name": author["name"]} for author in _cff()["authors"]]
+
+
+def _yaml(content: dict[str, Any]) -> str:
+    body = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
+    return f"{NOTE}---\n{body}"

@@ -1,0 +1,204 @@
+"""PANM on the algorithmic tasks (Section 3.1, Appendix D.1): its encoders, its arms, its sizes."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from relength.models import fused as fast
+from relength.models.free_running import FreeRunning
+from relength.models.panm import PANM
+from relength.models.panm_released import ReleasedPANM
+from relength.models.pointers import evaluation_key, quick
+from relength.models.recurrence import GRU, LSTM
+from relength.streams import fork
+
+# What the arms have in common with the text, or with the code.
+TEXT = {"bits": 10, "hidden_size": 256, "base_in_tests": "zero", "dropout": 0.0}
+CODE = {"bits": 8, "hidden_size": 128, "base_in_tests": "random", "dropout": 0.5}
+ARMS = {
+    "paper": TEXT | {"temperature": 1.0},
+    "repaired": TEXT | {"temperature": 0.1},
+    "released": CODE | {"temperature": 1.0},
+    "mended": CODE | {"temperature": 1.0},
+}
+
+
+HEADS = ("n_mode1", "n_mode2")
+
+
+class PANMConfig(BaseModel):
+    """Reading and sizes of a PANM.
+
+    paper     the text's equations as printed
+    repaired  the same with a temperature below 1, so that its softmaxes can point sharply
+    released  the authors' code
+    mended    the same with pointers that are read from their own sample's addresses
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    name: Literal["PANM"] = "PANM"
+    arm: Literal["released", "paper", "repaired", "mended"] = "released"
+    n_mode1: int = Field(2, ge=0, le=3, description="H^a")
+    n_mode2: int = Field(1, ge=0, description="H^c")
+    bits: int = Field(gt=0, le=30, description="of an address: 10 in the text, 8 in the code")
+    hidden_size: int = Field(gt=0, description="of all recurrent states: 256; 128 in the code")
+    mlp_size: int = Field(128, gt=0, description="hidden layer of the text's MLPs")
+    temperature: float = Field(gt=0, description="of the text's softmaxes; the text has none, 1")
+    dropout: float = Field(
+        ge=0, lt=1, description="share of Mode-2 weights set to zero in the code"
+    )
+    base_in_tests: Literal["zero", "random"] = Field(
+        description="base address in tests: the text says that it can be 0, the code leaves it as "
+        "random as in training"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults_of_the_arm(cls, fields: Any) -> Any:
+        if isinstance(fields, dict):
+            return ARMS.get(fields.get("arm", "released"), {}) | fields
+        return fields
+
+    @model_validator(mode="after")
+    def _possible(self) -> "PANMConfig":
+        if self.n_mode2 and not self.n_mode1:
+            raise ValueError(
+                "Mode-2 pointers ask with Mode-1 values: n_mode2 needs an n_mode1 above 0"
+            )
+        if self.temperature != 1 and self.arm != "repaired":
+            raise ValueError(f"arm {self.arm} has no temperature, only repaired has one")
+        if self.dropout and self.of_the_text:
+            raise ValueError(f"arm {self.arm} has no dropout, only the code's arms have it")
+        return self
+
+    @classmethod
+    def row(cls, fields: Mapping[str, Any]) -> str:
+        """How tables name such a model: with the numbers of its pointers where they are others."""
+        heads = tuple(fields.get(name, cls.model_fields[name].default) for name in HEADS)
+        usual = tuple(cls.model_fields[name].default for name in HEADS)
+        return "PANM" if heads == usual else "PANM {}+{}".format(*heads)
+
+    @property
+    def of_the_text(self) -> bool:
+        """Whether the arm follows the paper's text, rather than the authors' code."""
+        return self.arm in ("paper", "repaired")
+
+
+class LSTMEncoder(nn.Module):
+    """The text's encoder: the states of an LSTM are the memory."""
+
+    fused = True
+
+    def __init__(self, input_size: int, hidden_size: int):
+        super().__init__()
+        self.lstm = LSTM(input_size, hidden_size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        cell = self.lstm
+        if quick(self, x):
+            weights = [cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh]
+            nothing = x.new_zeros(1, len(x), cell.hidden_size)
+            # What torch.nn.LSTM calls: biases, 1 layer, no dropout, training, one way, batch first.
+            return torch.lstm(x, (nothing, nothing), weights, True, 1, 0.0, True, False, True)[0]
+        return cell.scan(F.linear(x, cell.weight_ih, cell.bias_ih))[0]
+
+
+class SummedBiGRU(nn.Module):
+    """The code's encoder: both directions of a GRU, added, and the forward one's last state."""
+
+    fused = True
+
+    def __init__(self, input_size: int, hidden_size: int):
+        super().__init__()
+        self.forwards, self.backwards = GRU(input_size, hidden_size), GRU(input_size, hidden_size)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        grus = (self.forwards, self.backwards)
+        gates = [
+            F.linear(sequence, gru.weight_ih, gru.bias_ih)
+            for gru, sequence in zip(grus, (x, x.flip(1)), strict=True)
+        ]
+        if quick(self, x):
+            together = torch.stack([x_gates.transpose(0, 1) for x_gates in gates], dim=1)
+            weights, biases = (
+                torch.stack([getattr(gru, name) for gru in grus])
+                for name in ("weight_hh", "bias_hh")
+            )
+            left, right = fast.scan(together, weights, biases).transpose(0, 2).unbind(1)
+        else:
+            left, right = (gru.scan(x_gates) for gru, x_gates in zip(grus, gates, strict=True))
+        return left + right.flip(1), left[:, -1]
+
+
+class AlgorithmicPANM(FreeRunning):
+    """PANM between one encoder and no decoder: the input of its controller is zero (z_t = 0)."""
+
+    def __init__(self, config: PANMConfig, input_size: int, classes: int):
+        super().__init__()
+        self.config, d = config, config.hidden_size
+        sizes = {
+            "n_mode1": config.n_mode1,
+            "n_mode2": config.n_mode2,
+            "bits": config.bits,
+            "memory_size": d,
+            "classes": classes,
+        }
+        if config.of_the_text:
+            self.panm = PANM(
+                LSTMEncoder(input_size, d),
+                **sizes,
+                hidden_size=d,
+                mlp_size=config.mlp_size,
+                temperature=config.temperature,
+            )
+        else:
+            self.panm = ReleasedPANM(
+                SummedBiGRU(input_size, d),
+                **sizes,
+                dropout=config.dropout,
+                mended=config.arm == "mended",
+            )
+
+    @property
+    def fused(self) -> bool:
+        return self.panm.controller.fused
+
+    @fused.setter
+    def fused(self, value: bool) -> None:
+        for module in self.panm.modules():
+            if hasattr(module, "fused"):
+                module.fused = value
+
+    def decode(self, inputs: Tensor, steps: int, key: Tensor | None) -> Tensor:
+        within = None if key is None else fork(key, 1)
+        return self.panm(inputs, steps, self.base(inputs, key), key=within)
+
+    def base(self, inputs: Tensor, key: Tensor | None) -> Tensor:
+        """Base addresses (B,) of a training step; of tests when there is no key: (1,) for all."""
+        bank, count, code = self.panm.bank, len(inputs), not self.config.of_the_text
+        if key is None and self.config.base_in_tests == "zero":
+            # The released read-back goes by the size of the batch.
+            return torch.zeros(count if code else 1, dtype=torch.int64, device=inputs.device)
+        key = evaluation_key(inputs.device) if key is None else fork(key, 0)
+        return bank.random_base(count, key, bank.size + 1 if code else None)
+
+    def trace(self, inputs: Tensor, steps: int) -> dict[str, Tensor]:
+        """Where the pointers point: by where a Mode-1 pointer began, and by number for Mode 2."""
+        base = self.base(inputs, None).expand(len(inputs))
+        reading, _ = self.panm.read(inputs, steps, base)
+        mode1 = {
+            f"mode 1, pointer {i} from the {start}": weights
+            for i, (start, weights) in enumerate(
+                zip(self.panm.starts, reading.mode1_weights, strict=True), start=1
+            )
+        }
+        mode2 = {
+            f"mode 2, pointer {i}": weights
+            for i, weights in enumerate(reading.mode2_weights, start=1)
+        }
+        return mode1 | mode2

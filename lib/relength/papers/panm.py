@@ -1,0 +1,119 @@
+"""Experiments of "Plug, Play, and Generalize: Length Extrapolation with PANM", Section 3.1.
+
+Source: Le et al., TMLR version: Tables 3 and 13-18, Figures 2, 7 (left), 8 and 9.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from relength.spec import RunSpec, Scale, make_spec
+
+# The order in which runs are worth most: tasks that ask for pointers alone, and for ids, first.
+FIRST_TASKS = ("panm_copy", "panm_reverse", "panm_id_sort")
+OTHER_TASKS = ("panm_mix", "panm_priority_sort", "panm_dynamic_recall")
+TASKS = (*FIRST_TASKS, *OTHER_TASKS)
+PANM_ARMS = ("released", "repaired", "paper")
+CODE_ARMS = ("released", "mended")  # these put start and end marks around an input
+
+BASELINES: tuple[dict[str, Any], ...] = (
+    {"name": "LSTM", "arm": "released"},
+    {"name": "Location Attention", "arm": "paper"},
+    {"name": "Content Attention", "arm": "released"},
+    {"name": "Transformer", "arm": "released"},
+    {"name": "DNC", "arm": "released"},
+    {"name": "NTM", "arm": "released"},
+    {"name": "Hybrid Attention", "arm": "paper"},
+    {"name": "Neural Stack", "arm": "paper"},
+    {"name": "PtrNet", "arm": "paper"},
+    {"name": "NRAM", "arm": "paper"},
+    {"name": "ESBN", "arm": "paper"},
+)
+
+TRAINING: dict[Scale, dict[str, Any]] = {
+    "smoke": {"steps": 20, "validate_every": 20, "batch_size": 8},
+    "reduced": {"steps": 10_000, "batch_size": 32},
+    "paper": {"steps": 50_000, "batch_size": 128},
+}
+LONGER = {"panm_id_sort": 100_000}  # steps at scale paper (Section 3.1)
+SIZES: dict[Scale, dict[str, int]] = {
+    "smoke": {"dev_size": 16, "test_size": 16, "validation_size": 16},
+    "reduced": {},
+    "paper": {},
+}
+
+
+def spec(scale: Scale, seed: int, model: dict[str, Any], task: str, **fields: Any) -> RunSpec:
+    """One run under the paper's protocol; ``fields`` are further ones of the task."""
+    training = dict(TRAINING[scale])
+    if scale == "paper":
+        training["steps"] = LONGER.get(task, training["steps"])
+    flags = {"flags": model.get("arm") in CODE_ARMS}
+    return make_spec(
+        task={"name": task, **SIZES[scale], **flags, **fields},
+        model=model,
+        training=training,
+        scale=scale,
+        seed=seed,
+    )
+
+
+def panm(arms: Iterable[str], **fields: Any) -> list[dict[str, Any]]:
+    """PANM in several readings."""
+    return [{"name": "PANM", "arm": arm, **fields} for arm in arms]
+
+
+def algorithmic(scale: Scale, seed: int) -> list[RunSpec]:
+    """Tables 13-18, and with them Table 3 and Figure 2: twelve models on six tasks."""
+    models = [*panm(PANM_ARMS), *BASELINES]
+    return [
+        spec(scale, seed, model, task)
+        for tasks in (FIRST_TASKS, OTHER_TASKS)
+        for model in models
+        for task in tasks
+    ]
+
+
+def pointer_heads(scale: Scale, seed: int) -> list[RunSpec]:
+    """Figures 8 and 9: from no Mode-1 pointer to three without Mode 2; from no Mode 2 to two."""
+    arms = ("released", "repaired")
+    mode1 = [
+        spec(scale, seed, model, task)
+        for heads in range(4)
+        for model in panm(arms, n_mode1=heads, n_mode2=0)
+        for task in ("panm_copy", "panm_reverse")
+    ]
+    mode2 = [
+        spec(scale, seed, model, task)
+        for heads in range(3)
+        for model in panm(arms, n_mode2=heads)
+        for task in ("panm_copy", "panm_priority_sort", "panm_id_sort")
+    ]
+    return list({run.key: run for run in [*mode1, *mode2]}.values())  # Copy without Mode 2 is both
+
+
+def long_to_short(scale: Scale, seed: int) -> list[RunSpec]:
+    """Figure 7, left: Mix, trained on lengths 20 to 30 and tested on 10."""
+    models = panm(("released", "repaired"))
+    models += [model for model in BASELINES if model["name"] == "Location Attention"]
+    fields = {"train_lengths": (20, 30), "lengths": (30, 10)}
+    return [spec(scale, seed, model, "panm_mix", **fields) for model in models]
+
+
+def readings(scale: Scale, seed: int) -> list[RunSpec]:
+    """What each contradiction between text and code is worth, beside the arms of the main table.
+
+    The read-back mended; base addresses in tests as the other arms have them; the second readings
+    of Mix and Dynamic Recall.
+    """
+    zero, random = {"base_in_tests": "zero"}, {"base_in_tests": "random"}
+    pairs = [
+        *((model, task) for task in FIRST_TASKS for model in panm(["mended"])),
+        *((model, task) for task in FIRST_TASKS[:2] for model in panm(["repaired"], **random)),
+        *((model, task) for task in FIRST_TASKS[:2] for model in panm(["released"], **zero)),
+    ]
+    arms = panm(("released", "repaired"))
+    return [
+        *(spec(scale, seed, model, task) for model, task in pairs),
+        *(spec(scale, seed, model, "panm_mix", rule="example") for model in arms),
+        *(spec(scale, seed, model, "panm_dynamic_recall", writes="all") for model in arms),
+    ]

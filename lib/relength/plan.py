@@ -1,0 +1,65 @@
+"""Which runs there are to train: everything that the experiments want, or what is chosen of it."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from relength.campaign import Run
+from relength.errors import RelengthError
+from relength.papers import EXPERIMENTS, experiment
+from relength.spec import RunSpec, Scale
+from relength.store import Store
+
+SEEDS = 5  # where verdicts begin
+
+# How a run can be chosen: by what, and how that is read off its spec.
+NAMES: dict[str, Callable[[RunSpec], str]] = {
+    "task": lambda spec: spec.task.name,
+    "model": lambda spec: spec.model.name,
+    "arm": lambda spec: spec.model.arm,
+    "key": lambda spec: spec.key,
+}
+
+
+def choose(
+    experiments: Sequence[str],
+    scale: Scale,
+    seeds: int,
+    shard: tuple[int, int] = (1, 1),
+    **names: Sequence[str] | None,
+) -> list[Run]:
+    """Runs of the named experiments (of all when none is named), one seed of everything first.
+
+    shard  (i, n): only every n-th run, from the i-th
+    names  only runs of these names, by the kinds of :data:`NAMES`
+
+    Raises RelengthError for a name that nothing has.
+    """
+    named = [experiment(name) for name in experiments or EXPERIMENTS]
+    runs = [
+        Run(found, spec)
+        for seed in range(seeds)
+        for found in named
+        for spec in found.grid(scale, seed)
+    ]
+    for kind, wanted in names.items():
+        known = dict.fromkeys(NAMES[kind](run.spec) for run in runs)
+        if unknown := [name for name in wanted or () if name not in known]:
+            where = f"{', '.join(experiments)}: no" if experiments else "No experiment has a"
+            way_out = f"choose from {', '.join(known)}"
+            if kind == "key":
+                way_out = "its entry on the book's page of provenance has the command that finds it"
+            raise RelengthError(f"{where} {kind} {unknown[0]!r} at scale {scale}: {way_out}.")
+        runs = [run for run in runs if not wanted or NAMES[kind](run.spec) in wanted]
+    number, of = shard
+    return runs[number - 1 :: of]
+
+
+def missing(runs: Iterable[Run], *stores: Store) -> list[Run]:
+    """Those without a successful record in any of the stores, in the order given."""
+    runs = list(runs)
+    done = {
+        (found.name, record["key"])
+        for found in {run.experiment for run in runs}
+        for store in stores
+        for record in store.usable(found.name)
+    }
+    return [run for run in runs if (run.experiment.name, run.spec.key) not in done]

@@ -1,0 +1,307 @@
+"""What results cost: prices of artifacts, hours spent, notebooks' times, and how fast training is.
+
+Hours are a core's, or a GPU's: what a run took there, evaluation included, or its share where
+several shared the device. Prices come from the runs recorded on the device (:mod:`relength.prices`)
+and from nowhere else: what was never measured there is *unknown*.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from relength import plan
+from relength.engine import bench
+from relength.papers import EXPERIMENTS, Experiment
+from relength.paths import EXECUTED
+from relength.prices import Device, OwnRun, Prices, device_seconds, own_runs
+from relength.progress import clock
+from relength.report.markdown import run_link, table
+from relength.report.scoreboard import SCALES, Survey, costs, repeats
+from relength.spec import make_spec
+from relength.store import Store
+
+SHORT = {"mla": "MLA", "panm": "PANM", "dnc": "DNC", "memreasoner": "MemReasoner"}
+SPEED_NUMBERS = ("steps/s", "× plain loop", "trainings/hour", "memory", "share of limit")
+
+
+# --- prices of artifacts --------------------------------------------------------------------------
+
+
+def prices(survey: Survey) -> str:
+    """What a full set of runs costs, what is spent of it and what is missing, per device."""
+    recorded = own_runs(survey.store)
+    rows = [
+        _price(experiment, scale, device, survey.store, recorded)
+        for experiment in EXPERIMENTS.values()
+        for scale in SCALES
+        for device in _devices(experiment, recorded)
+    ]
+    words = [
+        _in_words(experiment, device, recorded)
+        for experiment in EXPERIMENTS.values()
+        for device in _devices(experiment, recorded)
+        if device is not None
+    ]
+    hours = ("spent (h)", "missing (h)", "in all (h)")
+    return "\n".join(words) + table(
+        ("rebuilds", "scale", "trainings", "judged", "recorded", "device", *hours),
+        rows,
+        name="tab-prices",
+        caption=f"The price of each artifact: {plan.SEEDS} seeds of every run that its experiment "
+        "has, other readings included; *judged* are those of the cells that claims judge. *Spent* "
+        "is what is recorded from this device; *missing* and *in all* are the runs' steps times "
+        "the seconds per step recorded there.",
+        numbers=("trainings", "judged", "recorded", *hours),
+    )
+
+
+def _in_words(experiment: Experiment, device: Device, recorded: list[OwnRun]) -> str:
+    """The price of the cells that claims judge, at the paper's scale, in a sentence."""
+    runs = plan.choose((experiment.name,), "paper", plan.SEEDS)
+    specs = [run.spec for run in runs if run.spec.model.arm == experiment.judged_arm]
+    known = Prices(recorded, device)
+    seconds, unknown = known.total(specs)
+    steps = sum(map(known.steps, specs)) / 1e6
+    price = f"{clock(seconds)} of {device}" if unknown < len(specs) else f"unknown on {device}"
+    if 0 < unknown < len(specs):
+        price += f" for {len(specs) - unknown:,} of them, the others having no price yet"
+    return (
+        f"- **{rebuilds(experiment)}** at the scale *paper*: {len(specs):,} trainings, "
+        f"{steps:,.1f} million steps, {price}.\n"
+    )
+
+
+def rebuilds(experiment: Experiment) -> str:
+    """What an experiment rebuilds, as readers know it: PANM Tables 3, 13; Figures 2a, 2b."""
+    named: dict[str, list[str]] = {}
+    for artifact in experiment.artifacts:
+        _, kind, *number = artifact.split("-")
+        named.setdefault({"fig": "Figure"}.get(kind, kind.capitalize()), []).append(
+            " ".join(number)
+        )
+    listed = [f"{kind}{'s' * (len(n) > 1)} {', '.join(n)}" for kind, n in named.items()]
+    paper = SHORT.get(experiment.paper, experiment.paper)
+    return f"{paper} {'; '.join(listed)}" if listed else f"{paper}, {experiment.name}"
+
+
+def _devices(experiment: Experiment, recorded: list[OwnRun]) -> list[Device | None]:
+    """Where an experiment's runs were made; None stands for anywhere if there are none."""
+    mine = (run.record for run in recorded if run.record["experiment"] == experiment.name)
+    return list(dict.fromkeys(map(Device.of, mine))) or [None]
+
+
+def _price(
+    experiment: Experiment, scale: str, device: Device | None, store: Store, recorded: list[OwnRun]
+) -> tuple:
+    """A row of the table of prices."""
+    here = [
+        run.record
+        for run in recorded
+        if run.record["experiment"] == experiment.name
+        and run.record["spec"]["scale"] == scale
+        and Device.of(run.record) == device
+    ]
+    runs = plan.choose((experiment.name,), scale, plan.SEEDS)
+    left = plan.missing(runs, store)
+    known = Prices(recorded, device)
+    judged = plan.SEEDS * len(experiment.cells(scale))
+    return (
+        rebuilds(experiment),
+        scale,
+        f"{len(runs):,}",
+        f"{judged:,}",
+        f"{len(runs) - len(left):,}",
+        "" if device is None else str(device),
+        _hours(sum(map(device_seconds, here))) if here else "",
+        _worth(known.total(run.spec for run in left), len(left)),
+        _worth(known.total(run.spec for run in runs), len(runs)),
+    )
+
+
+def _worth(total: tuple[float, int], runs: int) -> str:
+    seconds, unknown = total
+    if unknown == runs:
+        return "unknown" if runs else "0"
+    return f"{_hours(seconds)} + {unknown} runs unknown" if unknown else _hours(seconds)
+
+
+def _hours(seconds: float) -> str:
+    hours = seconds / 3600
+    return f"{hours:,.0f}" if hours >= 100 else f"{hours:,.1f}"
+
+
+# --- what was executed ----------------------------------------------------------------------------
+
+
+def spent(survey: Survey) -> str:
+    """Every execution in the store, by what it was for and where it was made."""
+    made = costs(survey.store)
+    if made.empty:
+        return "*Not run*: the store is empty.\n"
+    names = {experiment.name: rebuilds(experiment) for experiment in EXPERIMENTS.values()}
+    return table(
+        ("rebuilds", "scale", "device", "PyTorch", "trainings", "failed", "steps", "hours"),
+        (
+            (
+                *(names.get(row.experiment, row.experiment), row.scale, row.device, row.torch),
+                *(f"{row.trainings:,}", row.failed, f"{row.steps:,}", f"{row.hours:,.1f}"),
+            )
+            for row in made.itertuples()
+        ),
+        name="tab-cost",
+        caption=f"Everything in the store: {int(made.trainings.sum()):,} trainings, "
+        f"{made.hours.sum():,.1f} hours in all. Runs whose settings no experiment has any longer "
+        "are among them.",
+        numbers=("trainings", "failed", "steps", "hours"),
+    )
+
+
+def repeated(survey: Survey) -> str:
+    """How well several executions of one spec agree."""
+    found = repeats(survey.store)
+    if found.empty:
+        return "No spec has been executed more than once yet.\n"
+    return table(
+        ("spec", "model", "task", "seed", "executions", "difference"),
+        (
+            (
+                *(run_link(r.key, f"<code>{r.key}</code>"), r.model, r.task, r.seed, r.executions),
+                f"{r.largest_difference:.1f}",
+            )
+            for r in found.itertuples()
+        ),
+        name="tab-repeats",
+        caption="Specs executed more than once: the largest difference in exact match between "
+        "executions, in points, over all test lengths.",
+        numbers=("seed", "executions", "difference"),
+    )
+
+
+def notebooks(survey: Survey) -> str:
+    """How long papermill took for each notebook of this book, and for its slowest cell."""
+    rows = list(_executed())
+    if not rows:
+        return "No notebook has been executed for this book.\n"
+    total = sum(seconds for *_, seconds in rows)
+    return table(
+        ("notebook", "executed", "seconds", "slowest cell", "its seconds"),
+        (
+            (f"{{doc}}`/executed/{name}`", when, f"{seconds:.1f}", f"`{cell}`", f"{slowest:.1f}")
+            for name, when, cell, slowest, seconds in rows
+        ),
+        name="tab-notebooks",
+        caption=f"The notebooks of this book, as papermill executed them from recorded runs: "
+        f"{clock(total)} in all, on the machine that built it. None of them trained anything.",
+        numbers=("seconds", "its seconds"),
+    )
+
+
+def _executed() -> Iterator[tuple[str, str, str, float, float]]:
+    """Name, time, slowest cell and its seconds, and all seconds, of the executed notebooks."""
+    for path in sorted(EXECUTED.glob("*.ipynb")):
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        made = notebook["metadata"]["papermill"]
+        cells = [
+            (cell["metadata"]["papermill"]["duration"], _last_line(cell["source"]))
+            for cell in notebook["cells"]
+            if cell["cell_type"] == "code" and "papermill" in cell["metadata"]
+        ]
+        slowest, source = max((c for c in cells if c[0] is not None), default=(0.0, ""))
+        yield path.stem, made["end_time"][:10], source, slowest, made["duration"]
+
+
+def _last_line(source: list[str] | str) -> str:
+    lines = "".join(source).strip().splitlines() or [""]
+    return lines[-1].replace("`", "'")
+
+
+# --- speed ----------------------------------------------------------------------------------------
+
+
+def speed(survey: Survey) -> str:
+    """How fast training is, a table per device, and what has not been measured for want of one."""
+    latest: dict[tuple[Device, str], dict[str, dict[str, Any]]] = {}
+    for outcome in survey.store.benchmarks():
+        place = Device.of(outcome), outcome["provenance"]["torch"]
+        latest.setdefault(place, {})[outcome["task"]] = outcome
+    parts = [
+        _speed_table(number, *place, list(outcomes.values()))
+        for number, (place, outcomes) in enumerate(latest.items(), start=1)
+    ]
+    if not latest:
+        parts.append("Nothing has been measured yet: `relength bench` measures and keeps it.\n")
+    if not any(device.kind == "cuda" for device, _ in latest):
+        sizes = ", ".join(map(str, bench.STACKS["cuda"]))
+        parts.append(
+            ":::{admonition} Not measured: a GPU\n:class: warning\nNo GPU was at hand when these "
+            "numbers were taken, so nothing is said about one. What waits for `relength bench "
+            "--device cuda`: the plain loop there, a run alone, and stacks of "
+            f"{sizes} runs, each with CUDA graphs and without. The stepping code is the same, and "
+            "tested on a CPU; what only a GPU can show has tests that run wherever there is one."
+            "\n:::\n"
+        )
+    return "\n".join(parts)
+
+
+def _speed_table(number: int, device: Device, torch: str, outcomes: list[dict[str, Any]]) -> str:
+    rounds = {outcome["rounds"] for outcome in outcomes}
+    commits = dict.fromkeys((o["provenance"]["commit"] or "unknown")[:8] for o in outcomes)
+    dates = sorted({outcome["provenance"]["created"][:10] for outcome in outcomes})
+    return table(
+        ("task", "way", *SPEED_NUMBERS),
+        (row for outcome in outcomes for row in _ways(outcome)),
+        name="tab-speed" if number == 1 else f"tab-speed-{number}",
+        caption=f"Training OneStepAttn, batch {outcomes[0]['batch_size']}, on {device.name}, "
+        f"PyTorch {torch}; {' and '.join(map(str, sorted(rounds)))} rounds, measured "
+        f"{' and '.join(dates)} at commit {', '.join(commits)}. *Steps* are optimiser "
+        "steps of single runs; *trainings* are those of the scale *paper*, steps alone. "
+        "*Share of limit*: products and traffic that no implementation can avoid, over what the "
+        "same device multiplied and copied per second in the same measurement.",
+        numbers=SPEED_NUMBERS,
+    )
+
+
+def _ways(outcome: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    spec = make_spec(task=outcome["task"], model=outcome["model"], scale="paper", seed=0)
+    steps = spec.training.most_steps(spec.task)
+    for way, rate in outcome["steps_per_second"].items():
+        memory = outcome.get("memory_bytes", {}).get(way)
+        yield (
+            outcome["task"],
+            way.replace("baseline", "plain loop"),
+            f"{rate:,.0f}",
+            f"{outcome['ratio_to_baseline'][way]:.2f}",
+            f"{3600 * rate / steps:,.1f}",
+            "not measured" if memory is None else f"{memory / 2**20:,.0f} MiB",
+            limit_share(outcome, way),
+        )
+
+
+def limit_share(outcome: dict[str, Any], way: str) -> str:
+    """How much of what the device can do is done, and which of its two limits is nearer."""
+    limits = outcome.get("limits")
+    if limits is None:
+        return "not measured"
+    kind = "cuda" if "cuda" in way else "cpu"
+    cores = outcome["baseline_threads"] if way == "baseline" else _cores(way)
+    floors = {
+        "products": limits["flops_per_step"] / limits["flops_per_second"][kind],
+        "memory": limits["bytes_per_step"] / limits["bytes_per_second"][kind],
+    }
+    nearer = max(floors, key=floors.__getitem__)
+    share = floors[nearer] * outcome["steps_per_second"][way] / cores
+    return f"{100 * share:.0f} % ({nearer})" if share >= 0.01 else f"{100 * share:.1g} % ({nearer})"
+
+
+def _cores(way: str) -> int:
+    count = way.removesuffix(" cores")
+    return int(count) if count.isdecimal() else 1
+
+
+PASSAGES = {
+    "prices": prices,
+    "spent": spent,
+    "repeated": repeated,
+    "notebooks": notebooks,
+    "speed": speed,
+}

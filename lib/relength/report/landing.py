@@ -1,0 +1,332 @@
+"""The landing page: what held and what did not, one picture, the papers, and answers to questions.
+
+A stranger who asks about one claim finds here in a minute whether it held, with how many seeds, on
+which machine, with which code, and the command that trains it again.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from html import escape
+from typing import Any
+
+import pandas as pd
+
+from relength import claims
+from relength.claim_models import Claim
+from relength.claims import DECIDED, counted
+from relength.papers import EXPERIMENTS, experiment, published
+from relength.paths import BOOK, NOTEBOOKS
+from relength.report.freshness import freshness_of
+from relength.report.markdown import run_link
+from relength.report.mechanisms.icons import icon
+from relength.report.reach import reach
+from relength.report.runs import Runs
+from relength.report.scoreboard import PAPERS, SCALES, Survey
+from relength.report.style import title, verdict_kind
+from relength.report.tables import name_of
+
+PICTURE = ("mla_table2", "mla-table-2")  # experiment and artifact
+ANSWERED_FIRST = "mla-table-2/OneStepAttn/recopy/100"
+EXAMPLES = (
+    "OneStep attention solves ReCopy at length 100",
+    "MonoAttn on Inv ReCopy",
+    "which model solves all tasks?",
+)
+SHOWN = 4  # claims named in words in each column of outcomes
+WORDS = {  # what a model is also called
+    "OneStepAttn": "one step attention",
+    "MonoAttn": "monotonic attention",
+    "LocAttn": "location attention",
+    "Content": "content attention",
+    "Relative": "relative attention",
+    "Bi-Relative": "bidirectional relative attention",
+}
+IDEAS = {
+    "mla": "Attend by *where* rather than *what*: a spot of light on a ruler that only moves "
+    "forward, one step or several at a time.",
+    "panm": "Give every slot of memory an address that does not depend on what lies there, and "
+    "let the network move pointers over the addresses.",
+    "dnc": "Keep the state of a neural computer's controller small or close to itself, so that "
+    "long inputs lead it nowhere new.",
+    "memreasoner": "Put facts into a language model's memory in their order, and let a question "
+    "read, change, and read again.",
+}
+CITED = {
+    "mla": "raychowdhury2023monotonic",
+    "panm": "le2024panm",
+    "dnc": "ofner2021statespace",
+    "memreasoner": "memreasoner",
+}
+SQUARES = ("reproduced", "contradicted", "not reached", "exceeded", "inconclusive", "not run")
+
+
+def raw(html: str) -> str:
+    """HTML as it is, for a page in Markdown."""
+    return f"```{{raw}} html\n{html}\n```\n"
+
+
+# What held and what did not
+
+
+def outcomes(survey: Survey) -> str:
+    """Three columns: the claims reproduced, those contradicted, those that are open."""
+    prose = survey.ledger[survey.ledger["prose"]]
+    reproduced, contradicted = (prose[prose["verdict"] == word] for word in DECIDED)
+    undecided = prose[~prose["verdict"].isin(DECIDED)]
+    seeds = claims.load_margins().least_seeds
+    costs = survey.costs
+    trainings, hours = int(costs["trainings"].sum()), float(costs["hours"].sum())
+    made = f"{trainings:,} recorded trainings ({hours:,.0f} hours)" if trainings else "no runs yet"
+    cells = survey.ledger[~survey.ledger["prose"]]
+    tables = "; ".join(
+        f"{', '.join(map(name_of, rows['artifact'].unique()))} of *{PAPERS[paper]}*"
+        for paper, rows in cells.groupby("paper", sort=False)
+    )
+    columns = (
+        _column(reproduced, "reproduced", f"A verdict takes {seeds} seeds."),
+        _column(contradicted, "contradicted", "Only runs at the paper's own scale can contradict."),
+        _column(undecided, "open", _leanings(undecided)),
+    )
+    return raw(f'<div class="outcomes">{"".join(columns)}</div>') + (
+        f"\n**{len(prose)} claims in words and {len(cells)} printed numbers** ({tables}) have been "
+        f"put to the test so far, with {made}. Of the numbers: "
+        f"{counted(Counter(cells['verdict'])) or 'none is judged'}. "
+        "The {doc}`ledger </claims_ledger>` has each of them.\n"
+    )
+
+
+def _column(rows: pd.DataFrame, word: str, note: str) -> str:
+    shown = rows.assign(lean=[_lean(row) for row in rows.itertuples()])
+    shown = shown.sort_values(["lean", "seeds"], ascending=[True, False], kind="stable")
+    first = shown.groupby("lean", sort=True).head(2) if word == "open" else shown
+    items = "".join(
+        f'<li><a href="claims_ledger.html#claim-{row.claim}">{escape(row.statement)}</a>'
+        f"<small>{escape(row.label)}: {escape(row.seen)}</small></li>"
+        for row in first.head(SHOWN).itertuples()
+    )
+    note = note if word == "open" or not items else ""
+    body = (f"<small>{note}</small>" if note else "") + (f"<ul>{items}</ul>" if items else "")
+    return f'<div class="outcome outcome-{word}"><p><b>{len(rows)}</b> {word}</p>{body}</div>'
+
+
+def _lean(row: Any) -> str:
+    """Where the seeds of an open claim point so far: away if they do so in any of its parts."""
+    sides = [(part.p_for, part.p_against) for part in row.parts]
+    if not sides or row.seeds == 0:
+        return "unknown"
+    if any(against < towards for towards, against in sides):
+        return "away"
+    return "towards" if all(towards < against for towards, against in sides) else "unknown"
+
+
+def _leanings(rows: pd.DataFrame) -> str:
+    counts = Counter(_lean(row) for row in rows.itertuples())
+    said = [
+        f"{counts[lean]} {words}"
+        for lean, words in (
+            ("towards", "lean towards the claim so far"),
+            ("away", "away from it, in some part at least"),
+            ("unknown", "say nothing yet"),
+        )
+        if counts[lean]
+    ]
+    return f"{', '.join(said)}." if said else ""
+
+
+# The picture
+
+
+def picture(survey: Survey) -> str:
+    """How far the models reach, at the scale with the most runs."""
+    name, artifact = PICTURE
+    own = survey.runs.drop_duplicates("run_id")
+    counts = own[own["experiment"] == name]["scale"].value_counts()
+    scale = max(reversed(SCALES), key=lambda s: counts.get(s, 0))
+    runs = Runs.read(experiment(name), scale, claims.load_margins().least_seeds, survey.store)
+    return raw(reach(runs, artifact).html)
+
+
+# The papers
+
+
+def papers(survey: Survey) -> str:
+    """A row per paper: its idea, and a square for each claim that it makes."""
+    rows = "".join(_paper(paper, survey) for paper in PAPERS)
+    key = "".join(
+        f'<li><i class="square verdict-{verdict_kind(word)}"></i>{word}</li>' for word in SQUARES
+    )
+    return f"::::::{{container}} papers\n{rows}::::::\n\n" + raw(
+        f'<ul class="claims-key">{key}<li><i class="square"></i>not begun</li></ul>'
+    )
+
+
+def _paper(paper: str, survey: Survey) -> str:
+    made = published.prose_claims().query("paper == @paper")
+    judged = survey.ledger[survey.ledger["prose"] & (survey.ledger["paper"] == paper)]
+    labels = dict(zip(judged["claim"], judged["label"], strict=True))
+    squares = "".join(
+        f'<i class="square{_kind(labels.get(c.claim_id))}" title="{c.claim_id}: '
+        f'{escape(c.claim, quote=True)} ({labels.get(c.claim_id, "not begun")})"></i>'
+        for c in made.itertuples()
+    )
+    board = survey.board[survey.board["paper"] == paper]
+    begun = int((board["state"] != "untouched").sum())
+    verdicts = counted(Counter(judged["verdict"]))
+    says = f"{len(judged)} of {len(made)} claims judged" + (f": {verdicts}" if verdicts else "")
+    count = f"{says}. {begun} of {len(board)} tables and figures begun."
+    overview = f"{paper}_overview"
+    return (
+        ":::::{container} paper\n"
+        + raw(f'<div class="paper-icon" aria-hidden="true">{icon(paper)}</div>')
+        + "\n::::{container} paper-idea\n:::{container} paper-name\n"
+        + f"{{doc}}`{PAPERS[paper]} </{overview}>`\n:::\n\n{IDEAS[paper]}\n\n"
+        + f":::{{container}} paper-links\n{' · '.join(links(paper))}\n:::\n::::\n\n"
+        + raw(
+            f'<div class="paper-claims"><div class="claims-map" role="img" '
+            f'aria-label="{escape(says)}">{squares}</div><p class="paper-count">{count}</p></div>'
+        )
+        + ":::::\n"
+    )
+
+
+def _kind(label: str | None) -> str:
+    return f" verdict-{verdict_kind(label)}" if label else ""
+
+
+def links(paper: str) -> Iterable[str]:
+    """The paper itself, then the pages about it that there are, in Markdown."""
+    yield f"{{cite:t}}`{CITED[paper]}`"
+    for name, found in EXPERIMENTS.items():
+        if found.paper == paper and (NOTEBOOKS / f"{name}.ipynb").exists():
+            yield f"{{doc}}`{name_of(found.artifacts[0])}, re-run </executed/{name}>`"
+    if (BOOK / f"deviations_{paper}.md").exists():
+        yield f"{{doc}}`contradictions and deviations </deviations_{paper}>`"
+
+
+# Answers
+
+
+def answers(survey: Survey) -> str:
+    """A box to ask in, and an answer for every claim: the numbers' and those in words."""
+    known = {claim.id: claim for paper in claims.papers() for claim in claims.load(paper)}
+    runs = survey.runs.drop_duplicates("run_id").sort_values("seed")
+    rows = sorted(survey.ledger.fillna({"scale": ""}).itertuples(), key=_importance)
+    items = "".join(_answer(row, known[row.claim], runs, survey) for row in rows)
+    examples = "".join(f'<button type="button">{escape(words)}</button>' for words in EXAMPLES)
+    return raw(
+        '<div class="ask" id="ask"><form class="ask-form" role="search" aria-label="Ask about a '
+        'claim"><label for="ask-input">Ask in your own words</label>'
+        f'<input id="ask-input" type="search" autocomplete="off" placeholder="{EXAMPLES[0]}">'
+        f'<div class="ask-examples">For example {examples}</div></form><output for="ask-input">'
+        f'</output><div class="answers" tabindex="0" role="region" aria-label="Answers">{items}'
+        "</div></div>"
+    )
+
+
+def _importance(row: Any) -> tuple[bool, bool, str]:
+    """The order without a question: the example, then claims in words, then numbers."""
+    return row.claim != ANSWERED_FIRST, not row.prose, row.claim
+
+
+def _answer(row: Any, claim: Claim, runs: pd.DataFrame, survey: Survey) -> str:
+    used = _behind(row, claim, runs)
+    says, words = _question(row, claim)
+    page = f"executed/{claim.source.experiment}.html"
+    where = f'<a href="{page}#{row.artifact}-side-by-side">the table, side by side</a>'
+    anchor = f"claim-{row.claim}" if row.prose else f"numbers-{row.artifact}"
+    facts = [
+        ("the paper", _printed(row, claim)),
+        ("our runs", escape(row.seen)),
+        *_provenance(used, survey),
+        ("to decide it", escape(row.needed)),
+        ("other readings", escape(row.others)),
+        ("train it again", f"<code>{escape(command(claim, row.scale))}</code>"),
+        ("more", f'{where} · <a href="claims_ledger.html#{anchor}">the ledger</a>'),
+    ]
+    listed = "".join(f"<dt>{term}</dt><dd>{text}</dd>" for term, text in facts if text)
+    shown = " open" if row.claim == ANSWERED_FIRST else ""
+    return (
+        f'<details class="answer"{shown} data-words="{escape(words, quote=True)}"><summary>'
+        f'<span class="says">{escape(says)}</span>{_badge(row.label)}</summary>'
+        f"<dl>{listed}</dl></details>"
+    )
+
+
+def _question(row: Any, claim: Claim) -> tuple[str, str]:
+    """What a claim says in a line, and the words by which it is found."""
+    if row.prose:
+        return row.statement, f"{row.statement} {row.quote or ''} {row.claim}".lower()
+    _, model, task, test = row.claim.split("/")
+    verb, value = _verb(claim, test), _value(claim, test)
+    at = f"at length {test}" if test.isdigit() else f"at {test}"
+    says = f"{model} {verb} {title(task)} {at} ({value})"
+    return says, f"{says} {WORDS.get(model, '')} {row.paper}".lower()
+
+
+def _verb(claim: Claim, test: str) -> str:
+    """What a printed number says in a word, by the levels of the margins file."""
+    levels, value = claims.load_margins().levels, claim.parts[0].printed[test]
+    if claim.source.metric == "edit_distance":
+        return "on"
+    if levels["solved"].holds(value):
+        return "solves"
+    return "fails on" if levels["failed"].holds(value) else "partly solves"
+
+
+def _value(claim: Claim, test: str) -> str:
+    unit = " edits" if claim.source.metric == "edit_distance" else " %"
+    return f"{claim.parts[0].printed[test]:g}{unit}"
+
+
+def _printed(row: Any, claim: Claim) -> str:
+    if not row.prose:
+        value = _value(claim, row.claim.rsplit("/", 1)[1])
+        return f"prints {value} in {escape(name_of(row.artifact))}"
+    quote = f"“{escape(row.quote)}” " if row.quote else ""
+    return f"{quote}({escape(row.where)})"
+
+
+def _behind(row: Any, claim: Claim, runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs of a claim's cells, at the scale of its verdict if there is one."""
+    own = runs[(runs["experiment"] == claim.source.experiment) & (runs["arm"] == row.arm)]
+    own = own[own["scale"] == row.scale] if row.scale else own
+    cells = pd.DataFrame(list(claim.cells), columns=["model", "task"])
+    return own.merge(cells, on=["model", "task"])
+
+
+def _provenance(used: pd.DataFrame, survey: Survey) -> list[tuple[str, str]]:
+    """Seeds, machine and code of some runs; nothing where there are none."""
+    if used.empty:
+        return []
+    cells = used.groupby(["model", "task"])["key"].size()
+    seeds = f"{cells.min()}" if cells.min() == cells.max() else f"{cells.min()} to {cells.max()}"
+    scales = " and ".join(sorted(used["scale"].unique()))
+    listed = f"{seeds} per cell, {len(used)} runs in all"
+    if len(cells) == 1:
+        listed = ", ".join(run_link(run.key, str(run.seed)) for run in used.itertuples())
+        listed = f"{len(used)} (number {listed})"
+    machines = sorted({f"{r.device_name}, PyTorch {r.torch}" for r in used.itertuples()})
+    commits = sorted({(commit or "unknown")[:8] for commit in used["commit"]})
+    checked = freshness_of(survey.store, zip(used["run_id"], used["code"], strict=True))
+    return [
+        ("seeds", f"{listed}, at {scales} scale"),
+        ("machine", escape("; ".join(machines))),
+        ("code version", f"commit {', '.join(commits)} ({checked.words})"),
+    ]
+
+
+def command(claim: Claim, scale: str) -> str:
+    """What trains the runs of a claim again, into a folder of its own."""
+    models = dict.fromkeys(model for model, _ in claim.cells)
+    tasks = dict.fromkeys(task for _, task in claim.cells)
+    chosen = [f"--model {m}" for m in models] + [f"--task {t}" for t in tasks]
+    arm = f"--arm {claim.source.judged_arm}"
+    start = f"relength run {claim.source.experiment} --scale {scale or SCALES[0]}"
+    return " ".join([start, *chosen, arm, "--results again"])
+
+
+def _badge(label: str) -> str:
+    return f'<span class="verdict verdict-{verdict_kind(label)}">{escape(label)}</span>'
+
+
+PASSAGES = {"outcomes": outcomes, "picture": picture, "papers": papers, "answers": answers}

@@ -1,0 +1,269 @@
+"""The ledger of claims: every claim with its verdict, the question put to the store, and the runs.
+
+Claims of the text are boxes that open; printed numbers are rows of a table per artifact. Both carry
+what readers filter by as classes (``f-paper-mla``, ``f-verdict-not-run``), which
+``book/assets/ledger.js`` reads.
+"""
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from relength import claims
+from relength.claim_models import (
+    Claim,
+    CostPart,
+    CountPart,
+    LevelPart,
+    OrderPart,
+    Part,
+    TrendPart,
+    ValuePart,
+)
+from relength.claims import counted, summary
+from relength.evidence import MEASURES
+from relength.margins import Margins, load_margins
+from relength.report import margins
+from relength.report.exhibits import csv
+from relength.report.markdown import artifact_link, badge, grid, plain, run_link, slug, table
+from relength.report.scoreboard import PAPERS, Survey
+from relength.report.style import verdict_kind
+
+DOWNLOAD = (
+    *("paper", "claim", "artifact", "kind", "statement", "where", "scope", "arm", "label"),
+    *("scale", "seeds", "seen", "needed", "p", "q", "others"),
+)
+RUN = ["experiment", "scale", "model", "arm", "task", "seed"]
+
+
+def claims_list(survey: Survey) -> str:
+    """The summary, the claims of the text paper by paper, then the printed numbers by artifact."""
+    judged = survey.ledger.fillna({"scale": ""})
+    known = {claim.id: claim for paper in judged["paper"].unique() for claim in claims.load(paper)}
+    runs = survey.runs.drop_duplicates("run_id").sort_values("seed")
+    prose, cells = judged[judged["prose"]], judged[~judged["prose"]]
+    data = csv("claims", judged[list(DOWNLOAD)])
+    parts = [
+        f"{summary(judged)}\n",
+        f'```{{raw}} html\n<p class="ledger-data">{data}</p><div id="ledger-filter"></div>\n```\n',
+    ]
+    for paper, title in PAPERS.items():
+        words = prose[prose["paper"] == paper]
+        printed = cells[cells["paper"] == paper]
+        if words.empty and printed.empty:
+            continue
+        parts.append(f":::::::{{container}} ledger-group\n**{title}**\n")
+        parts += [_claim(row, known[row.claim], runs) for row in words.itertuples()]
+        parts += [
+            _numbers(artifact, rows, known, runs)
+            for artifact, rows in printed.groupby("artifact", sort=False)
+        ]
+        parts.append(":::::::\n")
+    return "\n".join(parts)
+
+
+def facets(row: Any) -> str:
+    """What a claim can be filtered by, as classes."""
+    chosen = {
+        "paper": row.paper,
+        "kind": row.kind,
+        "verdict": verdict_kind(row.label),
+        "scale": row.scale or "none",
+        "what": "sentence" if row.prose else "number",
+    }
+    return " ".join(["facets", *(f"f-{name}-{slug(value)}" for name, value in chosen.items())])
+
+
+def _claim(row: Any, claim: Claim, runs: pd.DataFrame) -> str:
+    """One claim of the text: a line that opens."""
+    fixed = load_margins()
+    used = _runs(row, claim, runs)
+    seeds = f"{row.seeds} seed{'' if row.seeds == 1 else 's'}" + (row.scale and f", {row.scale}")
+    head = (
+        f"{badge(row.label)} [{plain(row.statement)}]{{.claim-says}} "
+        f"[{row.claim} [{seeds}]{{.claim-seeds}}]{{.claim-id}}"
+    )
+    facts = [
+        ("The paper says", _quoted(row)),
+        ("Here", plain(row.scope)),
+        ("Seen", plain(row.seen) + _changed(row)),
+        ("To decide it", plain(row.needed)),
+        ("Other arms", plain(row.others)),
+        ("Artifact", artifact_link(row.artifact, claim.source.experiment)),
+        ("Kind", f"{row.kind}, judged on the arm {row.arm}{_q(row)}"),
+        ("Query", _query(claim)),
+        ("Margins", f"{plain(_margin_words(claim, fixed))}. {_made_under(used)}"),
+    ]
+    listed = "\n\n".join(f"{term}\n: {text}" for term, text in facts if text)
+    body = [f":::{{container}} facts\n{listed}\n:::\n"]
+    if row.parts:
+        lines = ((plain(_expected(p.part)), plain(p.seen), badge(p.outcome)) for p in row.parts)
+        body.append(grid(("what is expected", "seen", "judged alone"), lines) + "\n")
+    else:
+        body.append(
+            "\n".join(f"- {plain(_expected(part))}: not run" for part in claim.parts) + "\n"
+        )
+    if len(used):
+        body.append(grid(("model", "task", "runs, by seed"), _run_rows(used)) + "\n")
+    body.append(
+        f":::{{dropdown}} As written in `book/claims/{claim.paper}.yml`\n\n"
+        f"```text\n{_written(claim.paper)[claim.id]}\n```\n:::\n"
+    )
+    return (
+        f"::::::{{dropdown}} {head}\n:name: claim-{row.claim}\n"
+        f":class-container: claim {facets(row)}\n\n" + "\n".join(body) + "::::::\n"
+    )
+
+
+def _quoted(row: Any) -> str:
+    quote = f"“{plain(row.quote)}” " if row.quote else ""
+    return f"{quote}({plain(row.where)})"
+
+
+def _q(row: Any) -> str:
+    return "" if pd.isna(row.q) else f", false-discovery rate *q* = {row.q:.3f}"
+
+
+def _changed(row: Any) -> str:
+    return "; the margins changed since these runs" if row.margins_changed else ""
+
+
+def _query(claim: Claim) -> str:
+    source = claim.source
+    return (
+        f"records of `{source.experiment}`, metric `{source.metric}` of the checkpoint "
+        f"`{source.checkpoint}`, arm `{source.judged_arm}`; recompute it with "
+        f"`relength claims {claim.paper}`"
+    )
+
+
+def _runs(row: Any, claim: Claim, runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs behind a verdict: those of its scale, or where there is none yet, of every scale."""
+    own = runs[(runs["experiment"] == claim.source.experiment) & (runs["arm"] == row.arm)]
+    if row.scale:
+        own = own[own["scale"] == row.scale]
+    cells = pd.DataFrame(list(claim.cells), columns=["model", "task"])
+    return cells.merge(own[[*RUN[:2], "arm", "model", "task", "seed", "key", "margins"]])
+
+
+def _run_rows(used: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
+    for (model, task), cell in used.groupby(["model", "task"], sort=False):
+        yield model, task, _by_seed(cell)
+
+
+def _by_seed(cell: pd.DataFrame) -> str:
+    """Links to the runs of a cell; those of the scale reduced, where both are there, say so."""
+    mixed = cell["scale"].nunique() > 1
+    return ", ".join(
+        run_link(run.key, f"{run.seed} ({run.scale})" if mixed else str(run.seed))
+        for run in cell.itertuples()
+    )
+
+
+def _made_under(used: pd.DataFrame) -> str:
+    counts = Counter(used["margins"].dropna())
+    made = [
+        f"{n} run{'' if n == 1 else 's'} made under version {margins.link(fingerprint)}"
+        for fingerprint, n in counts.items()
+    ]
+    return "; ".join(made) or "No run was made under any yet; {ref}`their history <margin-history>`"
+
+
+def _margin_words(claim: Claim, fixed: Margins) -> str:
+    """The margins that a claim's parts are judged by."""
+    measure = MEASURES[claim.source.metric]
+    said: dict[str, None] = {}
+    for part in claim.parts:
+        match part:
+            case ValuePart() | TrendPart():
+                said[f"{measure.replace('_', ' ')} {margins.measure_words(measure, fixed)}"] = None
+            case LevelPart():
+                said[f"{part.level}: {margins.level_words(part.level, fixed)}"] = None
+            case CountPart():
+                said[f"a task counts as solved at {margins.level_words('solved', fixed)}"] = None
+            case OrderPart() if part.by == "tasks_solved":
+                said[f"a task counts as solved at {margins.level_words('solved', fixed)}"] = None
+            case OrderPart():
+                said[f"{measure.replace('_', ' ')} {margins.measure_words(measure, fixed)}"] = None
+            case CostPart():
+                said[f"ratio {margins.measure_words('cost_ratio', fixed)}"] = None
+    return "; ".join(said) or "None"
+
+
+def _expected(part: Part) -> str:
+    """One part of a claim in words."""
+    match part:
+        case ValuePart():
+            spread = f" ± {part.spread:g}" if part.spread is not None else ""
+            values = ", ".join(f"{v:g}{spread} at {test}" for test, v in part.printed.items())
+            return f"{part.model} on {part.task}: printed {values}"
+        case LevelPart():
+            return f"{part.model} on {part.task}: {part.level} at {', '.join(part.tests)}"
+        case TrendPart():
+            return f"{part.model} on {part.task}: {part.direction} over {', '.join(part.tests)}"
+        case CountPart():
+            bound = "at most " if part.at_most else ""
+            return f"{part.model}: solves {bound}{part.count} of {len(part.tests)} tasks"
+        case OrderPart():
+            relation = "better than" if part.relation == "better" else "on par with"
+            by = "tasks solved" if part.by == "tasks_solved" else "mean over the tests"
+            tasks = f"{len(part.tests)} task{'' if len(part.tests) == 1 else 's'}"
+            return f"{part.model} {relation} {part.other}: {by}, {tasks}"
+        case CostPart():
+            return f"{part.model} on {part.task}: {part.ratio:g} times the seconds of {part.than}"
+
+
+@cache
+def _written(paper: str) -> dict[str, str]:
+    """{id: lines} of the claims as they stand in the file of a paper."""
+    text = (claims.FOLDER / f"{paper}.yml").read_text(encoding="utf-8")
+    root = yaml.compose(text)
+    (entries,) = (value for key, value in root.value if key.value == "claims")
+    lines = text.splitlines()
+    found = {}
+    for entry in entries.value:
+        (name,) = (value.value for key, value in entry.value if key.value == "id")
+        body = lines[entry.start_mark.line : entry.end_mark.line]
+        found[name] = textwrap.dedent("\n".join(body).replace("- ", "  ", 1)).strip()
+    return found
+
+
+def _numbers(artifact: str, rows: pd.DataFrame, known: dict[str, Claim], runs: pd.DataFrame) -> str:
+    """The printed numbers of one artifact, each a claim of its own, folded."""
+    first = known[rows["claim"].iloc[0]]
+    fixed = load_margins()
+    used = {row.claim: _runs(row, known[row.claim], runs) for row in rows.itertuples()}
+    every = pd.concat(used.values()).drop_duplicates("key")
+    body = table(
+        ("number", "verdict", "seen", "seeds", "scale", "other arms", "runs, by seed"),
+        (
+            (
+                f"[{plain(row.statement)}]{{.{facets(row).replace(' ', ' .')}}}",
+                badge(row.label),
+                plain(row.seen) + _changed(row),
+                row.seeds,
+                row.scale or "",
+                row.others,
+                _by_seed(used[row.claim]),
+            )
+            for row in rows.itertuples()
+        ),
+        name=f"tab-numbers-{artifact}",
+        caption=f"Printed numbers of {artifact}.",
+        numbers=("seeds",),
+        classes="sortable numbers",
+    )
+    return (
+        f"::::::{{dropdown}} {len(rows)} printed numbers of {artifact}: "
+        f"{counted(Counter(rows['verdict']))}\n:name: numbers-{artifact}\n"
+        ":class-container: claim ledger-numbers\n\n"
+        f"Each is a claim that our runs give the same within the margin, "
+        f"{plain(_margin_words(first, fixed))}. "
+        f"{artifact_link(artifact, first.source.experiment)}. Query: {_query(first)}. "
+        f"{_made_under(every)}.\n\n{body}::::::\n"
+    )

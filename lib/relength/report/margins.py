@@ -1,0 +1,113 @@
+"""What is said of margins: those in force, their versions, and which ones runs were made under."""
+
+import pandas as pd
+
+from relength import margin_history
+from relength.margin_history import History, Version
+from relength.margins import Margin, Margins, load_margins
+from relength.report.markdown import plain, table
+from relength.report.scoreboard import Survey
+
+SHORT = 8  # digits of a fingerprint that tell versions apart
+
+
+def in_force(survey: Survey) -> str:
+    """The margins in force, from ``book/claims/margins.yml``."""
+    fixed = load_margins()
+    rows = [(m.replace("_", " "), measure_words(m, fixed)) for m in fixed.measures]
+    rows += [(f'"{word}"', level_words(word, fixed)) for word in fixed.levels]
+    rows.append(("standard deviations", f"counted as at least {fixed.sd_floor:g} points"))
+    return table(
+        ("measure", "margin"),
+        rows,
+        name="tab-margins",
+        caption="What counts as the same value, and what the words mean.",
+    )
+
+
+def level_words(word: str, fixed: Margins) -> str:
+    """What "solved" or "failed" means: *exact match ≥ 95 %*."""
+    level = fixed.levels[word]
+    bound = f"≥ {level.at_least:g} %" if level.at_least is not None else f"< {level.below:g} %"
+    return f"exact match {bound}"
+
+
+def measure_words(measure: str, fixed: Margins) -> str:
+    """How far from the printed value still counts as the same: *± 5 points*."""
+    return _margin(measure, fixed.measures[measure])
+
+
+def _margin(measure: str, margin: Margin) -> str:
+    unit = " points" if measure == "accuracy" else ""
+    parts = [f"± {margin.absolute:g}{unit}"] if margin.absolute else []
+    parts += [f"± {100 * margin.relative:g} %"] if margin.relative else []
+    if not parts:
+        return "none: the same or not the same"
+    return " or ".join(parts) + (", whichever is larger" if len(parts) > 1 else "")
+
+
+def link(fingerprint: str) -> str:
+    """A link to a version's row in the history."""
+    short = fingerprint[:SHORT]
+    return f'<a href="#margins-{short}"><code>{short}</code></a>'
+
+
+def versions(survey: Survey) -> str:
+    """Every known version of the margins, what it changed, and the runs made under it."""
+    found = margin_history.history(survey.runs)
+    runs = survey.runs.drop_duplicates("run_id")["margins"].value_counts()
+    rows = [
+        _row(version, before, version is found.versions[-1], runs)
+        for before, version in zip((None, *found.versions), found.versions, strict=False)
+    ]
+    return f"{_source(found)}\n\n" + table(
+        ("version", "since", "commit", "what it changed", "runs judged"),
+        rows,
+        name="tab-margin-history",
+        caption="Versions of <code>book/claims/margins.yml</code>, by the first digits of their "
+        "fingerprint, and how many of the runs that verdicts use were made under each.",
+        numbers=("runs judged",),
+        classes="ids versions",
+    )
+
+
+def _source(found: History) -> str:
+    current = found.versions[-1]
+    if found.complete:
+        committed = sum(version.commit is not None for version in found.versions)
+        source = (
+            f"Taken from the repository's history, which has {committed} "
+            f"version{'s' if committed > 1 else ''} of the file."
+        )
+    else:
+        source = (
+            "This copy of the book was built without the repository's whole history: versions are "
+            "known by the fingerprints in the records, and one that no run was made under may be "
+            "missing."
+        )
+    state = (
+        ""
+        if current.commit or not found.complete
+        else " The version in force is not committed yet."
+    )
+    return source + state
+
+
+def _row(version: Version, before: Version | None, last: bool, runs: pd.Series) -> tuple:
+    short = version.fingerprint[:SHORT]
+    force = " (in force)" if last else ""
+    said = (
+        f"{version.commit[:SHORT]}: {plain(version.subject or '')}" if version.commit else "unknown"
+    )
+    changed = before and margin_history.changes(before, version)
+    if before is None:
+        what = "the first known"
+    else:
+        what = "unknown" if changed is None else plain("; ".join(changed)) or "comments only"
+    return (
+        f'<code id="margins-{short}">{short}</code>{force}',
+        version.since or "unknown",
+        said,
+        what,
+        int(runs.get(version.fingerprint, 0)),
+    )

@@ -1,0 +1,80 @@
+"""The overview page of a paper: facts at its head, and the results that the paper itself prints."""
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+
+from relength.claims import counted
+from relength.papers import published
+from relength.report import landing
+from relength.report.markdown import table
+from relength.report.scoreboard import PAPERS, Survey
+from relength.report.tables import name_of, number
+
+HEADLINES = {  # the tables that carry a paper's main claim
+    "panm": ("panm-table-3",),
+    "dnc": ("dnc-table-2", "dnc-table-5"),
+    "memreasoner": ("memreasoner-table-2", "memreasoner-table-3"),
+}
+COLUMNS = {
+    "drecall": "Dynamic Recall",
+    "psort": "Priority Sort",
+    "idsort": "ID Sort",
+    "avg<=8k": "mean to 8k",
+    "avg>=16k": "mean from 16k",
+}
+
+
+def facts(paper: str, survey: Survey) -> str:
+    """What the paper has, what of it is begun here, how its claims stand, and the other pages."""
+    made = published.prose_claims().query("paper == @paper")
+    judged = survey.ledger[survey.ledger["prose"] & (survey.ledger["paper"] == paper)]
+    board = survey.board[survey.board["paper"] == paper]
+    begun = int((board["state"] != "untouched").sum())
+    kinds = Counter(board["kind"])
+    size = ", ".join(f"{kinds[kind]} {kind}s" for kind in ("table", "figure") if kinds[kind])
+    source, *pages = landing.links(paper)
+    entries = [
+        ("The paper", source),
+        ("Its results", f"{size}, {len(made)} claims in words"),
+        ("Begun here", f"{begun} of {len(board)} tables and figures"),
+        ("Claims judged", counted(Counter(judged["verdict"])) or "none yet"),
+        ("Also here", ", ".join(pages) or "no page yet"),
+    ]
+    listed = "\n\n".join(f"{term}\n: {text}" for term, text in entries)
+    return f":::{{container}} card-facts\n{listed}\n:::\n"
+
+
+def headline(paper: str, survey: Survey) -> str:
+    """The paper's main results as it prints them, from the package's own data."""
+    parts = []
+    for artifact in HEADLINES[paper]:
+        cells = published.table(artifact)
+        entry = published.artifacts().set_index("artifact").loc[artifact]
+        values = cells.pivot(index="row", columns="column", values="value")
+        values = values.loc[cells["row"].unique(), cells["column"].unique()]
+        heads = [_head(column) for column in values.columns]
+        rows = ((row, *map(number, values.loc[row])) for row in values.index)
+        parts.append(
+            table(
+                ("", *heads),
+                rows,
+                name=f"tab-headline-{artifact}",
+                caption=f"As printed, {name_of(artifact)} of the paper. {entry['title']}: "
+                f"{entry['metric']}.",
+                numbers=heads,
+                classes="sortable ids",
+            )
+        )
+    return "\n".join(parts)
+
+
+def _head(column: str) -> str:
+    last = column.rsplit("/", 1)[-1]
+    return COLUMNS.get(last, last)
+
+
+PASSAGES: dict[str, Callable[[Survey], str]] = {
+    **{f"facts_{paper}": partial(facts, paper) for paper in PAPERS},
+    **{f"headline_{paper}": partial(headline, paper) for paper in HEADLINES},
+}

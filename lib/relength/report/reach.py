@@ -1,0 +1,159 @@
+"""The picture on the landing page: how far beyond their training lengths the models reach."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from relength.report import exhibits
+from relength.report.exhibits import Exhibit, badges
+from relength.report.grid import NOT_RUN
+from relength.report.runs import Runs
+from relength.report.style import LAYOUTS, LIGHT, Layout, canvas, colour, style, svg, title
+from relength.report.tables import comparison, flat
+
+TASKS = {
+    "copy": "one step forward at a time",
+    "recopy": "wait, then one step forward",
+    "inv_recopy": "jump ahead, up to five at once",
+}
+HEAD, FOOT, LABELS = 0.5, 0.26, 1.06  # inches above, below and at the right of a panel
+TALL = 1.7  # inches of a panel
+APART = 1.7  # percent between lines that would lie on each other
+LINE = 8.6  # percent between two labels
+
+
+def reach(runs: Runs, artifact: str, tasks: Sequence[str] = tuple(TASKS)) -> Exhibit:
+    """Exact match against length for a few tasks: our median and seeds, the paper's value a ring.
+
+    Only the arm that claims judge is shown. Raises KeyError for a task the runs do not have.
+    """
+    data = comparison(runs, artifact)
+    data = data[(data["arm"] == runs.experiment.judged_arm) & data["task"].isin(tasks)]
+    name = "reach"
+    drawings = {}
+    with style():
+        for layout in LAYOUTS:
+            drawings[layout.name] = svg(_draw(runs, data, tasks, layout), f"{name}-{layout.name}")
+    caption = (
+        f"<b>How far do they reach?</b> {badges(runs.scale, runs.freshness)} Share of outputs that "
+        "are right to the last symbol, by length. The models are trained on the shaded lengths; "
+        "the question is what comes after. Lines: the median of our seeds, each seed a dot. Rings: "
+        "what the paper prints. A ring with its line in it is a number that came out the same."
+    )
+    page = f"executed/{runs.experiment.name}.html"
+    links = [
+        exhibits.csv(name, flat(data)),
+        exhibits.specs(name, runs.records),
+        f'<a href="{page}#{runs.experiment.name}-accuracy">all tasks and readings</a>',
+    ]
+    html = exhibits.figure(drawings, _in_words(data, tasks), caption, name, links, 1)
+    return Exhibit(html, f"Figure 1. {_in_words(data, tasks)}", data)
+
+
+def _draw(runs: Runs, data: pd.DataFrame, tasks: Sequence[str], layout: Layout) -> Figure:
+    across = 1 if layout.narrow else len(tasks)
+    down = -(-len(tasks) // across)
+    pitch, block = layout.width / across, HEAD + TALL + FOOT
+    figure = canvas(layout, down * block)
+    for k, task in enumerate(tasks):
+        row, column = divmod(k, across)
+        left = 0.3
+        box = (column * pitch + left, (down - 1 - row) * block + FOOT, pitch - left - LABELS, TALL)
+        axes = figure.add_axes(np.array(box) / ([layout.width, down * block] * 2))
+        _panel(axes, task, data[data["task"] == task], runs)
+    return figure
+
+
+def _panel(axes: Axes, task: str, data: pd.DataFrame, runs: Runs) -> None:
+    tests = runs.tests[task]
+    axes.patch.set_visible(False)
+    axes.set(xlim=(-0.35, len(tests) - 0.75), ylim=(-7, 107))
+    axes.axvspan(-0.35, 0.35, color=LIGHT.surface, linewidth=0, zorder=0)
+    for level in (0, 50, 100):
+        axes.axhline(level, color=LIGHT.rule, linewidth=0.6, zorder=0)
+    axes.set_yticks([0, 50, 100], ["0", "50", "100 %"])
+    longest = next(s.task for s in runs.specs if s.task.name == task).splits()["iid"].longest
+    axes.set_xticks(range(len(tests)), [f"≤ {longest}", *tests[1:]])
+    axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    above = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "bottom"}
+    axes.annotate(title(task), (0, 1), (-4, 17), size=9, weight="bold", color=LIGHT.ink, **above)
+    axes.annotate(TASKS.get(task, ""), (0, 1), (-4, 6), size=7.2, color=LIGHT.muted, **above)
+    ends = {}
+    models = list(dict.fromkeys(data["model"]))
+    for k, model in enumerate(models):
+        ends[model] = _line(axes, data[data["model"] == model], k - (len(models) - 1) / 2)
+    _labels(axes, ends, len(tests) - 1)
+
+
+def _line(axes: Axes, rows: pd.DataFrame, place: float) -> tuple[float, bool]:
+    """Draw one model; returns the height at which it ends, and whether there are runs."""
+    shade, lift = colour(rows["model"].iloc[0]), APART * place
+    x, medians = np.arange(len(rows)), rows["median"].to_numpy()
+    printed = rows["paper"].to_numpy()
+    rings = {"facecolors": "none", "edgecolors": shade, "linewidths": 0.9, "zorder": 4}
+    axes.scatter(x, printed + lift, s=30, alpha=0.85, clip_on=False, **rings)
+    if not rows["seeds"].any():
+        return float(printed[-1] + lift), False
+    axes.plot(x, medians + lift, color=shade, linewidth=1.5, zorder=2, clip_on=False)
+    for i, values in enumerate(rows["values"]):
+        spread = 0.05 * (np.arange(len(values)) - (len(values) - 1) / 2)
+        dots = np.array(values, float) + lift
+        axes.scatter(i + spread, dots, s=7, color=shade, linewidth=0, zorder=3, clip_on=False)
+    return float(medians[-1] + lift), True
+
+
+def _labels(axes: Axes, ends: dict[str, tuple[float, bool]], last: int) -> None:
+    """Every model's name at the right, beside the end of its line, none on top of another."""
+    order = sorted(ends, key=lambda model: ends[model][0])
+    wanted = [ends[model][0] for model in order]
+    for model, height in zip(order, _spread(wanted), strict=True):
+        end, has_runs = ends[model]
+        words = model if has_runs else f"{model}, {NOT_RUN}"
+        axes.annotate(
+            words,
+            (last, end),
+            (last + 0.42, height),
+            annotation_clip=False,
+            va="center",
+            size=7.4,
+            weight="bold" if has_runs else "normal",
+            color=colour(model) if has_runs else LIGHT.muted,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colour(model),
+                "linewidth": 0.5,
+                "alpha": 0.6,
+                "shrinkA": 1,
+                "shrinkB": 4,
+                "relpos": (0, 0.5),
+            },
+        )
+
+
+def _spread(wanted: Sequence[float], low: float = -4, high: float = 104) -> list[float]:
+    """Heights near the wanted ones, which ascend, at least a line apart and within the panel."""
+    placed = list(wanted)
+    for i in range(len(placed)):
+        floor = placed[i - 1] + LINE if i else low
+        placed[i] = max(placed[i], floor)
+    ceiling = high
+    for i in reversed(range(len(placed))):
+        placed[i] = min(placed[i], ceiling)
+        ceiling = placed[i] - LINE
+    return placed
+
+
+def _in_words(data: pd.DataFrame, tasks: Sequence[str]) -> str:
+    parts = []
+    for task in tasks:
+        rows = data[data["task"] == task]
+        ends = rows.groupby("model", sort=False).last()
+        done = [f"{m} {v:.0f} %" for m, v in ends["median"].items() if not np.isnan(v)]
+        said = ", ".join(done) or NOT_RUN
+        parts.append(f"{title(task)} at length {rows['test'].iloc[-1]}: {said}")
+    return f"Accuracy against length, a panel per task. Medians of our seeds: {'; '.join(parts)}."

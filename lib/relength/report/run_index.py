@@ -1,0 +1,207 @@
+"""The page of provenance: a row per recorded run, and all that is known of each in a data file.
+
+The page itself holds the table only, whose rows are the anchors ``run-<key>``. Details lie in one
+script per experiment, which ``book/assets/runs.js`` loads when a reader opens a run: that works
+from a folder as from a server, and a thousand records weigh nothing until they are asked for.
+"""
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator
+from html import escape
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from relength.papers import EXPERIMENTS
+from relength.plan import SEEDS
+from relength.provenance import code_fingerprint
+from relength.report.expenses import rebuilds
+from relength.report.freshness import freshness
+from relength.report.scoreboard import Survey
+from relength.report.style import title
+from relength.spec import row_name
+from relength.store import Record, Store
+
+FOLDER = "runs"  # below the book's static files
+POINTS = 40  # of a learning curve, at most
+METRICS = (
+    *("exact_match", "exact_match_true_length", "token_accuracy", "correct_prefix"),
+    "edit_distance",
+)
+COLUMNS = (
+    *(
+        "key",
+        "model",
+        "arm",
+        "task",
+        "scale",
+        "seed",
+        "longest",
+        "used by",
+        "date",
+        "code",
+        "device",
+    ),
+)
+STYLE = '<link rel="stylesheet" href="_static/runs.css">'
+SCRIPT = '<script src="_static/runs.js"></script>'
+
+
+def index(survey: Survey) -> str:
+    """The table of all recorded runs, and the place where the script shows one of them."""
+    rows = [_row(survey.store, key, list(made)) for key, made in _by_key(survey.store.records())]
+    if not rows:
+        return "*Not run*: the store is empty.\n"
+    head = "".join(f'<th scope="col">{column}</th>' for column in COLUMNS)
+    return (
+        f"```{{raw}} html\n{STYLE}\n"
+        '<section id="run-entry" aria-live="polite" hidden></section>\n'
+        '<div class="scroll"><table class="sortable runs"><thead><tr>'
+        f"{head}</tr></thead><tbody>\n{''.join(rows)}</tbody></table></div>\n{SCRIPT}\n```\n"
+    )
+
+
+def _by_key(records: Iterable[Record]) -> Iterator[tuple[str, Iterator[Record]]]:
+    """Executions of one spec together, experiments and cells in order."""
+
+    def place(record: Record) -> tuple:
+        spec = record["spec"]
+        cell = (row_name(spec["model"]), spec["model"]["arm"], spec["task"]["name"])
+        return record["experiment"], *cell, spec["scale"], spec["seed"], record["key"]
+
+    ordered = sorted(records, key=lambda r: (*place(r), r["provenance"]["created"]))
+    return groupby(ordered, key=lambda record: record["key"])
+
+
+def _row(store: Store, key: str, made: list[Record]) -> str:
+    first, last = made[0], made[-1]
+    spec = first["spec"]
+    cells = (
+        f'<a href="#run-{key}"><code>{key}</code></a>' + (f" ×{len(made)}" if made[1:] else ""),
+        escape(row_name(spec["model"])),
+        spec["model"]["arm"],
+        title(spec["task"]["name"]),
+        spec["scale"],
+        spec["seed"],
+        _longest(first),
+        _used_by(first),
+        last["provenance"]["created"][:10],
+        _fresh(store, last),
+        escape(last["provenance"]["device_name"]),
+    )
+    body = "".join(f"<td>{cell}</td>" for cell in cells)
+    return f'<tr id="run-{key}" data-runs="{first["experiment"]}">{body}</tr>\n'
+
+
+def _used_by(record: Record) -> str:
+    """What is made from runs of this spec; nothing, where no experiment has its settings now."""
+    experiment = EXPERIMENTS.get(record["experiment"])
+    return rebuilds(experiment) if experiment and experiment.owns(record) else "nothing"
+
+
+def _longest(record: Record) -> str:
+    """Exact match at the longest test, which is what most claims are about."""
+    if record["status"] != "ok":
+        return "failed"
+    *_, (_, metrics) = record["checkpoints"]["selected"]["tests"].items()
+    return f"{100 * metrics['exact_match']:.1f} %"
+
+
+def _fresh(store: Store, record: Record) -> str:
+    """What is known of today's code and a record."""
+    if record["run_id"] in store.stale:
+        return "stale"
+    return "fresh" if freshness(store, [record]).fresh else "unchecked"
+
+
+# --- data files -----------------------------------------------------------------------------------
+
+
+def write(store: Store, folder: Path) -> list[Path]:
+    """Write the details of all records below a folder of static files, a script per experiment.
+
+    Each script adds to ``relengthRuns``: ``{experiment: {key: {spec, commands, executions}}}``.
+    """
+    by_experiment: dict[str, dict[str, Any]] = {}
+    for key, made in _by_key(store.records()):
+        executions = list(made)
+        experiment = executions[0]["experiment"]
+        by_experiment.setdefault(experiment, {})[key] = {
+            "spec": executions[0]["spec"],
+            "commands": commands(executions[0]),
+            "executions": [_execution(store, record) for record in executions],
+        }
+    shutil.rmtree(folder / FOLDER, ignore_errors=True)
+    (folder / FOLDER).mkdir(parents=True)
+    written = []
+    for experiment, runs in by_experiment.items():
+        data = json.dumps(runs, ensure_ascii=False, separators=(",", ":"))
+        written.append(folder / FOLDER / f"{experiment}.js")
+        written[-1].write_text(
+            f"(window.relengthRuns ??= {{}})[{json.dumps(experiment)}] = {data};\n",
+            encoding="utf-8",
+        )
+    return written
+
+
+def commands(record: Record) -> dict[str, str]:
+    """What to type: ``compare`` trains the run again beside its record, ``record`` adds to it.
+
+    A run with settings that no experiment has any longer can be compared, and not recorded anew.
+    """
+    found = {"compare": f"relength verify --full {record['key']}"}
+    if _used_by(record) == "nothing":
+        return found
+    experiment = EXPERIMENTS[record["experiment"]]
+    scale, seed = record["spec"]["scale"], record["spec"]["seed"]
+    seeds = f" --seeds {seed + 1}" if seed >= (1 if scale == "smoke" else SEEDS) else ""
+    device = " --device cuda" if record["provenance"]["device"] == "cuda" else ""
+    return found | {
+        "record": f"relength run {experiment.name} --scale {scale}{seeds} --key {record['key']} "
+        f"--refresh{device}"
+    }
+
+
+def _execution(store: Store, record: Record) -> dict[str, Any]:
+    """One execution as the script shows it; metrics as lists, in the order of METRICS."""
+    shown: dict[str, Any] = {
+        "run_id": record["run_id"],
+        "status": record["status"],
+        "provenance": record["provenance"],
+        "freshness": _fresh(store, record),
+        "code_now": code_fingerprint(),
+    }
+    if record["status"] != "ok":
+        return shown | {"error": record["error"].strip().splitlines()[-1]}
+    curve = _thinned(record["curve"])
+    return shown | {
+        "cost": record["cost"],
+        "parameters": record["parameters"],
+        "epochs": len(record["curve"]),
+        "curve": {
+            name: [point[name] for point in curve]
+            for name in ("epoch", "train_loss", "dev_accuracy", "iid_accuracy")
+        },
+        "checkpoints": {
+            name: {
+                "epoch": kept["epoch"],
+                # A list, as a script would put names that are numbers first.
+                "tests": [
+                    [test, metrics["items"], *(metrics[metric] for metric in METRICS)]
+                    for test, metrics in kept["tests"].items()
+                ],
+            }
+            for name, kept in record["checkpoints"].items()
+        },
+    }
+
+
+def _thinned(curve: list[dict[str, float]]) -> list[dict[str, float]]:
+    """Some points of a curve, evenly, first and last among them."""
+    if len(curve) <= POINTS:
+        return curve
+    return [curve[round(i * (len(curve) - 1) / (POINTS - 1))] for i in range(POINTS)]
+
+
+PASSAGES = {"runs": index}

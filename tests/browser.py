@@ -1,0 +1,179 @@
+"""A reader with a real browser: opens pages of the built book and notes what there is to notice."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import NamedTuple
+
+from relength import editions
+from relength.errors import RelengthError
+
+try:
+    CHROMIUM = editions.chromium()
+except RelengthError:
+    CHROMIUM = None
+LEAVES = re.compile(r"^(?!file:|data:|blob:|about:|http://127\.0\.0\.1[:/])")  # this machine
+ROWS = 24
+AXE = {
+    "resultTypes": ["violations"],
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+    # The theme puts the logo of the side bar outside of every landmark.
+    "rules": {"region": {"enabled": False}},
+    "preload": False,  # it would read style sheets, which a page opened as a file may not
+}
+# What is fading in has too little contrast for a moment.
+STILL = "*, ::before, ::after { animation: none !important; transition: none !important; }"
+
+# Runs in the page. What sticks out is text that only scrolling the page would show; a table or an
+# equation may scroll in a box of its own.
+LOOK = r"""async () => {
+  await window.MathJax?.startup?.promise;
+  const root = document.documentElement;
+  const main = document.querySelector("main");
+  const name = (e) => (e.getAttribute("alt") ?? e.getAttribute("aria-label")
+    ?? document.getElementById(e.getAttribute("aria-labelledby"))?.textContent
+    ?? e.querySelector("title")?.textContent ?? "").trim();
+  const brief = (e) => `${e.tagName.toLowerCase()} “${e.textContent.trim().slice(0, 60)}”`;
+  const scrolls = (e) => {
+    for (; e && e !== main; e = e.parentElement)
+      if (["auto", "scroll"].includes(getComputedStyle(e).overflowX)) return true;
+    return false;
+  };
+  const out = [];
+  for (let e = main; e; e = e.parentElement)
+    if (e.scrollWidth > e.clientWidth + 1) out.push(`${e.tagName} is ${e.scrollWidth} px wide`);
+  const text = "h1, h2, h3, p, li, dt, dd, figcaption, label, a, button, svg";
+  for (const e of main.querySelectorAll(text)) {
+    const box = e.getBoundingClientRect();
+    if (box.width && box.right > root.clientWidth + 1 && !scrolls(e)) out.push(brief(e));
+  }
+  // A picture inside of something with words of its own is decoration.
+  const worded = (e) => e && (e.textContent.trim() || name(e));
+  const pictures = [...main.querySelectorAll("img, svg")].filter((e) =>
+    !e.closest("[aria-hidden=true], mjx-container, svg svg")
+    && !worded(e.closest("a, button, summary")));
+  return {
+    theme: root.dataset.theme,
+    background: getComputedStyle(document.body).backgroundColor,
+    sticking_out: out,
+    nameless: pictures.filter((e) => !name(e)).map((e) => e.outerHTML.slice(0, 120)),
+    bad_equations: [...main.querySelectorAll(".math")].filter((e) =>
+      !e.querySelector("mjx-assistive-mml") || e.querySelector("mjx-merror")).map(brief),
+    links: [...document.querySelectorAll("a[href]")].map((e) => e.href),
+    anchors: [...document.querySelectorAll("[id], a[name]")].flatMap((e) => [e.id, e.name]),
+  };
+}"""
+
+
+class View(NamedTuple):
+    """How a reader looks at the book."""
+
+    theme: str
+    width: int
+
+    def __str__(self) -> str:
+        return f"{self.theme}-{self.width}"
+
+
+PHONE, DESK = 360, 1440  # pixels
+VIEWS = tuple(View(theme, width) for theme in ("light", "dark") for width in (PHONE, DESK))
+# Contrast depends on the theme and structure on the width; every one of them is in one of these.
+AUDITED = (View("light", DESK), View("dark", PHONE))
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What one page showed in one view.
+
+    complaints  of the browser: errors and warnings of its console, requests that failed
+    outside     addresses that the page asked for and that are not on this machine
+    """
+
+    complaints: tuple[str, ...]
+    outside: tuple[str, ...]
+    theme: str
+    background: str
+    sticking_out: list[str]
+    nameless: list[str]
+    bad_equations: list[str]
+    links: list[str]
+    anchors: list[str]
+
+
+class Window:
+    """A browser window of one view that never leaves this machine."""
+
+    def __init__(self, browser, view: View):
+        self.view = view
+        self.complaints: list[str] = []
+        self.outside: list[str] = []
+        size = {"width": view.width, "height": 900}
+        self.context = browser.new_context(color_scheme=view.theme, viewport=size)
+        self.context.set_default_timeout(20_000)
+        self.context.route(LEAVES, self._refuse)
+        self.page = self.context.new_page()
+        self.page.on("console", self._note)
+        self.page.on("pageerror", lambda error: self.complaints.append(f"uncaught: {error}"))
+        self.page.on("requestfailed", lambda r: self.complaints.append(f"{r.failure}: {r.url}"))
+        self.page.on("response", self._answered)
+        self.page.on("websocket", lambda socket: self.outside.append(socket.url))
+
+    def _refuse(self, route) -> None:
+        self.outside.append(route.request.url)
+        route.abort()
+
+    def _note(self, message) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(f"{message.type}: {message.text}")
+
+    def _answered(self, response) -> None:
+        if response.status >= 400:
+            self.complaints.append(f"{response.status}: {response.url}")
+
+    def open(self, address: str) -> Visit:
+        """Go to a page and look at it. A complaint that comes later counts for the next page."""
+        self.page.goto(address)
+        seen = self.page.evaluate(LOOK)
+        visit = Visit(tuple(self.complaints), tuple(self.outside), **seen)
+        self.complaints.clear()
+        self.outside.clear()
+        return visit
+
+    def unfold(self) -> None:
+        """Open everything on the page that can be unfolded."""
+        self.page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+
+    def violations(self) -> list[str]:
+        """What axe-core finds on the open page, everything that can be unfolded being unfolded.
+
+        Of a long table it sees the first rows: the others are of their kind, and take it minutes.
+        """
+        from axe_playwright_python.sync_playwright import Axe
+
+        self.page.add_style_tag(content=STILL)
+        self.unfold()
+        alike = {"exclude": [f"tbody tr:nth-child(n+{ROWS + 1})"]}
+        found = Axe().run(self.page, context=alike, options=AXE).response["violations"]
+        return [f"{v['id']}: {node['html'][:160]}" for v in found for node in v["nodes"]]
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """A folder behind a local server; yields its address."""
+
+    class Silent(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    handler = partial(Silent, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()

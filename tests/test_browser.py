@@ -1,0 +1,309 @@
+"""The built book as its readers meet it: in a browser, by day and by night, on phone and desk.
+
+Screenshots of every page are left in ``.test-output/screenshots`` for people to look at.
+"""
+
+import gzip
+import json
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+from urllib.parse import unquote
+
+import pandas as pd
+import pytest
+import yaml
+from browser import AUDITED, CHROMIUM, DESK, VIEWS, View, Visit, Window, served
+
+from relength import bookbuild
+from relength.paths import BOOK, RESULTS, ROOT
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        not CHROMIUM,
+        reason="Chromium is not installed (on Debian: apt-get install chromium), so nobody has "
+        "looked at the book in a browser",
+    ),
+]
+
+SCREENSHOTS = ROOT / ".test-output" / "screenshots"
+LARGEST = 60e6  # bytes
+PLAIN = View("light", DESK)
+
+
+def toc() -> list[str]:
+    """Every page of the table of contents, and the one that shows search results."""
+    found = yaml.safe_load((BOOK / "_toc.yml").read_text())
+    chapters = [c["file"] for part in found["parts"] for c in part["chapters"]]
+    return [f"{name}.html" for name in (found["root"], *chapters, "search")]
+
+
+PAGES = toc()
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda p: p.removesuffix(".html"))
+from_anywhere = pytest.mark.parametrize("origin", ["file", "server"])
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory) -> Path:
+    """The folder of pages: those of `make book`, unless something has changed since."""
+    if bookbuild.is_current(bookbuild.BUILD / "html", RESULTS):
+        return bookbuild.BUILD / "html"
+    out = tmp_path_factory.mktemp("book")
+    return bookbuild.render(RESULTS, out, say=lambda _: None).parent
+
+
+@pytest.fixture(scope="module")
+def origins(book):
+    """Where readers get the book from: a folder, or a server."""
+    with served(book) as server:
+        yield {"file": book.as_uri(), "server": server}
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def window(chromium):
+    """A window on a desk, by day, to do things in."""
+    opened = Window(chromium, PLAIN)
+    yield opened
+    opened.context.close()
+
+
+@pytest.fixture(scope="module")
+def visit(chromium, origins) -> Callable[[str, View, str], tuple[Visit, list[str]]]:
+    """Opens a page in a view, once: what was seen, and what axe-core finds in the audited views."""
+    shutil.rmtree(SCREENSHOTS, ignore_errors=True)
+    window = cache(lambda view, _origin: Window(chromium, view))
+
+    @cache
+    def look(page: str, view: View, origin: str) -> tuple[Visit, list[str]]:
+        opened = window(view, origin)
+        seen = opened.open(f"{origins[origin]}/{page}")
+        if origin == "server":
+            return seen, []
+        name = f"{page.removesuffix('.html').replace('/', '-')}-{view}.png"
+        opened.page.screenshot(path=SCREENSHOTS / name, full_page=True)
+        return seen, opened.violations() if view in AUDITED else []
+
+    return look
+
+
+# What the tests themselves would notice
+
+
+def test_a_bad_page_is_noticed(window, tmp_path):
+    (tmp_path / "bad.html").write_text(
+        "<!doctype html><html data-theme='light'><title>Bad</title><body><main>"
+        "<h3>No first heading</h3><img src='https://example.org/a.png'>"
+        "<p style='color: #aaa; background: #fff; width: 3000px'>pale and wide</p>"
+        "<a href='#nowhere'>lost</a><span class='math'>x^2</span>"
+        "<script>console.error('no')</script></main>"
+    )
+    seen = window.open((tmp_path / "bad.html").as_uri())
+    assert seen.outside == ("https://example.org/a.png",)
+    assert "error: no" in seen.complaints
+    assert len(seen.nameless) == len(seen.bad_equations) == 1
+    assert any("pale" in text for text in seen.sticking_out)
+    found = {line.split(":")[0] for line in window.violations()}
+    assert {"color-contrast", "html-has-lang", "page-has-heading-one"} <= found
+
+
+# Every page
+
+
+@from_anywhere
+@every_page
+def test_a_page_asks_nothing_of_the_network_and_the_browser_has_no_complaint(visit, page, origin):
+    seen = {str(view): visit(page, view, origin)[0] for view in VIEWS}
+    assert {view: s.outside for view, s in seen.items() if s.outside} == {}
+    assert {view: s.complaints for view, s in seen.items() if s.complaints} == {}
+
+
+@every_page
+def test_a_page_is_as_light_or_dark_as_the_readers_machine(visit, page):
+    for view in VIEWS:
+        seen, _ = visit(page, view, "file")
+        assert seen.theme == view.theme
+        lightness = sum(map(int, re.findall(r"\d+", seen.background)[:3])) / (3 * 255)
+        assert lightness > 0.9 if view.theme == "light" else lightness < 0.2, seen.background
+
+
+@every_page
+def test_text_fits_the_width_of_the_window(visit, page):
+    found = {str(view): visit(page, view, "file")[0].sticking_out for view in VIEWS}
+    assert {view: out for view, out in found.items() if out} == {}
+
+
+@every_page
+def test_pictures_have_words_and_equations_are_set_and_can_be_spoken(visit, page):
+    for view in VIEWS:
+        seen, _ = visit(page, view, "file")
+        assert (seen.nameless, seen.bad_equations) == ([], []), str(view)
+
+
+@every_page
+def test_contrast_headings_and_roles_pass_axe(visit, page):
+    found = {str(view): visit(page, view, "file")[1] for view in AUDITED}
+    assert {view: lines for view, lines in found.items() if lines} == {}
+
+
+@every_page
+def test_links_within_the_book_lead_somewhere(visit, book, page):
+    seen, _ = visit(page, PLAIN, "file")
+    inside = [address for address in seen.links if address.startswith(book.as_uri())]
+    assert len(inside) > len(PAGES) / 2  # the side bar alone has most pages
+    broken = []
+    for address in inside:
+        place, _, anchor = unquote(address.removeprefix(book.as_uri())).partition("#")
+        target = place.partition("?")[0].lstrip("/")
+        if not (book / target).is_file():
+            broken.append(address)
+        elif anchor and target.endswith(".html"):
+            broken += [address] * (anchor not in visit(target, PLAIN, "file")[0].anchors)
+    assert broken == []
+
+
+# What readers do
+
+
+@from_anywhere
+def test_search_finds_a_models_name(window, origins, origin):
+    window.open(f"{origins[origin]}/intro.html")
+    page = window.page
+    page.locator("button.search-button__button:visible").first.click()
+    page.locator("input[name=q]:visible").fill("OneStepAttn")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search.html?q=OneStepAttn*")
+    hit = page.locator("#search-results a[href*='executed/mla_table2.html']").first
+    hit.click()
+    page.wait_for_url("**/executed/mla_table2.html*")
+    assert "OneStepAttn" in page.locator("article").inner_text()
+    assert (window.complaints, window.outside) == ([], [])
+
+
+def number(text: str) -> float | None:
+    found = re.match(r"[^\d-]{0,2}(-?\d+(?:\.\d+)?)", text.replace(",", ""))
+    return float(found[1]) if found else None
+
+
+# What every column of a table shows after a click on its head and after a second one: how the head
+# says it is sorted, and what the cells sort by. A cell may carry a value other than its text.
+SORT = """table => [...table.tHead.rows[table.tHead.rows.length - 1].cells].flatMap((head, i) =>
+  [1, 2].map(() => {
+    head.querySelector("button").click();
+    const cells = [...table.tBodies[0].rows].map((row) => row.cells[i]);
+    const keys = cells.map((cell) => [cell.dataset.value ?? null, cell.innerText]);
+    return [head.getAttribute("aria-sort"), keys];
+  }))"""
+
+
+def test_there_are_tables_to_sort_and_filter_and_files_to_download(window, origins):
+    window.open(f"{origins['file']}/executed/mla_table2.html")
+    window.unfold()
+    for there in ("table.sortable", ".table-tools input[type=search]", "a[download$='.csv']"):
+        assert window.page.locator(there).count(), there
+    window.open(f"{origins['file']}/provenance.html")
+    assert window.page.get_by_role("button", name="Download CSV").count()
+
+
+@every_page
+def test_tables_sort_by_any_column(window, origins, page):
+    window.open(f"{origins['file']}/{page}")
+    window.unfold()
+    for table in window.page.locator("table.sortable").all():
+        rows = Counter(table.locator("tbody tr").all_inner_texts())
+        for click, (direction, cells) in enumerate(table.evaluate(SORT)):
+            assert direction == ("ascending", "descending")[click % 2]
+            measured = any(value is not None for value, _ in cells)
+            keys = [(value or "") if measured else text.strip() for value, text in cells]
+            filled = [key for key in keys if key.strip("–-")]
+            assert keys[: len(filled)] == filled, "missing values are not at the end"
+            numbers = [number(key) for key in filled]
+            if None not in numbers:
+                assert numbers == sorted(numbers, reverse=direction == "descending")
+            runs = [t for i, t in enumerate(filled) if i == 0 or t != filled[i - 1]]
+            assert len(runs) == len(set(filled)), "equal cells are not together"
+        assert Counter(table.locator("tbody tr").all_inner_texts()) == rows
+
+
+@every_page
+def test_tables_filter_and_what_is_left_downloads(window, origins, page):
+    window.open(f"{origins['file']}/{page}")
+    window.unfold()
+    for tools in window.page.locator(".table-tools").all():
+        table = tools.locator("xpath=following::table[1]")
+        rows = table.locator("tbody tr").all_inner_texts()
+        if tools.get_by_label("Filter").count():
+            word = max(re.findall(r"\w+", rows[-1]), key=len)
+            tools.get_by_label("Filter").fill(word)
+            left = table.locator("tbody tr:visible").all_inner_texts()
+            assert left == [row for row in rows if word.lower() in row.lower()]
+            assert re.search(rf"\b{len(rows)} rows", tools.locator("output").inner_text())
+            rows = left
+        button = tools.get_by_role("button", name="Download CSV")
+        if button.count():
+            with window.page.expect_download() as started:
+                button.click()
+            assert len(pd.read_csv(started.value.path())) == len(rows)
+
+
+@every_page
+def test_downloads_can_be_read(window, origins, page):
+    window.open(f"{origins['file']}/{page}")
+    window.unfold()
+    for link in window.page.locator("a[download]").all():
+        with window.page.expect_download() as started:
+            link.click()
+        name = link.get_attribute("download")
+        assert started.value.suggested_filename == name
+        content = Path(started.value.path()).read_bytes()
+        text = gzip.decompress(content) if name.endswith(".gz") else content
+        promised = int(re.search(r"([\d,]+) (?:rows|runs)", link.inner_text())[1].replace(",", ""))
+        if ".csv" in name:
+            assert len(pd.read_csv(BytesIO(text))) == promised, name
+        else:
+            assert len([json.loads(line) for line in text.splitlines()]) == promised, name
+
+
+def test_the_first_page_answers_whether_a_claim_holds(window, origins):
+    window.open(f"{origins['file']}/intro.html")
+    window.page.locator("#ask-input").fill("OneStep attention solves ReCopy at length 100")
+    answer = window.page.locator(".answer:visible").first.inner_text()
+    for word in ("OneStepAttn", "ReCopy at length 100", "seeds", "machine", "code", "relength run"):
+        assert word in answer
+
+
+def test_the_ledger_shows_what_is_asked_for_and_can_be_linked_to(window, origins):
+    window.open(f"{origins['file']}/claims_ledger.html")
+    shown = window.page.locator(".facets:visible")
+    everything = shown.count()
+    window.page.locator("#ledger-text").fill("OneStepAttn")
+    found = shown.count()
+    assert 0 < found < everything
+    again = window.page.url
+    assert again.endswith("text=OneStepAttn")
+    window.page.goto("about:blank")
+    window.page.goto(again)
+    assert shown.count() == found
+    window.page.get_by_role("button", name="Show all").click()
+    assert shown.count() == everything
+
+
+# The whole
+
+
+def test_the_book_is_small_enough_to_carry_around(book):
+    assert sum(file.stat().st_size for file in book.rglob("*") if file.is_file()) < LARGEST

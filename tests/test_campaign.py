@@ -1,0 +1,312 @@
+"""Campaigns: the most valuable run first, at measured prices, within a budget; nothing is lost."""
+
+import re
+import signal
+import time
+from pathlib import Path
+
+import handmade
+import pytest
+
+from relength import campaign as campaign_module
+from relength import progress, stopping
+from relength.campaign import Campaign, Run
+from relength.engine import bench, training
+from relength.errors import RelengthError
+from relength.papers import EXPERIMENTS
+from relength.plan import choose, missing
+from relength.prices import Device, Pace, Prices, own_runs
+from relength.provenance import device_name
+from relength.spec import make_spec
+from relength.store import Store
+
+TABLE_2 = EXPERIMENTS["mla_table2"]
+HERE = device_name("cpu")
+
+
+def spec_of(model="Content", task="copy", scale="reduced", seed=0, arm="released"):
+    """One of the experiment's own specs."""
+    return next(
+        spec
+        for spec in TABLE_2.grid(scale, seed)
+        if (spec.model.name, spec.task.name, spec.model.arm) == (model, task, arm)
+    )
+
+
+def record(spec, seconds=128.0, steps=None, created="2026-01-01T00:00:00Z", **provenance):
+    """A record of a run that took so long on this machine."""
+    made = handmade.record(spec, lambda *_: 1.0, created)
+    made["cost"] |= {"training_seconds": seconds, "evaluation_seconds": 0.0}
+    made["cost"] |= {"steps": steps or 313 * 25}
+    made["provenance"] |= {"device_name": HERE, **provenance}
+    return made
+
+
+def stored(folder, records) -> Store:
+    store = Store(folder)
+    for number, made in enumerate(records):
+        store.append("mla", made | {"run_id": f"{number:016x}"})
+    return store
+
+
+def prices_of(*records) -> Prices:
+    return Prices([(TABLE_2.spec_of(r), r) for r in records], Device("cpu", HERE))
+
+
+# --- prices -------------------------------------------------------------------------------------
+
+
+def test_a_price_is_what_such_runs_took_on_this_device_and_nothing_else_has_one():
+    prices = prices_of(record(spec_of(), seconds=100.0, steps=1000))
+    assert prices.seconds(spec_of(seed=4)) == pytest.approx(100)
+    assert prices.seconds(spec_of(scale="paper")) == pytest.approx(0.1 * 100 * 313)
+    assert prices.seconds(spec_of(task="recopy")) is None
+    assert prices.seconds(spec_of("Relative")) is None
+    assert prices.total([spec_of(), spec_of("Relative")]) == (pytest.approx(100), 1)
+
+
+def test_runs_elsewhere_and_smoke_runs_tell_no_price_but_how_long_training_goes_on():
+    elsewhere = record(spec_of(), device_name="another processor", steps=500)
+    assert prices_of(elsewhere).seconds(spec_of(seed=1)) is None
+    assert prices_of(elsewhere).steps(spec_of(seed=1)) == 500
+    assert prices_of(record(spec_of(scale="smoke"))).seconds(spec_of()) is None
+
+
+def test_a_price_is_that_of_the_newest_code_the_median_of_its_runs():
+    older = [record(spec_of(seed=s), seconds=900.0, steps=100, code="0" * 12) for s in range(3)]
+    newer = [
+        record(spec_of(seed=s), t, 100, created="2026-02-01T00:00:00Z", code="1" * 12)
+        for s, t in ((3, 10.0), (4, 30.0), (5, 20.0))
+    ]
+    assert prices_of(*older, *newer).seconds(spec_of()) == pytest.approx(20)
+
+
+def test_jobs_that_shared_a_gpu_share_its_time():
+    spec = spec_of()
+    made = record(spec, seconds=80.0, steps=100, device="cuda", device_name="a GPU")
+    made["cost"] |= {"stacked": 40, "sharing": 4}
+    prices = Prices([(spec, made)], Device("cuda", "a GPU"))
+    assert prices.pace(spec) == Pace(80 / 4 / 100, together=40)
+
+
+# --- order --------------------------------------------------------------------------------------
+
+
+def test_the_cell_with_the_fewest_seeds_comes_first_then_the_cheapest_run(tmp_path):
+    store = stored(
+        tmp_path,
+        [
+            record(spec_of("Content"), seconds=200.0),
+            record(spec_of("Relative", seed=3), seconds=50.0),
+            record(spec_of("Relative", "recopy", seed=3), seconds=10.0),
+            record(spec_of("Relative", "recopy", seed=4), seconds=10.0),
+        ],
+    )
+    wanted = [
+        *(spec_of("LocAttn", seed=seed) for seed in range(2)),
+        *(spec_of("Content", seed=seed) for seed in range(1, 3)),
+        *(spec_of("Relative", seed=seed) for seed in range(2)),
+        spec_of("Relative", "recopy"),
+    ]
+    campaign = Campaign([Run(TABLE_2, spec) for spec in wanted], store)
+    order = [(r.spec.model.name, r.spec.task.name, r.spec.seed) for r in campaign.runs]
+    assert order == [
+        ("LocAttn", "copy", 0),  # nothing is recorded of it
+        ("Relative", "copy", 0),  # one seed each: the cheaper one first
+        ("Content", "copy", 1),
+        ("LocAttn", "copy", 1),  # its price is not known
+        ("Relative", "recopy", 0),  # two seeds each
+        ("Relative", "copy", 1),
+        ("Content", "copy", 2),
+    ]
+
+
+def test_of_equally_valuable_runs_the_one_that_has_begun_comes_first(tmp_path):
+    store = Store(tmp_path)
+    specs = [spec_of("Content"), spec_of("Relative")]
+    store.checkpoints.mkdir(parents=True)
+    (store.checkpoints / f"{specs[1].key}.pt").touch()
+    campaign = Campaign([Run(TABLE_2, spec) for spec in specs], store)
+    assert [run.spec for run in campaign.runs] == specs[::-1]
+
+
+def test_everything_is_wanted_unless_something_is_named(tmp_path):
+    whole = choose((), "reduced", 2)
+    assert {run.experiment.name for run in whole} == set(EXPERIMENTS)
+    assert [run.spec.seed for run in whole] == sorted(run.spec.seed for run in whole)
+    key = spec_of(seed=1).key
+    (one,) = choose(("mla_table2",), "reduced", 2, key=[key])
+    assert one.spec.key == key
+    with pytest.raises(RelengthError, match=r"key '000000000000'.*page of provenance"):
+        choose((), "reduced", 2, key=["0" * 12])
+
+
+def test_what_is_recorded_in_any_of_the_stores_is_not_missing(tmp_path):
+    runs = choose(("mla_table2",), "reduced", 1, task=["copy"])
+    stores = [stored(tmp_path / str(i), [record(run.spec)]) for i, run in enumerate(runs[:2])]
+    assert missing(runs, *stores) == runs[2:]
+
+
+# --- budgets ------------------------------------------------------------------------------------
+
+
+def planned(tmp_path, specs, budget, **seconds):
+    """A campaign in which these models' runs have these prices, about to choose its first job."""
+    campaign = Campaign(
+        [Run(TABLE_2, spec) for spec in specs], Store(tmp_path), budget=budget, workers=1
+    )
+    for spec in specs:
+        if spec.model.name in seconds:
+            steps = campaign.prices.steps(spec)
+            campaign.prices.note(spec, Pace(seconds[spec.model.name] / steps))
+    campaign.deadline = time.time() + budget
+    campaign.waiting = campaign._jobs()
+    return campaign
+
+
+def test_a_run_that_fits_comes_before_one_that_does_not(tmp_path):
+    specs = [spec_of("Content"), spec_of("Relative")]
+    campaign = planned(tmp_path, specs, 100, Content=1000, Relative=50)
+    assert campaign._next().specs == (specs[1],)
+    assert campaign._next().specs == (specs[0],)  # begun, and left to a resume
+    assert campaign._next() is None
+
+
+def test_a_run_whose_first_epoch_does_not_fit_is_not_begun(tmp_path):
+    spec = spec_of()  # 25 epochs
+    assert planned(tmp_path, [spec], 10, Content=1000)._next() is None
+    assert planned(tmp_path, [spec], 50, Content=1000)._next().specs == (spec,)
+
+
+def test_a_stack_takes_as_long_as_the_full_one_that_was_measured(tmp_path):
+    specs = [spec_of(seed=seed) for seed in range(3)]
+    campaign = Campaign([Run(TABLE_2, spec) for spec in specs], Store(tmp_path), stack=8)
+    (job,) = campaign._jobs()
+    campaign.prices.note(specs[0], Pace(0.01, together=40))
+    assert campaign._wall(job) == pytest.approx(
+        0.01 * 40 * specs[0].training.most_steps(specs[0].task)
+    )
+
+
+def test_the_time_left_is_that_of_the_runs_ahead_shared_by_the_workers(tmp_path):
+    specs = [spec_of(name) for name in ("Content", "Relative", "LocAttn")]
+    campaign = planned(tmp_path, specs, 1e6, Content=100, Relative=50)
+    assert campaign.left() == pytest.approx(100 + 50 + 75)  # the third like the mean of the others
+    campaign.workers = 3
+    assert campaign.left() == pytest.approx(75)
+    campaign.deadline = time.time() + 20
+    assert campaign.left() == pytest.approx(20, abs=1)
+    assert progress.clock(20) == "20 s" and progress.clock(5400) == "1.5 h"
+
+
+def test_what_has_no_price_is_measured_before_it_is_planned(tmp_path, monkeypatch):
+    specs = [spec_of(name, scale="smoke") for name in ("Content", "Relative", "LocAttn")]
+    paces = {"Content": 3.0, "Relative": 1.0, "LocAttn": 2.0}
+    monkeypatch.setattr(campaign_module, "warm_up", lambda job: paces[job.specs[0].model.name])
+    seen = []
+    monkeypatch.setattr(campaign_module, "execute", lambda job: seen.append(job) or [])
+    campaign = Campaign(
+        [Run(TABLE_2, spec) for spec in specs], Store(tmp_path), budget=1e6, workers=1
+    )
+    assert campaign.seconds() == (0.0, 3)
+    assert list(campaign.records()) == []
+    assert [job.specs[0].model.name for job in seen] == ["Relative", "LocAttn", "Content"]
+    assert campaign.seconds() == (pytest.approx(6 * campaign.prices.steps(specs[0])), 0)
+
+
+def test_a_warm_up_measures_the_steps_of_the_run_itself(tiny, monkeypatch):
+    clock = iter(range(1000))
+    monkeypatch.setattr(bench.time, "perf_counter", lambda: next(clock))
+    alone, together = (tiny(),), tuple(tiny(seed=seed) for seed in range(4))
+    # One tick of the clock passes while an epoch of three batches is timed.
+    assert bench.step_seconds(alone, "cpu") == pytest.approx(1 / 3)
+    assert bench.step_seconds(together, "cpu") == pytest.approx(1 / 3 / 4)
+
+
+# --- stopping -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asked():
+    """Sets and clears the request to stop, as a signal would."""
+    yield lambda: setattr(stopping.shared(), "value", True)
+    stopping.shared().value = False
+
+
+def test_a_campaign_that_is_asked_to_stop_saves_the_run_it_is_at_and_begins_no_other(
+    tiny, store, monkeypatch, asked
+):
+    specs = [tiny(epochs=2, seed=seed) for seed in range(3)]
+    epoch = training.Trainer.run_epoch
+
+    def ask(self):
+        epoch(self)
+        if self.spec.seed == 1:
+            asked()
+
+    monkeypatch.setattr(training.Trainer, "run_epoch", ask)
+    campaign = Campaign([Run(TABLE_2, spec) for spec in specs], store, workers=1)
+    (only,) = campaign.records()
+    assert only["key"] == specs[0].key and store.records() == [only]
+    assert [path.stem for path in store.checkpoints.iterdir()] == [specs[1].key]
+    assert progress.outcome(campaign, stopped=True) == (
+        "Stopped: 1 of 3 runs are recorded, 1 more have begun and are saved; the same command "
+        "continues with the rest."
+    )
+
+
+COMMAND = ["-m", "relength.cli", "run", "mla_table2", "--scale", "smoke"]
+COMMAND += [f"--task={task}" for task in ("copy", "reverse_copy", "recopy")]
+COMMAND += ["--model=Content", "--model=LocAttn"]
+
+
+def first_record(file: Path, process) -> None:
+    deadline = time.monotonic() + 120
+    while not (file.exists() and file.stat().st_size) and process.poll() is None:
+        assert time.monotonic() < deadline, "nothing was recorded in time"
+        time.sleep(0.01)
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_terminated_campaign_ends_in_good_order_and_loses_nothing(tmp_path, python, workers):
+    command = [*COMMAND, "--results", str(tmp_path / "mine"), "--out", str(tmp_path / "part")]
+    command += ["--workers", str(workers)]
+    process = python(*command)
+    first_record(tmp_path / "part" / "mla" / "mla_table2.runs.jsonl", process)
+    process.send_signal(signal.SIGTERM)
+    out, problems = process.communicate(timeout=120)
+    assert process.returncode == 0, problems
+    assert "Stopping: each run goes on to the end of its epoch" in problems
+    recorded = [record["key"] for record in Store(tmp_path / "part").records()]
+    (said,) = re.findall(r"Stopped: (\d) of 6 runs are recorded", out)
+    assert len(recorded) == int(said) < 6
+    saved = {path.stem for path in Store(tmp_path / "part").checkpoints.glob("*.pt")}
+    assert not saved & set(recorded)
+
+    again = python(*command)
+    out, problems = again.communicate(timeout=240)
+    assert again.returncode == 0, problems
+    assert f"{6 - len(recorded)} of 6 runs to train" in out and "All" in out
+    keys = [record["key"] for record in Store(tmp_path / "part").records()]
+    assert keys[: len(recorded)] == recorded and len(keys) == len(set(keys)) == 6
+    assert not (tmp_path / "mine").exists(), "what is only read was written to"
+    assert not list(Store(tmp_path / "part").checkpoints.glob("*.pt"))
+
+
+def test_a_second_signal_ends_at_once():
+    with pytest.raises(SystemExit) as ending, stopping.on_signals():
+        signal.raise_signal(signal.SIGTERM)
+        assert stopping.asked()
+        signal.raise_signal(signal.SIGTERM)
+    assert ending.value.code == 128 + signal.SIGTERM
+    assert not stopping.asked()
+
+
+# --- what is known of a store -------------------------------------------------------------------
+
+
+def test_only_the_experiments_own_runs_count(tmp_path):
+    other = make_spec(**spec_of().model_dump() | {"training": {"epochs": 3}})
+    store = stored(tmp_path, [record(spec_of()), record(other)])
+    assert [spec.key for spec, _ in own_runs(store)] == [spec_of().key]

@@ -1,0 +1,179 @@
+"""Deviations are complete data, and their effects are read off pairs of recorded runs."""
+
+import re
+from collections import Counter
+
+import handmade
+import pandas as pd
+import pytest
+
+from relength import deviations
+from relength.deviations import Measure, effect
+from relength.errors import RelengthError
+from relength.papers import EXPERIMENTS, experiment
+from relength.paths import BOOK
+from relength.report import appendix
+from relength.report.deviations import NOT_MEASURED, SECTIONS, anchor, page
+from relength.report.scoreboard import PAPERS, Survey
+from relength.store import Store, frame
+
+EXPERIMENT = experiment("mla_table2")
+EVERY = {paper: deviations.load(paper) for paper in deviations.papers()}
+
+
+def survey(runs: pd.DataFrame) -> Survey:
+    nothing = pd.DataFrame()
+    return Survey(nothing, nothing, nothing, runs, Store("nowhere"))
+
+
+def test_every_paper_has_its_deviations_and_a_page_for_them():
+    assert set(EVERY) == set(PAPERS)
+    for paper in PAPERS:
+        text = (BOOK / f"deviations_{paper}.md").read_text()
+        assert f"```{{include}} executed/deviations_{paper}.md\n" in text
+
+
+@pytest.mark.parametrize("paper", EVERY)
+def test_entries_have_a_name_of_their_own_and_say_where_the_paper_speaks(paper):
+    entries = EVERY[paper]
+    twice = [a for a, n in Counter(anchor(paper, e) for e in entries).items() if n > 1]
+    assert twice == []
+    for entry in entries:
+        if entry.kind == "contradiction":
+            assert re.search(r"Section|Eq|Table|Appendix|Supplement|Figure|Algorithm", entry.where)
+        for said in (entry.paper, entry.released, entry.here, entry.why, entry.effect):
+            assert said.endswith((".", "…", '"')) or said == "0.27", (entry.title, said)
+
+
+def test_what_is_measured_names_papers_own_models_and_known_columns():
+    for paper, entries in EVERY.items():
+        own = {e.name for e in EXPERIMENTS.values() if e.paper == paper}
+        for measure in (entry.measure for entry in entries if entry.measure):
+            named = set(measure.where.get("experiment", ()))
+            assert {measure.first.experiment, measure.second.experiment, *named} - {None} <= own
+
+
+@pytest.mark.parametrize(
+    ("sides", "why"),
+    [
+        ({"from": {"arm": "paper"}, "to": {"arm": "paper"}}, "the same"),
+        ({"from": {"arm": "paper"}, "to": {"scale": "paper"}}, "the same columns"),
+        ({"from": {"name": "a"}, "to": {"name": "b"}}, "the same"),
+        ({"from": {"metric": "exact_match"}, "to": {"metric": "beauty"}}, "exact_match"),
+    ],
+)
+def test_a_comparison_of_nothing_is_refused(sides, why):
+    with pytest.raises(ValueError, match=why):
+        Measure(**sides)
+
+
+def test_an_incomplete_file_is_refused(tmp_path):
+    (tmp_path / "mla.yml").write_text("- title: Something\n")
+    with pytest.raises(RelengthError, match="applies"):
+        deviations.load("mla", tmp_path)
+    with pytest.raises(RelengthError, match=r"belong in .*nobody\.yml"):
+        deviations.load("nobody", tmp_path)
+
+
+def records(accuracy, scales=("reduced",), seeds=range(5)):
+    """Runs of OneStepAttn in both readings on two tasks."""
+    return [
+        handmade.record(spec, accuracy)
+        for scale in scales
+        for spec in EXPERIMENT.specs(scale, seeds)
+        if spec.model.name == "OneStepAttn" and spec.task.name in ("copy", "recopy")
+    ]
+
+
+def by_arm(spec, test):
+    """The arm paper loses a fifth at the longest test, and half of it on ReCopy."""
+    if spec.model.arm == "released" or test != spec.task.tests[-1]:
+        return 1.0
+    return 0.8 if spec.task.name == "copy" else 0.5
+
+
+ARMS = Measure(
+    **{"from": {"arm": "paper"}, "to": {"arm": "released"}, "where": {"model": ["OneStepAttn"]}}
+)
+
+
+def test_an_effect_is_the_difference_between_runs_equal_in_everything_else():
+    found = effect(ARMS, frame(records(by_arm)))
+    assert len(found.table) == 2 * 5 * 4 and len(found.longest) == 2 * 5
+    assert set(found.longest["test"]) == {"100"}
+    difference = found.longest.groupby("task")["difference"].unique().to_dict()
+    assert difference["copy"] == pytest.approx([20.0])
+    assert difference["recopy"] == pytest.approx([50.0])
+    said = str(found)
+    assert "From paper to released, 10 pairs of runs, 5 seeds" in said
+    assert "+35.0 points in the median, +20.0 to +50.0" in said
+    assert "+50.0, OneStepAttn on recopy, test 100" in said and "chance" not in said
+
+
+def test_few_seeds_are_called_what_they_may_be():
+    assert "1 seed:" in (said := str(effect(ARMS, frame(records(by_arm, seeds=[0])))))
+    assert said.endswith("Fewer than 5 seeds: it may be chance.")
+
+
+def test_runs_without_a_partner_show_no_effect():
+    one_arm = [r for r in records(by_arm) if r["spec"]["model"]["arm"] == "paper"]
+    assert effect(ARMS, frame(one_arm)) is None
+    assert effect(ARMS, frame([])) is None
+
+
+def test_a_smoke_run_is_no_effect():
+    assert effect(ARMS, frame(records(by_arm, scales=["smoke"]))) is None
+
+
+def between(column, first, second) -> Measure:
+    return Measure(**{"from": {column: first}, "to": {column: second}})
+
+
+def test_settings_that_only_the_experiment_tells_are_compared_across_experiments():
+    runs = frame(records(by_arm))
+    other = runs.assign(experiment="other", exact_match=runs["exact_match"] - 7)
+    found = effect(
+        between("experiment", "mla_table2", "other"), pd.concat([runs, other], ignore_index=True)
+    )
+    assert (found.table["difference"].round(6) == -7).all()
+
+
+def test_scales_checkpoints_and_metrics_are_compared_within_one_seed():
+    def by_scale(spec, _):
+        return 1.0 if spec.scale == "paper" else 0.9 - 0.1 * spec.seed
+
+    runs = frame(records(by_scale, scales=["reduced", "paper"], seeds=[0, 1]))
+    scales = effect(between("scale", "reduced", "paper"), runs)
+    assert sorted(scales.longest["difference"].round(6).unique()) == [10.0, 20.0]
+    checkpoints = effect(between("checkpoint", "best_iid", "selected"), runs)
+    assert (checkpoints.table["difference"] == 0).all() and "0 points in the median" in str(
+        checkpoints
+    )
+    metrics = effect(between("metric", "exact_match_true_length", "exact_match"), runs)
+    assert len(metrics.table) == 2 * 2 * 2 * 2 * 4 and (metrics.table["difference"] == 0).all()
+
+
+@pytest.mark.parametrize("paper", EVERY)
+def test_a_page_shows_every_entry_once_in_the_section_of_its_kind(paper):
+    text = page(paper, survey(frame([])))
+    for entry in EVERY[paper]:
+        assert text.count(f"({anchor(paper, entry)})=\n") == 1, entry.title
+    assert text.count("Measured effect\n:") == text.count(NOT_MEASURED) == len(EVERY[paper])
+    present = [kind for kind in SECTIONS if any(e.kind == kind for e in EVERY[paper])]
+    heads = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert heads == [SECTIONS[kind][0] for kind in present]
+
+
+def test_a_page_shows_what_runs_measured():
+    text = page("mla", survey(frame(records(by_arm))))
+    entry = text[text.index("### Steepness of OneStepAttn's step") :]
+    assert "From paper to released, 10 pairs of runs" in entry[: entry.index("###", 5)]
+
+
+def test_the_notebooks_list_has_what_we_do_and_leaves_contradictions_to_the_page():
+    shown = appendix.deviations("mla")
+    assert "Training budget at scale reduced" in shown.html
+    assert set(shown.data["kind"]) == {"deviation", "omission", "assumption"}
+    assert len(shown.data) + sum(e.kind == "contradiction" for e in EVERY["mla"]) == len(
+        EVERY["mla"]
+    )

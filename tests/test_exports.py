@@ -1,0 +1,44 @@
+"""The files that describe the project to other services say what the store says."""
+
+import pytest
+import yaml
+
+from relength import exports
+from relength.paths import RESULTS, ROOT
+from relength.store import Store
+
+
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory) -> dict[str, str]:
+    written = exports.write(Store(RESULTS), tmp_path_factory.mktemp("exports"))
+    return {path.name: path.read_text(encoding="utf-8") for path in written}
+
+
+@pytest.mark.parametrize("name", ["codecheck.yml", "metadata.yaml"])
+def test_the_committed_file_is_what_the_recorded_runs_give(committed, name):
+    shown = (ROOT / name).read_text(encoding="utf-8")
+    assert shown == committed[name], "run `relength refresh` and commit what it changes"
+
+
+def test_a_codecheck_lists_files_that_exist_and_claims_no_check_that_nobody_made(committed):
+    text = committed["codecheck.yml"]
+    assert "\n---\n" in text, "the format asks for an explicit document"
+    content = yaml.safe_load(text)
+    assert content["version"].startswith("https://codecheck.org.uk/spec/config/")
+    assert content["manifest"] and all((ROOT / e["file"]).is_file() for e in content["manifest"])
+    assert content["paper"]["title"] and content["paper"]["authors"][0]["name"]
+    assert not content.keys() & {"codechecker", "report", "certificate", "check_time"}
+
+
+def test_a_replication_names_the_papers_it_is_of(committed):
+    content = yaml.safe_load(committed["metadata.yaml"])
+    assert content["title"].startswith("[Re] ") and content["type"] == "Replication"
+    assert [paper["bib"] for paper in content["replication"]] == list(exports.CITED.values())
+    assert all(paper["cite"].endswith(".") for paper in content["replication"])
+    assert "{" not in committed["metadata.yaml"].split("---", 1)[1]
+
+
+def test_the_counts_follow_the_store(tmp_path):
+    content = yaml.safe_load(exports.codecheck(Store(tmp_path)))
+    assert "Runs recorded: 0 of 320 at scale reduced" in content["manifest"][0]["comment"]
+    assert "So far 0 trainings are recorded" in exports.rescience(Store(tmp_path))

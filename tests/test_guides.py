@@ -1,0 +1,213 @@
+"""The guides work: their commands are pasted into a shell, their code into a copy of the package.
+
+A block of commands is run as it stands, at scale smoke, unless a comment above it says why not:
+``% help only: …`` asks the command's help whether its options exist, ``% not run: …`` leaves it
+out. A block with a caption is a file; in the language ``diff`` it is an edit of one, whose context
+has to be there.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+
+from relength.paths import BOOK, ROOT
+
+PAGES = [*sorted(p.stem for p in BOOK.glob("guide_*.md")), "rerun", "cluster"]
+FENCE = re.compile(
+    r"(?:^ *% (?P<how>help only|not run): .+\n)?"
+    r"^(?P<edge> *)```(?P<info>[^`\n]+)\n(?P<text>(?:.*\n)*?)(?P=edge)```$",
+    re.MULTILINE,
+)
+CAPTION = re.compile(r":caption: `(.+)`\n\n")
+NOT_COPIED = shutil.ignore_patterns(
+    *(".git", ".venv", "_build", "executed", "results", ".*cache", ".hypothesis", ".relength"),
+    *(".test-output", "__pycache__", "*.egg-info"),
+)
+# What a command would do for hours, it does here for seconds.
+SMALLER = {
+    r"--scale (reduced|paper)": "--scale smoke",
+    r"-p train true": "-p train false",
+    r"\brefresh$": "refresh notebooks/mla_table2.ipynb",
+    r"^make ": "make --dry-run ",
+    r"-m pytest -m gpu$": "-m pytest -m gpu tests/test_gpu.py --collect-only",
+}
+if not torch.cuda.is_available():
+    SMALLER[r"\bdevice cuda\b"] = "device cpu"
+
+
+class Block(NamedTuple):
+    """One fenced block of a page: its language, its text, how a test treats it, its file."""
+
+    language: str
+    text: str
+    how: str
+    file: str
+
+
+def blocks(page: str) -> list[Block]:
+    """The fenced blocks of a page, those inside of list items too."""
+    found = []
+    for match in FENCE.finditer((BOOK / f"{page}.md").read_text()):
+        edge = len(match["edge"])
+        text = "".join(line[edge:] or "\n" for line in match["text"].splitlines(keepends=True))
+        caption = CAPTION.match(text)
+        found.append(
+            Block(
+                language=match["info"].removeprefix("{code-block} "),
+                text=text[caption.end() :] if caption else text,
+                how=match["how"] or "",
+                file=caption[1] if caption else "",
+            )
+        )
+    return found
+
+
+def commands(block: Block) -> list[str]:
+    """The commands of a console block without their prompts."""
+    lines = re.sub(r"\\\n +", "", block.text).splitlines()
+    assert all(line.startswith("$ ") for line in lines), block
+    return [line.removeprefix("$ ") for line in lines]
+
+
+def smaller(text: str) -> str:
+    for long, short in SMALLER.items():
+        text = re.sub(long, short, text, flags=re.MULTILINE)
+    return text
+
+
+def save(block: Block, folder: Path) -> None:
+    """Write the file that a block is, or make the edit that it shows."""
+    path = folder / block.file
+    if block.language != "diff":
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(block.text)
+        return
+    for hunk in filter(None, re.split(r"^@@.*\n", block.text, flags=re.MULTILINE)):
+        lines = hunk.splitlines(keepends=True)
+        before = "".join(line[1:] for line in lines if line[0] in " -")
+        after = "".join(line[1:] for line in lines if line[0] in " +")
+        text = path.read_text()
+        if not before:  # nothing but new lines: at the end of the file
+            path.write_text(text + after)
+            continue
+        assert text.count(before) == 1, f"{block.file} has not once, as the guide says:\n{before}"
+        path.write_text(text.replace(before, after))
+
+
+def shell(folder: Path, *lines: str) -> str:
+    """Run lines in one shell as a user of the checkout would; returns what they print."""
+    programs = [str(folder.parent / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]
+    environment = {
+        "PATH": os.pathsep.join(programs),
+        "PYTHONPATH": str(folder / "lib"),
+        "OMP_NUM_THREADS": "1",
+        "COLUMNS": "200",
+        # An installation is only rehearsed: the tests' own environment stays as it is.
+        **{"PIP_DRY_RUN": "1", "PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip's way of saying without
+    }
+    done = subprocess.run(
+        ["bash", "-c", "set -euxo pipefail\n" + "\n".join(lines)],
+        cwd=folder,
+        env=os.environ | environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:]
+    return done.stdout
+
+
+# Three runs in place of 64.
+SMALL_TABLE = """
+TASKS, MODELS, TWO_ARMED = ("copy", "recopy", "lookup"), ("OneStepAttn",), ()
+"""
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory) -> Path:
+    """A copy of the repository with a small Table 2, and with records at scale smoke, not ours."""
+    copy = tmp_path_factory.mktemp("guides") / "relength"
+    shutil.copytree(ROOT, copy, ignore=NOT_COPIED)
+    with (copy / "lib" / "relength" / "papers" / "mla.py").open("a") as grid:
+        grid.write(SMALL_TABLE)
+    activate = copy / ".venv" / "bin" / "activate"
+    activate.parent.mkdir(parents=True)
+    activate.touch()  # the environment is active already
+    shell(copy, smaller("relength run mla_table2 --scale smoke --results results"))
+    return copy
+
+
+@pytest.fixture
+def here(checkout, tmp_path) -> Path:
+    """A copy of that copy for one page, with stand-ins for what is not on this machine."""
+    shutil.copytree(checkout, tmp_path / "relength")
+    shutil.copytree(checkout / "results", tmp_path / "relength" / "my-results")
+    sbatch = tmp_path / "bin" / "sbatch"
+    sbatch.parent.mkdir()
+    sbatch.write_text(SBATCH)
+    sbatch.chmod(0o755)
+    return tmp_path / "relength"
+
+
+# The first task of the array, at once and here.
+SBATCH = """#!/bin/sh
+export SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_COUNT=16 SLURM_CPUS_PER_TASK=1
+exec bash "$1"
+"""
+
+
+@pytest.mark.smoke
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_says_can_be_pasted_in_its_order(page, here):
+    for block in blocks(page):
+        if block.file:
+            save(block._replace(text=smaller(block.text)), here)
+        elif block.language == "console" and not block.how:
+            shell(here, *map(smaller, commands(block)))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_options_of_commands_that_are_not_run_exist(page):
+    for block in blocks(page):
+        for command in commands(block) if block.how == "help only" else ():
+            words = command.split()
+            program = Path(sys.executable).parent / words[0]
+            asked = subprocess.run(
+                [program, words[1], "--help"], capture_output=True, text=True, check=True
+            )
+            for option in re.findall(r"--[a-z-]+", command):
+                assert re.search(rf"{option}\b", asked.stdout), command
+
+
+def test_commands_stand_in_blocks_that_are_tested():
+    for page in PAGES:
+        for block in blocks(page):
+            assert block.file or block.language not in ("bash", "sh", "shell", "text"), page
+
+
+def test_scripts_for_bash_are_sound(tmp_path):
+    scripts = [ROOT / ".ci" / "run", ROOT / "binder" / "postBuild"]
+    for page in PAGES:
+        for block in blocks(page):
+            if block.language == "bash":
+                save(block, tmp_path)
+                scripts.append(tmp_path / block.file)
+    assert len(scripts) >= 3
+    for script in scripts:
+        subprocess.run(["bash", "-n", script], check=True)
+    if shellcheck := shutil.which("shellcheck"):
+        command = [shellcheck, "--exclude=SC1091", *scripts]  # SC1091: sources the environment
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout

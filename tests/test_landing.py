@@ -1,0 +1,166 @@
+"""The landing page tells in ten seconds what held, and answers questions about single claims."""
+
+import html
+import itertools
+import json
+import re
+from pathlib import Path
+
+import handmade
+import pytest
+import typer
+
+from relength import claims, cli
+from relength.papers import experiment, published
+from relength.paths import BOOK
+from relength.report import landing, overviews, reach
+from relength.report.runs import Runs
+from relength.report.scoreboard import PAPERS, Survey, survey
+from relength.store import Store
+
+EXPERIMENT = experiment("mla_table2")
+
+
+def accuracy(spec, test: str) -> float:
+    """OneStepAttn and MonoAttn perfect on everything, the others on the lengths trained on only."""
+    good = test == "iid" or spec.model.name in ("OneStepAttn", "MonoAttn")
+    return 1.0 if good else 0.0
+
+
+def recorded(folder: Path, seeds: int, scale: str = "paper") -> Survey:
+    file = folder / "mla" / "mla_table2.runs.jsonl"
+    file.parent.mkdir(parents=True)
+    specs = EXPERIMENT.specs(scale, range(seeds))
+    lines = (json.dumps(handmade.record(spec, accuracy)) for spec in specs)
+    file.write_text("".join(f"{line}\n" for line in lines))
+    return survey(Store(folder))
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory) -> Survey:
+    return recorded(tmp_path_factory.mktemp("full"), 5)
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory) -> Survey:
+    return recorded(tmp_path_factory.mktemp("begun"), 2, "reduced")
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory) -> Survey:
+    return survey(Store(tmp_path_factory.mktemp("empty") / "nothing"))
+
+
+def answers(state: Survey) -> dict[str, dict[str, str]]:
+    """{what a claim says: {term: text}} of every answer, in order."""
+    found = {}
+    for body in re.findall(r'<details class="answer".*?</details>', landing.answers(state)):
+        says = html.unescape(re.search(r'class="says">(.*?)</span>', body)[1])
+        pairs = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", body)
+        verdict = re.search(r'<summary>.*class="verdict [^"]*">(.*?)</span>', body)[1]
+        facts = {term: html.unescape(re.sub("<[^>]*>", "", text)) for term, text in pairs}
+        found[says] = {"verdict": verdict, **facts}
+    return found
+
+
+def test_the_columns_count_what_the_ledger_says(full, begun, empty):
+    for state in (full, begun, empty):
+        verdicts = state.ledger[state.ledger["prose"]]["verdict"]
+        decided = [(verdicts == word).sum() for word in ("reproduced", "contradicted")]
+        counts = [int(n) for n in re.findall(r"<b>(\d+)</b>", landing.outcomes(state))]
+        assert counts == [*decided, len(verdicts) - sum(decided)]
+    assert landing.outcomes(full).count("<li>") >= 4
+    assert "no runs yet" in landing.outcomes(empty)
+
+
+def test_every_claim_of_every_paper_has_a_square(full):
+    text = landing.papers(full)
+    made = published.prose_claims()
+    assert re.findall(r'title="([\w-]+):', text) == [
+        claim for paper in PAPERS for claim in made[made["paper"] == paper]["claim_id"]
+    ]
+    judged = full.ledger[full.ledger["prose"]]
+    for verdict, count in judged["verdict"].value_counts().items():
+        assert text.count(f"({verdict})") == count
+
+
+def test_every_verdict_has_a_square_of_its_own():
+    css = (BOOK / "assets" / "book.css").read_text()
+    for word in landing.SQUARES:
+        assert f".square.verdict-{word.replace(' ', '-')}" in css
+
+
+def test_a_stranger_finds_the_example_first_and_everything_about_it(full):
+    first, *_ = answers(full).items()
+    says, facts = first
+    assert says == "OneStepAttn solves ReCopy at length 100 (100 %)"
+    assert facts["verdict"] == "reproduced"
+    assert facts["seeds"] == "5 (number 0, 1, 2, 3, 4), at paper scale"
+    assert "hand" in facts["machine"] and "PyTorch" in facts["machine"]
+    assert "commit" in facts["code version"]
+    assert "--model OneStepAttn --task recopy --arm released" in facts["train it again"]
+
+
+def test_every_claim_has_an_answer_and_numbers_say_what_the_paper_prints(full):
+    found = answers(full)
+    assert len(found) == len(full.ledger)
+    assert "Content fails on ReCopy at length 15 (19.1 %)" in found
+    assert "LocAttn partly solves ReCopy at length 15 (79.6 %)" in found
+    assert "OneStepAttn fails on Inv ReCopy at length 100 (0 %)" in found
+    contradicted = found["LocAttn solves Copy at length 15 (99.8 %)"]
+    assert contradicted["verdict"] == "contradicted"
+
+
+def test_without_runs_an_answer_names_no_machine_but_says_how_to_train(empty):
+    facts = next(iter(answers(empty).values()))
+    assert facts["verdict"] == "not run"
+    assert "machine" not in facts and "seeds" not in facts
+    assert "relength run mla_table2 --scale reduced" in facts["train it again"]
+
+
+def test_the_command_of_every_answer_is_one_that_the_command_line_takes(full):
+    program = typer.main.get_command(cli.app).commands["run"]
+    grid = {(spec.model.name, spec.task.name) for spec in EXPERIMENT.specs("paper", [0])}
+    for claim in claims.load("mla"):
+        words = landing.command(claim, "paper").split()
+        assert words[:2] == ["relength", "run"]
+        given = program.make_context("run", words[2:]).params
+        assert set(claim.cells) <= {(m, t) for m in given["model"] for t in given["task"]} & grid
+
+
+def test_the_picture_shows_the_scale_with_most_runs_and_says_not_run_where_there_are_none(
+    full, begun, empty
+):
+    assert "paper's scale</span>" in landing.picture(full)
+    assert "reduced scale</span>" in landing.picture(begun)
+    picture = landing.picture(empty)
+    assert picture.count("not run") > 18  # every model of three panels, twice
+
+
+def test_the_picture_draws_what_the_runs_say(full):
+    runs = Runs.read(EXPERIMENT, "paper", 5, full.store)
+    shown = reach.reach(runs, "mla-table-2")
+    assert set(shown.data["task"]) == set(reach.TASKS)
+    assert set(shown.data["arm"]) == {"released"}
+    assert "ReCopy at length 100: Content 0 %" in shown.text
+    assert "OneStepAttn 100 %" in shown.text
+
+
+@pytest.mark.parametrize("wanted", [[0, 0, 0, 0], [100, 100, 100], [0, 50, 51, 100], [3]])
+def test_labels_of_the_picture_do_not_lie_on_each_other(wanted):
+    placed = reach._spread(sorted(wanted))
+    assert all(-6 <= height <= 106 for height in placed)
+    gaps = [b - a for a, b in itertools.pairwise(placed)]
+    assert all(gap >= reach.LINE - 1e-9 for gap in gaps)
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_the_page_of_a_paper_has_its_facts_and_what_the_paper_prints(paper, full):
+    assert f"{{cite:t}}`{landing.CITED[paper]}`" in overviews.facts(paper, full)
+    page = (BOOK / f"{paper}_overview.md").read_text()
+    assert f"executed/facts_{paper}.md" in page
+    for artifact in overviews.HEADLINES.get(paper, ()):
+        assert f"executed/headline_{paper}.md" in page
+        text = overviews.headline(paper, full)
+        values = published.table(artifact)["value"].dropna()
+        assert all(f"| {value:g} |" in text for value in values)

@@ -1,0 +1,315 @@
+"""The ledger shows every claim with what it rests on, and its filter works without a server."""
+
+import re
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+
+import handmade
+import pandas as pd
+import pytest
+import yaml
+from browser import CHROMIUM, View, Window
+
+from relength import claims, margin_history
+from relength.claim_models import CostPart, CountPart, LevelPart, OrderPart, TrendPart, ValuePart
+from relength.margins import MARGINS, load_margins, margins_hash
+from relength.papers import experiment
+from relength.paths import BOOK
+from relength.report import ledger, literature, margins
+from relength.report.markdown import grid, plain, run_link, slug
+from relength.report.scoreboard import Survey, judge
+from relength.store import Store, frame
+
+EXPERIMENT = experiment("mla_table2")
+
+
+def survey(records) -> Survey:
+    runs, nothing = frame(records), pd.DataFrame()
+    return Survey(nothing, judge(runs), nothing, runs, Store("nowhere"))
+
+
+@pytest.fixture(scope="module")
+def solved() -> Survey:
+    """Five seeds of two cells of Content, all perfect."""
+    return survey(
+        handmade.record(spec, lambda *_: 1.0)
+        for spec in EXPERIMENT.specs("reduced", range(5))
+        if spec.model.name == "Content" and spec.task.name in ("copy", "lookup")
+    )
+
+
+@pytest.fixture(scope="module")
+def text(solved) -> str:
+    return ledger.claims_list(solved)
+
+
+@pytest.fixture(scope="module")
+def empty() -> Survey:
+    return survey([])
+
+
+# What is on the page
+
+
+def test_every_claim_is_there_once_with_what_it_can_be_filtered_by(text, solved):
+    sentences = solved.ledger[solved.ledger["prose"]]
+    for claim in sentences["claim"]:
+        assert text.count(f":name: claim-{claim}\n") == 1
+    marked = re.findall(r"facets [^\n]+|\{\.facets [^}]+", text)
+    assert len(marked) == len(solved.ledger)
+    for classes in marked:
+        for facet in ("paper", "kind", "verdict", "scale", "what"):
+            assert len(re.findall(rf"f-{facet}-[a-z0-9-]+", classes)) == 1, classes
+
+
+def entry(text: str, claim: str) -> str:
+    start = text.index(f":name: claim-{claim}\n")
+    return text[start : text.index("\n::::::\n", start)]
+
+
+def test_a_claim_names_its_query_its_runs_and_its_margins(text, solved):
+    body = entry(text, "mla-003")
+    assert "{doc}`mla-table-2 </executed/mla_table2>`" in body
+    assert "`mla_table2`" in body and "`exact_match`" in body and "arm `released`" in body
+    wanted = solved.runs[solved.runs["model"] == "Content"]["key"].unique()
+    assert len(wanted) == 10
+    for key in wanted:
+        assert f'<a href="provenance.html#run-{key}">' in body
+    assert f"10 runs made under version {margins.link(margins_hash())}" in body
+
+
+def test_a_claim_without_runs_says_so_and_still_has_its_query(text):
+    body = entry(text, "mla-010")
+    assert "Seen\n: no runs" in body and "provenance.html" not in body
+    assert "OneStepAttn on recopy: printed 100 at 15, 100 at 30, 100 at 100: not run" in body
+    assert "{ref}`their history <margin-history>`" in body
+
+
+def test_the_claim_as_written_is_the_claim_in_the_file():
+    written = ledger._written("mla")
+    entries = yaml.safe_load((claims.FOLDER / "mla.yml").read_text())["claims"]
+    assert {name: yaml.safe_load(lines) for name, lines in written.items()} == {
+        e["id"]: e for e in entries
+    }
+
+
+def test_printed_numbers_link_to_the_runs_of_their_cell(text, solved):
+    runs = solved.runs.query("model == 'Content' and task == 'copy'")
+    row = next(line for line in text.splitlines() if "[Content on copy, test 30: 0 %]" in line)
+    assert re.findall(r"#run-(\w+)", row) == runs.drop_duplicates("key")["key"].tolist()
+    assert "exceeded at reduced scale" in row
+
+
+def test_an_empty_store_gives_a_ledger_in_which_nothing_ran(empty):
+    text = ledger.claims_list(empty)
+    assert "provenance.html" not in text and "nan" not in text
+    assert set(re.findall(r"f-verdict-([a-z-]+)", text)) == {"not-run"}
+    assert set(re.findall(r"f-scale-([a-z]+)", text)) == {"none"}
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        (ValuePart(model="A", task="t", printed={"9": 1.5}), "A on t: printed 1.5 at 9"),
+        (
+            ValuePart(model="A", task="t", printed={"9": 50.0}, spread=2.0, n=5),
+            "A on t: printed 50 ± 2 at 9",
+        ),
+        (LevelPart(model="A", task="t", tests=("9", "10"), level="failed"), "failed at 9, 10"),
+        (TrendPart(model="A", task="t", tests=("9", "10"), direction="falls"), "falls over 9, 10"),
+        (CountPart(model="A", tests={"t": ("9",)}, count=1, at_most=True), "at most 1 of 1 tasks"),
+        (
+            OrderPart(
+                model="A", other="B", relation="better", by="tasks_solved", tests={"t": ("9",)}
+            ),
+            "A better than B: tasks solved, 1 task",
+        ),
+        (CostPart(model="A", than="B", task="t", ratio=0.8), "0.8 times the seconds of B"),
+    ],
+)
+def test_parts_of_claims_in_words(part, words):
+    assert words in ledger._expected(part)
+
+
+def test_the_boxes_of_the_literature_page_show_claims_that_exist(solved):
+    known = set(solved.ledger["claim"])
+    page = (BOOK / "length_generalisation.md").read_text()
+    for name, shown in literature.BOXES.items():
+        assert set(shown) <= known
+        assert f"executed/length_{name}.md" in page
+        box = literature.box(name, solved)
+        for claim in shown:
+            assert f"{{ref}}`{claim} <claim-{claim}>`" in box
+
+
+def test_text_that_is_not_markup():
+    assert plain("a_b *c* [d] $e$ <f> `g`") == r"a\_b \*c\* \[d\] \$e\$ \<f\> \`g\`"
+    assert slug("Sequence or token accuracy?") == "sequence-or-token-accuracy"
+    assert grid(("a",), [("x | y\nz",), (None,)]).splitlines()[2:] == ["| x \\| y z |", "| – |"]
+    assert run_link("abc", "0") == '<a href="provenance.html#run-abc">0</a>'
+
+
+# The history of the margins
+
+
+@pytest.fixture
+def repository(tmp_path) -> Path:
+    """A checkout whose margins were committed, changed, and commented."""
+
+    def git(*arguments: str) -> None:
+        who = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.org")
+        subprocess.run(["git", "-C", str(tmp_path), *who, *arguments], check=True)
+
+    file = tmp_path / "claims" / "margins.yml"
+    file.parent.mkdir()
+    first = MARGINS.read_text()
+    git("init", "--quiet")
+    for content, subject in (
+        (first, "First"),
+        (first.replace("absolute: 5.0}", "absolute: 3.0}"), "Stricter | accuracy"),
+        (first.replace("absolute: 5.0}", "absolute: 3.0}") + "# a comment\n", "Say more"),
+    ):
+        file.write_text(content)
+        git("add", ".")
+        git("commit", "--quiet", "--message", subject)
+    return tmp_path
+
+
+def made_under(*fingerprints: str) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "margins": fingerprints,
+            "created": [f"2026-0{i + 1}-01T00:00:00Z" for i in range(len(fingerprints))],
+        }
+    )
+
+
+def of(repository: Path, runs: pd.DataFrame) -> margin_history.History:
+    return margin_history.history(runs, repository / "claims" / "margins.yml", repository)
+
+
+def test_the_history_has_every_committed_version_and_what_it_changed(repository):
+    found = of(repository, made_under())
+    assert found.complete
+    assert [v.subject for v in found.versions] == ["First", "Stricter | accuracy", "Say more"]
+    assert found.versions[-1].fingerprint == margins_hash(repository / "claims" / "margins.yml")
+    changes = [margin_history.changes(a, b) for a, b in pairwise(found.versions)]
+    assert changes == [["measures accuracy absolute: 5.0 to 3.0"], []]
+
+
+def test_a_version_that_is_not_committed_comes_last(repository):
+    file = repository / "claims" / "margins.yml"
+    file.write_text(file.read_text().replace("absolute: 3.0}", "absolute: 4.0}"))
+    *_, last = of(repository, made_under()).versions
+    assert last.commit is None and last.content.measures["accuracy"].absolute == 4.0
+
+
+def test_without_git_the_records_tell_the_versions(tmp_path):
+    file = tmp_path / "margins.yml"
+    file.write_text(MARGINS.read_text())
+    current = margins_hash(file)
+    found = margin_history.history(made_under("a" * 64, current, current), file, tmp_path)
+    assert not found.complete
+    assert [v.fingerprint for v in found.versions] == ["a" * 64, current]
+    assert [v.since for v in found.versions] == ["2026-01-01", "2026-02-01"]
+    assert found.versions[-1].content == load_margins()
+    assert margin_history.changes(*found.versions) is None
+
+
+def test_a_shallow_checkout_is_not_the_whole_history(repository, tmp_path_factory):
+    clone = tmp_path_factory.mktemp("shallow") / "clone"
+    source = repository.as_uri()
+    subprocess.run(["git", "clone", "--quiet", "--depth", "1", source, str(clone)], check=True)
+    found = of(clone, made_under())
+    assert not found.complete and len(found.versions) == 1
+
+
+def test_the_table_of_versions_counts_the_runs_under_each(solved, monkeypatch):
+    monkeypatch.setattr(margin_history, "_from_git", lambda *_: ([], False))
+    text = margins.versions(solved)
+    assert "without the repository's whole history" in text
+    (row,) = [line for line in text.splitlines() if "(in force)" in line]
+    assert f'id="margins-{margins_hash()[:8]}"' in row and row.endswith("| 10 |")
+
+
+# The filter, in a browser
+
+CLAIM = """<details class="claim facets f-paper-{paper} f-kind-{kind} f-verdict-{verdict}
+  f-scale-{scale} f-what-sentence" id="claim-{id}"><summary><span class="sd-summary-text">{id}
+  {words}</span></summary><p>body</p></details>"""
+CLAIMS = [
+    ("a-1", "mla", "value", "reproduced", "paper", "copies"),
+    ("a-2", "mla", "order", "not-run", "none", "sorts"),
+    ("b-1", "panm", "value", "not-run", "none", "copies"),
+]
+PAGE = """<!doctype html><html lang="en" data-theme="light"><title>t</title><main>
+<div id="ledger-filter"></div><div class="ledger-group">{claims}
+<details class="claim ledger-numbers"><summary><span class="sd-summary-text">numbers</span>
+</summary><table><tbody><tr><td><span class="facets f-paper-mla f-kind-value f-verdict-reproduced
+f-scale-paper f-what-number">copy/15</span></td></tr></tbody></table></details></div>
+<script>{script}</script></main></html>"""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory) -> str:
+    fields = ("id", "paper", "kind", "verdict", "scale", "words")
+    listed = "".join(CLAIM.format(**dict(zip(fields, c, strict=True))) for c in CLAIMS)
+    script = (BOOK / "assets" / "ledger.js").read_text()
+    file = tmp_path_factory.mktemp("page") / "ledger.html"
+    file.write_text(PAGE.format(claims=listed, script=script))
+    return file.as_uri()
+
+
+@pytest.fixture
+def page(address):
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        window = Window(playwright.chromium.launch(executable_path=CHROMIUM), View("light", 1440))
+        window.open(address)
+        yield window.page
+        assert window.complaints == []
+
+
+in_a_browser = pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed")
+
+
+def shown(page) -> list[str]:
+    return page.locator("details.claim.facets:visible").evaluate_all("all => all.map(e => e.id)")
+
+
+def press(page, name: str) -> None:
+    """As somebody without a mouse does."""
+    page.get_by_role("button", name=re.compile(f"^{name} ")).focus()
+    page.keyboard.press("Enter")
+
+
+@in_a_browser
+@pytest.mark.browser
+def test_claims_are_filtered_from_a_folder_and_by_keyboard_alone(page):
+    assert len(shown(page)) == 3
+    press(page, "not run")
+    assert shown(page) == ["claim-a-2", "claim-b-1"]
+    assert not page.locator(".ledger-numbers").is_visible()
+    press(page, "PANM")
+    assert shown(page) == ["claim-b-1"]
+    assert page.get_by_role("status").inner_text() == "1 of 4 claims fit."
+    assert page.url.endswith("#paper=panm&verdict=not-run")
+    page.get_by_role("button", name="Show all").press("Enter")
+    assert len(shown(page)) == 3 and "=" not in page.url
+    page.keyboard.type("Copies")
+    assert shown(page) == ["claim-a-1", "claim-b-1"]
+
+
+@in_a_browser
+@pytest.mark.browser
+def test_an_address_restores_a_filter_or_opens_one_claim(page, address):
+    page.goto(f"{address}#verdict=reproduced,contradicted&text=copies")
+    page.wait_for_function("document.querySelector('[role=status]').textContent.startsWith('1 of')")
+    assert shown(page) == ["claim-a-1"]
+    pressed = page.locator("button[aria-pressed=true]").all_inner_texts()
+    assert [text.split()[0] for text in pressed] == ["reproduced"]
+    page.goto(f"{address}#claim-b-1")
+    page.wait_for_function("document.getElementById('claim-b-1').open")
+    assert len(shown(page)) == 3

@@ -1,0 +1,177 @@
+"""The numbers stored in committed notebooks are those of the recorded runs.
+
+nbval compares the stored text with what today's code prints. Here the numbers are read back out of
+the text and compared, within the rounding of the print, with ones computed from the records by
+other means, so that text and code cannot be wrong together.
+"""
+
+import re
+from collections import defaultdict
+from math import isnan
+from statistics import median
+from typing import NamedTuple
+
+import nbformat
+import pytest
+
+from relength import claims
+from relength.notebook import CHECKED, Parameters
+from relength.papers import Experiment, experiment, published
+from relength.paths import NOTEBOOKS, RESULTS
+from relength.report import tables
+from relength.report.runs import Runs
+from relength.report.style import row_label, title
+from relength.store import Store
+
+CALL = re.compile(r'tables\.numbers\(runs, "([\w-]+)"\)')
+ROW = re.compile(
+    r"  (?P<row>\S.{29}) +(?P<seeds>\d+)(?P<cells>( +(not run|[<>]?[\d.]+)( \(\S+\))?)+)"
+)
+CELL = re.compile(r"(not run|[<>]?[\d.]+)(?: \(([<>]?[\d.]+)\))?")
+PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
+SHOWN = Parameters()  # a notebook is committed as its defaults show it
+
+
+class Cell(NamedTuple):
+    """One cell of a printed table: how many seeds, their median and the paper's value, as texts."""
+
+    seeds: int
+    ours: str
+    paper: str
+
+
+def stored(path) -> dict[str, str]:
+    """{source: text} of the cells whose outputs are compared."""
+    cells = nbformat.read(path, as_version=4).cells
+    checked = [cell for cell in cells if CHECKED in cell.metadata.get("tags", [])]
+    return {cell.source: "".join(output["text"] for output in cell.outputs) for cell in checked}
+
+
+PRINTED = [
+    pytest.param(experiment(path.stem), artifact, text, id=f"{path.stem}-{artifact}")
+    for path in PATHS
+    for source, text in stored(path).items()
+    for artifact in CALL.findall(source)
+]
+
+
+def read_back(text: str) -> dict[tuple[str, str, str], Cell]:
+    """{(task, row, test): cell} of a table that tables.numbers has printed."""
+    found, task, tests = {}, "", []
+    for line in text.splitlines()[1:]:
+        if head := re.fullmatch(r"(.+), length +seeds(.+)", line):
+            task, tests = head[1], head[2].split()
+        elif line:
+            row = ROW.fullmatch(line)
+            assert row, f"a line that is not of the table: {line!r}"
+            cells = CELL.findall(row["cells"])
+            for test, (ours, paper) in zip(tests, cells, strict=True):
+                found[task, row["row"].strip(), test] = Cell(int(row["seeds"]), ours, paper)
+    return found
+
+
+def recorded(found: Experiment) -> dict[tuple[str, str, str], list[float]]:
+    """{(task, row, test): exact match of every seed}, straight from the records."""
+    specs = found.specs(SHOWN.scale, range(SHOWN.seeds))
+    values = defaultdict(list)
+    runs = {record["key"]: record for record in Store(RESULTS).usable(found.name)}
+    for spec in specs:
+        row = row_label(spec.model.name, spec.model.arm, found.judged_arm)
+        for test in spec.task.tests:
+            cell = values[title(spec.task.name), row, "IID" if test == "iid" else test]
+            if spec.key in runs:
+                measured = runs[spec.key]["checkpoints"]["selected"]["tests"][test]
+                cell.append(100 * measured["exact_match"])
+    return dict(values)
+
+
+def agrees(text: str, value: float) -> bool:
+    """Whether a printed number stands for a value: two decimals, but 0 and 100 are exact."""
+    if text == ">99.99":
+        return 99.99 < value < 100
+    if text == "<0.01":
+        return 0 < value < 0.01
+    tolerance = 0 if float(text) in (0, 100) else 0.005
+    return abs(float(text) - value) <= tolerance + 1e-9
+
+
+def disagreements(found: Experiment, text: str) -> list[str]:
+    """Where a printed table says something else than the records."""
+    shown, values = read_back(text), recorded(found)
+    wrong = [f"{cell} is missing" for cell in values.keys() - shown.keys()]
+    for cell, (seeds, ours, _) in shown.items():
+        at_hand = values[cell]
+        expected = agrees(ours, median(at_hand)) if at_hand else ours == tables.NOT_RUN
+        if seeds != len(at_hand) or not expected:
+            wrong.append(f"{cell}: shown {ours} of {seeds} seeds, recorded {at_hand}")
+    return wrong
+
+
+def test_every_notebook_prints_a_table_that_is_read_back_here():
+    assert {parameter.values[0].name for parameter in PRINTED} == {path.stem for path in PATHS}
+
+
+@pytest.mark.parametrize(("found", "artifact", "text"), PRINTED)
+def test_printed_medians_are_those_of_the_records(found, artifact, text):
+    assert disagreements(found, text) == []
+
+
+@pytest.mark.parametrize(("found", "artifact", "text"), PRINTED)
+def test_a_number_that_is_off_by_its_last_digit_is_noticed(found, artifact, text):
+    numbers = [m for m in re.finditer(r" \d+\.\d+ ", text) if 1 < float(m[0]) < 99]
+    if not numbers:
+        pytest.skip("nothing is recorded that is neither 0 nor 100")
+    for match in numbers[:1] + numbers[-1:]:
+        changed = f" {float(match[0]) + 0.02:.2f} "
+        tampered = text[: match.start()] + changed + text[match.end() :]
+        assert len(disagreements(found, tampered)) == 1
+
+
+@pytest.mark.parametrize(("found", "artifact", "text"), PRINTED)
+def test_values_in_brackets_are_the_papers(found, artifact, text):
+    values = published.table(artifact).dropna(subset="value")
+    printed = {
+        (title(task), row, test): value
+        for row, (task, test), value in zip(
+            values["row"], values["column"].str.rsplit("/", n=1), values["value"], strict=True
+        )
+    }
+    for (task, row, test), cell in read_back(text).items():
+        model = row.partition(",")[0]
+        if (task, model, test) in printed:
+            assert agrees(cell.paper, printed[task, model, test]), (task, row, test)
+        else:
+            assert cell.paper == "", (task, row, test)
+
+
+@pytest.mark.parametrize(("found", "artifact", "text"), PRINTED)
+def test_the_data_behind_tables_and_downloads_are_the_medians_of_the_records(found, artifact, text):
+    runs, values = Runs.read(found, SHOWN.scale, SHOWN.seeds, Store(RESULTS)), recorded(found)
+    data = tables.comparison(runs, artifact)
+    assert len(data) == len(values)
+    for row in data.itertuples():
+        label = row_label(row.model, row.arm, found.judged_arm)
+        at_hand = values[title(row.task), label, "IID" if row.test == "iid" else row.test]
+        assert row.values == pytest.approx(at_hand, abs=1e-9) and row.seeds == len(at_hand)
+        if at_hand:
+            assert row.median == pytest.approx(median(at_hand), abs=1e-9)
+            assert row.low <= row.median <= row.high
+        else:
+            assert isnan(row.median)
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_verdicts_are_counted_once_each_and_not_run_where_there_is_no_run(path):
+    found = experiment(path.stem)
+    (text,) = [t for source, t in stored(path).items() if "tables.verdict_counts(" in source]
+    counted = {}
+    for kind, total, verdicts in re.findall(r"^(.+?) +(\d+): (.+)$", text, re.MULTILINE):
+        counts = {name: int(n) for n, name in re.findall(r"(\d+) ([^,]+)", verdicts)}
+        assert sum(counts.values()) == int(total)
+        counted[kind] = counts
+    about = [c for c in claims.load(found.paper) if c.artifact in found.artifacts]
+    assert sum(sum(counts.values()) for counts in counted.values()) == len(about)
+    values = recorded(found)
+    cells = [claim.id.split("/") for claim in about if "/" in claim.id]
+    missing = [1 for _, model, task, test in cells if not values[title(task), model, test]]
+    assert counted["printed cells"].get("not run", 0) == len(missing)

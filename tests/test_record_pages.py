@@ -1,0 +1,342 @@
+"""Cost, environment and provenance: every number on these pages is one of the records'."""
+
+import json
+import re
+
+import handmade
+import pandas as pd
+import pytest
+import yaml
+from browser import CHROMIUM, View, Window
+
+from relength.engine import bench
+from relength.papers import EXPERIMENTS
+from relength.paths import BOOK, ROOT
+from relength.prices import Device
+from relength.report import environment, expenses, run_index
+from relength.report.scoreboard import Survey, costs
+from relength.spec import make_spec
+from relength.store import Store
+
+TABLE_2 = EXPERIMENTS["mla_table2"]
+COPY, REVERSE, *_ = TABLE_2.grid("reduced", 0)
+in_a_browser = pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed")
+
+
+def survey(folder, *records) -> Survey:
+    """What a store of these records shows, without verdicts."""
+    store = Store(folder)
+    for number, record in enumerate(records):
+        store.append("mla", record | {"run_id": f"{number:016x}"})
+    nothing = pd.DataFrame()
+    return Survey(nothing, nothing, costs(store), nothing, store)
+
+
+def record(spec, hours=1.0, **provenance):
+    made = handmade.record(spec, lambda *_: 0.5)
+    made["cost"] |= {"training_seconds": 3600 * hours, "evaluation_seconds": 0.0}
+    made["provenance"] |= {"device_name": "a processor", **provenance}
+    return made
+
+
+def rows(passage: str, first: str) -> list[list[str]]:
+    """The cells of a Markdown table's lines that begin with a word."""
+    lines = [line for line in passage.splitlines() if line.startswith(f"| {first}")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+# --- cost ---------------------------------------------------------------------------------------
+
+
+def test_a_price_counts_runs_steps_and_hours_and_says_what_it_does_not_know(tmp_path):
+    passage = expenses.prices(survey(tmp_path, record(COPY, hours=2.0)))
+    reduced, paper = rows(passage, "MLA Table 2")
+    assert reduced == [
+        *("MLA Table 2", "reduced", "320", "240", "1", "a core of a processor"),
+        *("2.0", "8.0 + 315 runs unknown", "10.0 + 315 runs unknown"),
+    ]
+    assert (
+        "- **MLA Table 2** at the scale *paper*: 240 trainings, 7.3 million steps, 40.0 h of a "
+        "core of a processor for 5 of them, the others having no price yet." in passage
+    )
+    # Four times as many epochs at the same seconds per step.
+    assert paper[1] == "paper" and paper[6:] == ["–", *["40.0 + 315 runs unknown"] * 2]
+
+
+def test_each_device_has_prices_of_its_own(tmp_path):
+    gpu = {"device": "cuda", "device_name": "a GPU"}
+    passage = expenses.prices(survey(tmp_path, record(COPY, 2.0), record(REVERSE, 0.5, **gpu)))
+    devices = {row[5]: row[6] for row in rows(passage, "MLA Table 2") if row[1] == "reduced"}
+    assert devices == {"a core of a processor": "2.0", "a GPU": "0.5"}
+
+
+def test_what_was_never_run_is_listed_and_has_no_price(tmp_path):
+    passage = expenses.prices(survey(tmp_path))
+    listed = [line for line in passage.splitlines() if " | unknown | unknown |" in line]
+    assert len(listed) == 2 * len(EXPERIMENTS)
+
+
+def test_what_an_experiment_rebuilds_is_named_as_in_the_paper():
+    assert expenses.rebuilds(TABLE_2) == "MLA Table 2"
+    if "panm_algorithmic" in EXPERIMENTS:
+        assert expenses.rebuilds(EXPERIMENTS["panm_algorithmic"]).startswith("PANM Tables 3, 13")
+
+
+def test_the_time_of_a_notebook_is_papermills(tmp_path, monkeypatch):
+    cells = [
+        {"cell_type": "markdown", "metadata": {}, "source": "words"},
+        *(
+            {
+                "cell_type": "code",
+                "metadata": {"papermill": {"duration": seconds}},
+                "source": ["import this\n", f"call({seconds})"],
+            }
+            for seconds in (0.5, 7.25, 1.0)
+        ),
+    ]
+    made = {"papermill": {"duration": 9.5, "end_time": "2026-11-20T17:30:00"}}
+    (tmp_path / "some_table.ipynb").write_text(json.dumps({"cells": cells, "metadata": made}))
+    monkeypatch.setattr(expenses, "EXECUTED", tmp_path)
+    (row,) = rows(expenses.notebooks(survey(tmp_path / "store")), "{doc}")
+    assert row == ["{doc}`/executed/some_table`", "2026-11-20", "9.5", "`call(7.25)`", "7.2"]
+
+
+OUTCOME = {
+    "task": "copy",
+    "model": "OneStepAttn",
+    "batch_size": 32,
+    "rounds": 5,
+    "baseline_threads": 2,
+    "steps_per_second": {"baseline": 10.0, "one core": 31.3, "2 cores": 60.0},
+    "ratio_to_baseline": {"baseline": 1.0, "one core": 3.13, "2 cores": 6.0},
+    "memory_bytes": {"baseline": 2**28, "one core": 2**28, "2 cores": 2**29},
+    "limits": {
+        "flops_per_step": 2e8,
+        "bytes_per_step": 6e6,
+        "flops_per_second": {"cpu": 2e10},
+        "bytes_per_second": {"cpu": 6e9},
+    },
+}
+
+
+def measured(folder, *outcomes, **provenance) -> Survey:
+    store = Store(folder)
+    for commit, outcome in zip("abc", outcomes, strict=False):
+        origin = {"device": "cpu", "device_name": "a processor", "torch": "2.13.0"}
+        origin |= {"created": "2026-11-20T17:30:00Z", "commit": commit * 40, **provenance}
+        store.append_benchmark(outcome | {"provenance": origin})
+    nothing = pd.DataFrame()
+    return Survey(nothing, nothing, nothing, nothing, store)
+
+
+def test_measured_speed_is_shown_with_its_machine_and_the_latest_counts(tmp_path):
+    assert "relength bench" in expenses.speed(survey(tmp_path / "nothing"))
+    earlier = OUTCOME | {"steps_per_second": dict.fromkeys(OUTCOME["steps_per_second"], 1.0)}
+    text = expenses.speed(measured(tmp_path, earlier, OUTCOME))
+    assert (
+        "on a processor, PyTorch 2.13.0" in text and "bbbbbbbb" in text and "aaaaaaaa" not in text
+    )
+    # 31.3 steps a second are 3.6 trainings of 31,300 steps an hour; a step of 10 ms at the least.
+    assert rows(text, "copy | one core") == [
+        ["copy", "one core", "31", "3.13", "3.6", "256 MiB", "31 % (products)"]
+    ]
+    assert rows(text, "copy | 2 cores")[0][-1] == "30 % (products)"  # of both cores together
+    assert rows(text, "copy | plain loop")[0][-1] == "5 % (products)"
+
+
+def test_an_older_measurement_says_what_it_lacks(tmp_path):
+    older = {k: v for k, v in OUTCOME.items() if k not in ("memory_bytes", "limits")}
+    text = expenses.speed(measured(tmp_path, older))
+    assert rows(text, "copy | one core")[0][-2:] == ["not measured"] * 2
+
+
+def test_the_nearer_of_the_two_limits_is_named():
+    limits = OUTCOME["limits"] | {"bytes_per_second": {"cpu": 6e7}}
+    assert expenses.limit_share(OUTCOME | {"limits": limits}, "one core") == "313 % (memory)"
+
+
+def test_a_gpu_that_nobody_has_measured_is_said_to_be_missing(tmp_path):
+    assert "Not measured: a GPU" in expenses.speed(measured(tmp_path / "cpu", OUTCOME))
+    ways = {way.name: 100.0 for way in bench.ways("cuda")}
+    limits = OUTCOME["limits"] | {
+        "flops_per_second": {"cpu": 2e10, "cuda": 4e13},
+        "bytes_per_second": {"cpu": 6e9, "cuda": 3e12},
+    }
+    outcome = OUTCOME | {"steps_per_second": ways, "ratio_to_baseline": ways, "limits": limits}
+    text = expenses.speed(measured(tmp_path, outcome, device="cuda", device_name="a GPU"))
+    assert "Not measured" not in text and "| stack of 40 on cuda, without graphs |" in text
+
+
+# --- environment --------------------------------------------------------------------------------
+
+
+def test_every_package_of_the_lock_file_is_listed_once(tmp_path):
+    pins = re.findall(r"^([^#=\s]+)==(\S+)$", (ROOT / "requirements.lock").read_text(), re.M)
+    text = environment.locked(survey(tmp_path))
+    for name, version in pins:
+        shown = re.sub(r"[-_.]+", "-", name).lower()
+        assert (
+            len(re.findall(rf"^\| {re.escape(shown)} \| {re.escape(version)} \|", text, re.M)) == 1
+        )
+    assert "| torch | " in text.split("dropdown")[0]
+
+
+def test_records_are_counted_by_machine_and_by_code(tmp_path):
+    state = survey(
+        tmp_path,
+        record(COPY, code="1" * 12, commit="a" * 40, dirty=True),
+        record(REVERSE, code="1" * 12, commit="a" * 40, dirty=True),
+        record(TABLE_2.grid("reduced", 1)[0], torch="2.11.0", created="2026-03-01T00:00:00Z"),
+    )
+    (usual, other) = rows(environment.machines(state), "cpu")
+    assert usual[:2] == ["cpu", "a processor"] and usual[4] == "2.13.0" and usual[7] == "2"
+    assert other[4] == "2.11.0" and other[7:] == ["1", "2026-03-01"]
+    (row,) = rows(environment.code(state), "`111111111111`")
+    assert row[1:4] == ["`aaaaaaaa`", "with uncommitted changes", "2"]
+
+
+# --- provenance ---------------------------------------------------------------------------------
+
+
+def test_every_key_has_one_row_with_an_anchor_and_its_executions(tmp_path):
+    again = record(COPY, created="2026-02-01T00:00:00Z")
+    page = run_index.index(survey(tmp_path, record(COPY), again, record(REVERSE)))
+    anchors = re.findall(r'<tr id="run-([0-9a-f]{12})" data-runs="mla_table2">', page)
+    assert sorted(anchors) == sorted([COPY.key, REVERSE.key])
+    (row,) = re.findall(rf'<tr id="run-{COPY.key}".*?</tr>', page)
+    assert "</a> ×2</td>" in row and "2026-02-01" in row and "50.0 %" in row and "unchecked" in row
+    assert "<td>MLA Table 2</td>" in row
+    other = make_spec(**COPY.model_dump() | {"training": {"epochs": 3}})
+    assert "<td>nothing</td>" in run_index.index(survey(tmp_path / "other", record(other)))
+    assert "http" not in page
+
+
+def data_of(folder) -> dict:
+    (file,) = run_index.write(Store(folder), folder / "static")
+    text = file.read_text()
+    assert text.startswith('(window.relengthRuns ??= {})["mla_table2"] = {')
+    return json.loads(text.split(" = ", 1)[1].rstrip(";\n"))
+
+
+def test_the_details_of_a_run_are_those_of_its_record(tmp_path):
+    made = record(COPY)
+    survey(tmp_path, made, handmade.failed(REVERSE))
+    runs = data_of(tmp_path)
+    assert runs[COPY.key]["spec"] == made["spec"]
+    (execution,) = runs[COPY.key]["executions"]
+    assert [test[0] for test in execution["checkpoints"]["selected"]["tests"]] == list(
+        COPY.task.tests
+    )
+    assert execution["checkpoints"]["selected"]["tests"][0][1:3] == [2001, 0.5]
+    assert execution["provenance"] == made["provenance"]
+    assert len(execution["curve"]["epoch"]) == 25
+    (failed,) = runs[REVERSE.key]["executions"]
+    assert failed["status"] == "failed" and failed["error"] == "ValueError: no"
+
+
+def test_a_long_learning_curve_is_thinned_and_keeps_its_ends(tmp_path):
+    made = record(COPY)
+    made["curve"] = [{**made["curve"][0], "epoch": epoch} for epoch in range(1000)]
+    survey(tmp_path, made)
+    epochs = data_of(tmp_path)[COPY.key]["executions"][0]["curve"]["epoch"]
+    assert len(epochs) == run_index.POINTS and (epochs[0], epochs[-1]) == (0, 999)
+
+
+def test_data_of_runs_that_are_gone_do_not_stay(tmp_path):
+    store = Store(tmp_path / "empty")
+    left_over = tmp_path / "static" / "runs" / "gone.js"
+    left_over.parent.mkdir(parents=True)
+    left_over.touch()
+    assert run_index.write(store, tmp_path / "static") == [] and not left_over.exists()
+
+
+def test_the_command_of_a_run_finds_exactly_that_run():
+    from relength.plan import choose
+
+    for spec in (COPY, TABLE_2.grid("reduced", 7)[3], TABLE_2.grid("smoke", 2)[0]):
+        found = run_index.commands(record(spec))
+        assert found["compare"] == f"relength verify --full {spec.key}"
+        words = found["record"].split()
+        options = dict(zip(words[3:9:2], words[4:9:2], strict=False))
+        seeds = int(options.get("--seeds", 5 if spec.scale != "smoke" else 1))
+        runs = choose((words[2],), options["--scale"], seeds, key=[spec.key])
+        assert [run.spec for run in runs] == [spec] and words[-1] == "--refresh"
+    other = make_spec(**COPY.model_dump() | {"training": {"epochs": 3}})
+    assert run_index.commands(record(other)).keys() == {"compare"}
+
+
+def test_a_run_made_on_a_gpu_is_made_again_on_one():
+    gpu = record(COPY, device="cuda", device_name="a GPU")
+    assert run_index.commands(gpu)["record"].endswith("--refresh --device cuda")
+    assert str(Device("cuda", "a GPU")) == "a GPU"
+
+
+@pytest.fixture
+def page(tmp_path):
+    """The page of provenance as a folder of files, opened at one run."""
+    from playwright.sync_api import sync_playwright
+
+    state = survey(tmp_path / "store", *map(record, TABLE_2.grid("reduced", 0)[:10]))
+    static = tmp_path / "_static"
+    run_index.write(state.store, static)
+    for asset in ("runs.js", "runs.css", "tables.js"):
+        (static / asset).write_text((BOOK / "assets" / asset).read_text())
+    body = run_index.index(state).removeprefix("```{raw} html\n").removesuffix("```\n")
+    (tmp_path / "provenance.html").write_text(
+        '<!doctype html><html lang="en"><meta charset="utf-8"><body><main>'
+        f'{body}</main><script src="_static/tables.js"></script></body></html>'
+    )
+    address = (tmp_path / "provenance.html").as_uri() + f"#run-{COPY.key}"
+    with sync_playwright() as playwright:
+        window = Window(playwright.chromium.launch(executable_path=CHROMIUM), View("light", 1440))
+        visit = window.open(address)
+        yield window.page
+        assert window.complaints == [] and not visit.outside and not visit.nameless
+
+
+@in_a_browser
+def test_the_address_of_a_run_opens_it_from_a_folder(page):
+    entry = page.locator("#run-entry")
+    entry.get_by_role("heading", name="Content (released) on Copy, seed 0, reduced").wait_for()
+    words = entry.inner_text()
+    assert COPY.key in words and f"relength verify --full {COPY.key}" in words
+    assert "a processor (cpu, 1 threads)" in words and "50.00" in words
+    tests = entry.locator("table").first.locator("tbody th").all_inner_texts()
+    assert tests == list(COPY.task.tests)
+    page.locator(f"#run-{REVERSE.key} a").click()
+    entry.get_by_role("heading", name="on Reverse Copy").wait_for()
+    page.get_by_role("button", name="Close").click()
+    assert not entry.is_visible() and "#" not in page.url
+
+
+@in_a_browser
+def test_a_key_is_found_by_the_filter(page):
+    rows = page.locator("table.runs tbody tr:visible")
+    assert rows.count() == 10
+    page.get_by_label("Filter").fill(REVERSE.key)
+    assert rows.count() == 1 and rows.first.get_attribute("id") == f"run-{REVERSE.key}"
+
+
+@in_a_browser
+def test_learning_curves_have_words_for_those_who_do_not_see_them(page):
+    page.locator("#run-entry svg").first.wait_for()
+    drawings = page.locator("#run-entry svg").all()
+    labels = [drawing.get_attribute("aria-label") for drawing in drawings]
+    assert labels == ["Accuracy over the epochs, 0 to 100 %", "Training loss over the epochs"]
+    captions = page.locator("#run-entry figcaption").all_inner_texts()
+    assert "in distribution, 50.0 % at the end" in captions[0] and "at the highest" in captions[1]
+
+
+# --- pages --------------------------------------------------------------------------------------
+
+
+def test_evidence_named_on_the_checklist_exists():
+    text = (BOOK / "checklist.md").read_text()
+    toc = (BOOK / "_toc.yml").read_text()
+    for name in re.findall(r"\{doc\}`(?:[^`<]*<)?/?([\w/]+)>?`", text):
+        assert (BOOK / f"{name}.md").is_file(), name
+    for path in re.findall(r"`((?:lib/|[\w.]*\.(?:lock|yml|toml|yaml|md)|LICENSE)[\w/.]*)`", text):
+        assert (ROOT / path).exists(), path
+    for name in ("cost", "environment", "provenance", "checklist"):
+        assert f"file: {name}\n" in toc
+    assert yaml.safe_load(toc)["root"] == "intro"
