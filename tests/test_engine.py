@@ -359,8 +359,8 @@ def by_the_rules(dev: list[float], validation: list[float], solved_at: float | N
         rates.append(optimiser.param_groups[0]["lr"])
         if epoch > 0:
             schedule.step(dev[epoch])
-        if dev[epoch] > best or best - dev[epoch] <= 0.001:  # a tie within 0.001 is as good
-            best, impatience = max(best, dev[epoch]), 0
+        if dev[epoch] >= best - 1e-9:  # an equal score is as good, and later
+            best, impatience = dev[epoch], 0
             kept["selected"] = epoch
         else:
             impatience += 1
@@ -372,14 +372,9 @@ def by_the_rules(dev: list[float], validation: list[float], solved_at: float | N
     return {"kept": kept | {"last": epoch}, "rates": rates}
 
 
-def separated(scores: list[float]) -> bool:
-    """Whether no two scores lie so near to the tie's edge that rounding would decide."""
-    return all(abs(abs(a - b) - 0.001) > 1e-9 for a in scores for b in scores)
-
-
 @settings(max_examples=30)
 @given(
-    dev=st.one_of(SCORES, SLOW).filter(separated),
+    dev=st.one_of(SCORES, SLOW),
     validation=st.one_of(SCORES, SLOW),
     solved_at=st.sampled_from([None, 0.505, 0.9]),
 )

@@ -7,6 +7,7 @@ from relength.engine import Stack, train
 from relength.models.seq2seq import TWO_ARMED
 from relength.papers.mla import MODELS
 from relength.run import run_or_load
+from relength.spec import make_spec
 
 pytestmark = [
     pytest.mark.gpu,
@@ -37,6 +38,26 @@ def test_a_gpu_trains_the_run_that_a_cpu_trains(tiny, model, arm):
     for course, spec in zip(stack.all_courses, specs, strict=True):
         alone = train(spec)
         assert course.progress.probe["losses"] == pytest.approx(alone.probe["losses"], rel=1e-6)
+
+
+@pytest.mark.parametrize("arm", ["paper", "repaired", "released", "mended"])
+def test_captured_steps_on_fresh_samples_are_the_eager_steps(arm):
+    specs = [
+        make_spec(
+            task={"name": "panm_copy", "train_lengths": (1, 4), "lengths": (4, 5, 7)},
+            model={"name": "PANM", "arm": arm, "hidden_size": 8, "bits": 4},
+            training={"steps": 20, "validate_every": 20, "batch_size": 4},
+            scale="smoke",
+            seed=seed,
+        )
+        for seed in range(3)
+    ]
+    eager, captured = (Stack(specs, "cuda", graphs=graphs) for graphs in (False, True))
+    for stack in (eager, captured):
+        stack.run_steps()
+    torch.testing.assert_close(captured.loss_sum, eager.loss_sum, rtol=1e-4, atol=1e-5)
+    for name, weight in eager.params.items():
+        torch.testing.assert_close(captured.params[name], weight, rtol=1e-2, atol=1e-4)
 
 
 def test_several_stacks_at_once_are_recorded_with_their_device(tiny, table_2, store):

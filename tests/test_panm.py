@@ -14,6 +14,7 @@ from torch import nn
 from relength.batch import Batch
 from relength.engine.baseline import PlainPANM
 from relength.errors import RelengthError
+from relength.execute import Job, execute
 from relength.models.panm import PANM
 from relength.models.panm_released import ReleasedPANM
 from relength.models.panm_tasks import AlgorithmicPANM, LSTMEncoder, PANMConfig, SummedBiGRU
@@ -69,6 +70,7 @@ def close(ours: torch.Tensor, theirs, tolerance: float = 1e-10) -> None:
 
 # --- against the equations ----------------------------------------------------------------------
 
+SPLITS = ("dev_size", "test_size", "validation_size")
 HEADS = st.sampled_from([(2, 1), (1, 0), (1, 2), (3, 1), (2, 0), (0, 0)])
 
 
@@ -599,6 +601,34 @@ def test_the_frozen_loop_and_the_library_compute_the_same_function(monkeypatch):
     bases = torch.tensor([-shift % 256 for shift in shifts])
     scores = plain(batch.inputs.transpose(0, 1), 6).transpose(0, 1)
     torch.testing.assert_close(ours.panm(batch.inputs, 6, bases), scores, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("stack", [1, 2])
+def test_a_record_shows_the_pointers_of_the_two_shortest_unseen_lengths(tmp_path, stack):
+    specs = [
+        make_spec(
+            task={"name": "panm_copy", "lengths": (3, 4, 6, 9), **dict.fromkeys(SPLITS, 20)},
+            model={"name": "PANM", "arm": "released", "hidden_size": 6, "bits": 5},
+            training={"steps": 4, "validate_every": 2, "batch_size": 4},
+            scale="smoke",
+            seed=seed,
+        )
+        for seed in range(stack)
+    ]
+    for record in execute(Job(tuple(specs), "panm_algorithmic", "cpu", tmp_path)):
+        assert record["status"] == "ok", record["error"]
+        assert record["attention"] is None
+        for trace, length in zip(record["traces"], (4, 6), strict=True):
+            assert trace["test"] == str(length) and trace["source"] == trace["target"]
+            assert len(trace["prediction"]) == length
+            for name, weights in trace["weights"].items():
+                assert np.shape(weights) == (length, length)
+                assert np.sum(weights, axis=1) == pytest.approx(np.ones(length), abs=0.01)
+                slots = trace["slots"][name]
+                assert np.shape(slots) == (16, length)
+                largest = np.max(weights, axis=1)
+                chosen = np.take_along_axis(np.array(weights), np.array(slots[0])[:, None], 1)
+                assert chosen[:, 0] == pytest.approx(largest, abs=0.002)
 
 
 # --- learning -----------------------------------------------------------------------------------

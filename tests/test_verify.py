@@ -54,6 +54,25 @@ def test_a_loss_that_is_off_by_one_percent_is_stale_and_leaves_the_tables(tmp_pa
     assert len(store.records()) == 1, "nothing recorded is lost"
 
 
+@pytest.mark.parametrize(("wrong_at", "outcome"), [(3, "stale"), (12, "fresh")])
+def test_numbers_count_until_rounding_alone_drives_a_run_apart(
+    tmp_path, monkeypatch, wrong_at, outcome
+):
+    store, record = recorded(tmp_path)
+    length = len(record["first_losses"]) + 1
+    first = [2.0] * length
+    # The twin parts at the tenth number: a rounding error has grown to more than PARTING.
+    twin = [2.0 + 1e-8 * 4**step for step in range(length)]
+    wrong = [x * 1.1 if i >= wrong_at else x for i, x in enumerate(first)]
+    monkeypatch.setattr(
+        verify, "first_numbers", lambda spec, larger_by=0: twin if larger_by else first
+    )
+    rewrite(store, lambda r: r.update(first_losses=wrong[:-1]))
+    rewrite(store, lambda r: r["probe"].update(validation_loss=wrong[-1]))
+    ((_, _, probe),) = verify.probes(store)
+    assert probe.outcome == outcome
+
+
 def test_records_made_from_other_data_are_neither_fresh_nor_stale(tmp_path):
     store, _ = recorded(tmp_path, task="lookup")
     rewrite(store, lambda r: r["provenance"]["data"].update(sha256={"train.tsv": "0" * 64}))

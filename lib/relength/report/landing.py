@@ -74,9 +74,9 @@ def outcomes(survey: Survey) -> str:
     reproduced, contradicted = (prose[prose["verdict"] == word] for word in DECIDED)
     undecided = prose[~prose["verdict"].isin(DECIDED)]
     seeds = claims.load_margins().least_seeds
-    costs = survey.costs
-    trainings, hours = int(costs["trainings"].sum()), float(costs["hours"].sum())
-    made = f"{trainings:,} recorded trainings ({hours:,.0f} hours)" if trainings else "no runs yet"
+    used = survey.runs.drop_duplicates("run_id")
+    made = f"{len(used):,} trainings ({used['seconds'].sum() / 3600:,.1f} hours)"
+    made = made if len(used) else "no runs yet"
     cells = survey.ledger[~survey.ledger["prose"]]
     tables = "; ".join(
         f"{', '.join(map(name_of, rows['artifact'].unique()))} of *{PAPERS[paper]}*"
@@ -170,9 +170,9 @@ def _paper(paper: str, survey: Survey) -> str:
         for c in made.itertuples()
     )
     board = survey.board[survey.board["paper"] == paper]
-    begun = int((board["state"] != "untouched").sum())
+    begun = int(board["state"].isin(("partly", "recorded", "decided")).sum())
     verdicts = counted(Counter(judged["verdict"]))
-    says = f"{len(judged)} of {len(made)} claims judged" + (f": {verdicts}" if verdicts else "")
+    says = f"{len(judged)} of {len(made)} claims examined" + (f": {verdicts}" if verdicts else "")
     count = f"{says}. {begun} of {len(board)} tables and figures begun."
     overview = f"{paper}_overview"
     return (
