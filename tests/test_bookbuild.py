@@ -194,7 +194,7 @@ def test_passages_count_the_runs_that_are_recorded(tmp_path, no_verdicts):
         scoreboard.runs(store),
         store,
     )
-    assert "48 recorded trainings (48 hours)" in PASSAGES["outcomes"](state)
+    assert "48 trainings (48.0 hours)" in PASSAGES["outcomes"](state)
     assert "48 trainings, 48.0 hours" in PASSAGES["spent"](state)
 
 

@@ -160,6 +160,15 @@ def test_base_addresses_are_uniform_but_for_the_zero_of_the_authors_code(draws, 
 
 
 @every_arm
+def test_address_zero_begins_twice_as_often_in_the_arms_of_the_code_only(arm):
+    model = build(arm, bits=3)
+    x = torch.zeros(2000, 1, CHANNELS)
+    bases = torch.cat([model.base(x, step_key(1, step)) for step in range(10)])
+    share = float((bases == 0).double().mean())
+    assert abs(share - (1 / 8 if arm in TEXT else 2 / 9)) < 5 * (0.17 / len(bases)) ** 0.5
+
+
+@every_arm
 def test_base_addresses_are_drawn_in_training_and_follow_the_protocol_in_tests(arm):
     model, x = build(arm), inputs(0, 50, 3)
     first, second = (model.base(x, step_key(1, step)) for step in (0, 1))
