@@ -19,7 +19,9 @@ import torch
 
 from relength.paths import BOOK, ROOT
 
-PAGES = [*sorted(p.stem for p in BOOK.glob("guide_*.md")), "rerun", "cluster"]
+FILES = [ROOT / "README.md", *sorted(BOOK.glob("guide_*.md"))]
+FILES += [BOOK / "rerun.md", BOOK / "cluster.md"]
+PAGES = {path.stem: path for path in FILES}
 FENCE = re.compile(
     r"(?:^ *% (?P<how>help only|not run): .+\n)?"
     r"^(?P<edge> *)```(?P<info>[^`\n]+)\n(?P<text>(?:.*\n)*?)(?P=edge)```$",
@@ -32,8 +34,7 @@ NOT_COPIED = shutil.ignore_patterns(
 )
 # What a command would do for hours, it does here for seconds.
 SMALLER = {
-    r"--scale (reduced|paper)": "--scale smoke",
-    r"-p train true": "-p train false",
+    r"(--|-p )scale (reduced|paper)": r"\1scale smoke",
     r"\brefresh$": "refresh notebooks/mla_table2.ipynb",
     r"^make ": "make --dry-run ",
     r"-m pytest -m gpu$": "-m pytest -m gpu tests/test_gpu.py --collect-only",
@@ -54,7 +55,7 @@ class Block(NamedTuple):
 def blocks(page: str) -> list[Block]:
     """The fenced blocks of a page, those inside of list items too."""
     found = []
-    for match in FENCE.finditer((BOOK / f"{page}.md").read_text()):
+    for match in FENCE.finditer(PAGES[page].read_text()):
         edge = len(match["edge"])
         text = "".join(line[edge:] or "\n" for line in match["text"].splitlines(keepends=True))
         caption = CAPTION.match(text)

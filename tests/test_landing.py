@@ -11,11 +11,14 @@ import pytest
 import typer
 
 from relength import claims, cli
+from relength.claims import VERDICTS
+from relength.errors import RelengthError
 from relength.papers import experiment, published
 from relength.paths import BOOK
-from relength.report import landing, overviews, reach
+from relength.report import landing, overviews, reach, scoreboard
 from relength.report.runs import Runs
 from relength.report.scoreboard import PAPERS, Survey, survey
+from relength.report.style import verdict_kind
 from relength.store import Store
 
 EXPERIMENT = experiment("mla_table2")
@@ -86,8 +89,8 @@ def test_every_claim_of_every_paper_has_a_square(full):
 
 def test_every_verdict_has_a_square_of_its_own():
     css = (BOOK / "assets" / "book.css").read_text()
-    for word in landing.SQUARES:
-        assert f".square.verdict-{word.replace(' ', '-')}" in css
+    for word in VERDICTS:
+        assert f".square.verdict-{verdict_kind(word)}" in css
 
 
 def test_a_stranger_finds_the_example_first_and_everything_about_it(full):
@@ -164,3 +167,15 @@ def test_the_page_of_a_paper_has_its_facts_and_what_the_paper_prints(paper, full
         text = overviews.headline(paper, full)
         values = published.table(artifact)["value"].dropna()
         assert all(f"| {value:g} |" in text for value in values)
+
+
+def test_every_word_of_a_verdict_is_explained():
+    words = (BOOK / "how_to_read.md").read_text()
+    for verdict in VERDICTS:
+        assert f"*{verdict.lower()}" in words.lower(), verdict
+
+
+def test_a_paper_without_a_name_is_told_where_to_get_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(scoreboard, "CITED", {"mla": scoreboard.CITED["mla"]})
+    with pytest.raises(RelengthError, match=r"speak of panm yet.*scoreboard\.py"):
+        survey(Store(tmp_path))

@@ -16,8 +16,7 @@ from relength.papers import EXPERIMENTS, Experiment
 from relength.papers.published import artifacts
 from relength.paths import BOOK, NOTEBOOKS, ROOT
 from relength.plan import SEEDS, choose, missing
-from relength.report.landing import CITED
-from relength.report.scoreboard import PAPERS, SCALES, ledger
+from relength.report.scoreboard import CITED, PAPERS, SCALES, ledger
 from relength.store import Store
 
 NOTE = (

@@ -13,7 +13,7 @@ import pandas as pd
 
 from relength import claims
 from relength.claim_models import Claim
-from relength.claims import DECIDED, counted
+from relength.claims import DECIDED, VERDICTS, counted
 from relength.papers import EXPERIMENTS, experiment, published
 from relength.paths import BOOK, NOTEBOOKS
 from relength.report.freshness import freshness_of
@@ -21,7 +21,7 @@ from relength.report.markdown import run_link
 from relength.report.mechanisms.icons import icon
 from relength.report.reach import reach
 from relength.report.runs import Runs
-from relength.report.scoreboard import PAPERS, SCALES, Survey
+from relength.report.scoreboard import BEGUN, CITED, IDEAS, PAPERS, SCALES, Survey
 from relength.report.style import title, verdict_kind
 from relength.report.tables import name_of
 
@@ -41,23 +41,6 @@ WORDS = {  # what a model is also called
     "Relative": "relative attention",
     "Bi-Relative": "bidirectional relative attention",
 }
-IDEAS = {
-    "mla": "Attend by *where* rather than *what*: a spot of light on a ruler that only moves "
-    "forward, one step or several at a time.",
-    "panm": "Give every slot of memory an address that does not depend on what lies there, and "
-    "let the network move pointers over the addresses.",
-    "dnc": "Keep the state of a neural computer's controller small or close to itself, so that "
-    "long inputs lead it nowhere new.",
-    "memreasoner": "Put facts into a language model's memory in their order, and let a question "
-    "read, change, and read again.",
-}
-CITED = {
-    "mla": "raychowdhury2023monotonic",
-    "panm": "le2024panm",
-    "dnc": "ofner2021statespace",
-    "memreasoner": "memreasoner",
-}
-SQUARES = ("reproduced", "contradicted", "not reached", "exceeded", "inconclusive", "not run")
 
 
 def raw(html: str) -> str:
@@ -153,7 +136,8 @@ def papers(survey: Survey) -> str:
     """A row per paper: its idea, and a square for each claim that it makes."""
     rows = "".join(_paper(paper, survey) for paper in PAPERS)
     key = "".join(
-        f'<li><i class="square verdict-{verdict_kind(word)}"></i>{word}</li>' for word in SQUARES
+        f'<li><i class="square verdict-{verdict_kind(word)}"></i>{_short(word)}</li>'
+        for word in VERDICTS
     )
     return f"::::::{{container}} papers\n{rows}::::::\n\n" + raw(
         f'<ul class="claims-key">{key}<li><i class="square"></i>not begun</li></ul>'
@@ -170,7 +154,7 @@ def _paper(paper: str, survey: Survey) -> str:
         for c in made.itertuples()
     )
     board = survey.board[survey.board["paper"] == paper]
-    begun = int(board["state"].isin(("partly", "recorded", "decided")).sum())
+    begun = int(board["state"].isin(BEGUN).sum())
     verdicts = counted(Counter(judged["verdict"]))
     says = f"{len(judged)} of {len(made)} claims examined" + (f": {verdicts}" if verdicts else "")
     count = f"{says}. {begun} of {len(board)} tables and figures begun."
@@ -187,6 +171,10 @@ def _paper(paper: str, survey: Survey) -> str:
         )
         + ":::::\n"
     )
+
+
+def _short(verdict: str) -> str:
+    return verdict.removesuffix(" at reduced scale")
 
 
 def _kind(label: str | None) -> str:
@@ -321,8 +309,9 @@ def command(claim: Claim, scale: str) -> str:
     tasks = dict.fromkeys(task for _, task in claim.cells)
     chosen = [f"--model {m}" for m in models] + [f"--task {t}" for t in tasks]
     arm = f"--arm {claim.source.judged_arm}"
+    seeds = f"--seeds {claims.load_margins().least_seeds}"
     start = f"relength run {claim.source.experiment} --scale {scale or SCALES[0]}"
-    return " ".join([start, *chosen, arm, "--results again"])
+    return " ".join([start, *chosen, arm, seeds, "--results again"])
 
 
 def _badge(label: str) -> str:

@@ -17,7 +17,7 @@ from relength.report import (
     run_index,
 )
 from relength.report.markdown import artifact_link, table
-from relength.report.scoreboard import PAPERS, SCALES, Survey
+from relength.report.scoreboard import BEGUN, PAPERS, SCALES, Survey
 
 STATES = {
     "untouched": "not begun",
@@ -34,7 +34,7 @@ def scoreboard_tables(survey: Survey) -> str:
     parts = []
     for paper, title in PAPERS.items():
         rows = survey.board[survey.board.paper == paper]
-        begun = int((rows.state != "untouched").sum())
+        begun = int(rows.state.isin(BEGUN).sum())
         body = table(
             (
                 "artifact",
@@ -61,7 +61,7 @@ def scoreboard_tables(survey: Survey) -> str:
             numbers=("cells", "seeds, reduced", "seeds, paper"),
             classes="sortable ids",
         )
-        parts.append(f"````{{dropdown}} {title}: {begun} of {len(rows)} begun\n\n{body}````\n")
+        parts.append(f"````{{dropdown}} {title}: {begun} of {len(rows)} have runs\n\n{body}````\n")
     return "\n".join(parts)
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 import torch
 
 from relength import claims, plan
+from relength.errors import RelengthError
 from relength.papers import EXPERIMENTS, Experiment
 from relength.papers.published import artifacts as published_artifacts
 from relength.prices import Prices, device_seconds, own_runs
@@ -19,12 +20,29 @@ from relength.provenance import device_name
 from relength.spec import row_name
 from relength.store import Record, Store, frame
 
+BEGUN = ("partly", "recorded", "decided")  # states of an artifact that has runs
 SCALES = ("reduced", "paper")  # smoke proves a code path and counts for nothing
 PAPERS = {
     "mla": "Monotonic Location Attention",
     "panm": "Pointer-Augmented Neural Memory",
     "dnc": "State-space constraints for the DNC",
     "memreasoner": "MemReasoner",
+}
+IDEAS = {
+    "mla": "Attend by *where* rather than *what*: a spot of light on a ruler that only moves "
+    "forward, one step or several at a time.",
+    "panm": "Give every slot of memory an address that does not depend on what lies there, and "
+    "let the network move pointers over the addresses.",
+    "dnc": "Keep the state of a neural computer's controller small or close to itself, so that "
+    "long inputs lead it nowhere new.",
+    "memreasoner": "Put facts into a language model's memory in their order, and let a question "
+    "read, change, and read again.",
+}
+CITED = {
+    "mla": "raychowdhury2023monotonic",
+    "panm": "le2024panm",
+    "dnc": "ofner2021statespace",
+    "memreasoner": "memreasoner",
 }
 
 
@@ -39,7 +57,13 @@ class Survey(NamedTuple):
 
 
 def survey(store: Store) -> Survey:
-    """The state of all four papers in a store."""
+    """The state of all four papers in a store; RelengthError for a paper that has no name yet."""
+    begun = {*claims.papers(), *(experiment.paper for experiment in EXPERIMENTS.values())}
+    if unnamed := sorted(begun - (PAPERS.keys() & IDEAS.keys() & CITED.keys())):
+        raise RelengthError(
+            f"The book cannot speak of {', '.join(unnamed)} yet: give each such paper an entry in "
+            "PAPERS, IDEAS and CITED of lib/relength/report/scoreboard.py."
+        )
     found = runs(store)
     judged = judge(found)
     return Survey(board(store, judged), judged, costs(store), found, store)
