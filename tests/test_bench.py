@@ -1,5 +1,8 @@
 """The yardstick of speed: the frozen loop trains the same model; rates are taken side by side."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -47,6 +50,24 @@ def test_the_frozen_loop_and_the_library_compute_the_same_function():
     plain.load_state_dict(state)
     batch = spec.task.dataset("15", 0).select(slice(0, 6))
     torch.testing.assert_close(plain(batch), ours(batch), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.smoke
+def test_panm_is_measured_beside_a_frozen_loop_of_its_own():
+    outcome = bench.measure("panm_copy", rounds=1, seconds=0.05, workers=1)
+    assert (outcome["model"], outcome["batch_size"]) == ("PANM", 128)
+    assert all(rate > 0 for rate in outcome["steps_per_second"].values())
+
+
+def test_the_memory_of_a_process_is_its_own_and_not_its_parents():
+    code = "from relength.engine import bench as b; b._way = b.Way('', 'cpu', 'alone'); "
+    command = [sys.executable, "-c", f"{code}print(b._memory())"]
+    held, needed = b"", []
+    for _ in range(2):
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        needed.append(int(done.stdout))
+        held += b"x" * (needed[0] + 300 * 2**20)
+    assert needed[1] < needed[0] + 200 * 2**20
 
 
 @pytest.mark.smoke

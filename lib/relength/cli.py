@@ -410,7 +410,7 @@ def bench(
     check_device(device)
 
     table = Table("task", "way", "steps/s", "× plain loop", "memory", "share of limit")
-    for name in task or ["copy", "recopy", "inv_recopy"]:
+    for name in task or ["copy", "recopy", "inv_recopy", "panm_copy"]:
         outcome = speed.measure(name, rounds, seconds, device=device)
         speed.keep(Store(results), outcome, device)
         for trainer, rate in outcome["steps_per_second"].items():

@@ -7,31 +7,35 @@ copy per second. Nothing here is taken from a data sheet.
 
 import multiprocessing
 import os
-import resource
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from itertools import cycle
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from relength import provenance
+from relength.batch import Batch
 from relength.engine import arithmetic
-from relength.engine.baseline import PlainLoop
+from relength.engine.baseline import PlainLoop, PlainPANMLoop
 from relength.engine.stack import Stack
 from relength.engine.training import Trainer
 from relength.spec import RunSpec, make_spec
 from relength.store import Store
 from relength.streams import stream
+from relength.tasks import TASKS
+from relength.tasks.algorithmic import AlgorithmicTask
 
 ROUNDS = 5
 SECONDS = 4.0
 WARM_UP = 5
-BATCH_SIZE = 32
+PANM_LENGTH = 10  # of PANM's batches; their number of steps does not follow from the task
+PANM_BATCHES = 20  # that a measurement goes through, in turns
 STACKS = {"cpu": (8,), "cuda": (1, 5, 10, 40)}
 PACED = 10  # steps that tell the pace of a run, after as many that warm up
 PRODUCT_SIZE = {"cpu": 1024, "cuda": 8192}  # of square matrices, to see what a device multiplies
@@ -74,15 +78,16 @@ def measure(
     workers: int | None = None,
     device: str = "cpu",
 ) -> dict[str, Any]:
-    """Run-steps per second of OneStepAttn on ``task``: what trains one step of one run counts one.
+    """Run-steps per second on ``task``: what trains one step of one run counts one.
 
+    OneStepAttn in batches of 32, or, on a task of PANM's, PANM as released in batches of 128.
     All ways take turns, ``rounds`` times, so that a noisy machine disturbs them alike. Returns the
     median rates, the median over rounds of each round's ratio to the frozen loop on the same kind
     of device, the memory of each way, and what limits the device (:func:`limits`).
 
     workers  processes that train at once (default: one per core)
     """
-    workers = workers or os.cpu_count() or 1
+    workers, spec = workers or os.cpu_count() or 1, _spec(task, 0)
     rates: dict[str, list[float]] = {}
     several = f"{workers} cores"
     with ExitStack() as stack:
@@ -100,8 +105,8 @@ def measure(
         memory[several] = workers * memory["one core"]
     return {
         "task": task,
-        "model": "OneStepAttn",
-        "batch_size": BATCH_SIZE,
+        "model": spec.model.name,
+        "batch_size": spec.training.batch_size,
         "rounds": rounds,
         "baseline_threads": torch.get_num_threads(),
         "steps_per_second": {name: statistics.median(r) for name, r in rates.items()},
@@ -164,7 +169,7 @@ def limits(task: str, device: str = "cpu") -> dict[str, Any]:
     """
     trainer = Trainer(_spec(task, 0))
     trainer.model.fused = False  # kernels of our own are not seen by the counter
-    batches = trainer.data.chunks(BATCH_SIZE)[:WARM_UP]
+    batches = _batches(trainer)[:WARM_UP]
     with FlopCounterMode(display=False) as counter:
         for batch in batches:
             trainer.train_step(batch)
@@ -233,11 +238,12 @@ def _build(way: Way, task: str) -> None:
         return
     trainer = Trainer(_spec(task, 0), way.device)
     train_step = trainer.train_step
+    batches = cycle(_batches(trainer))
     if way.loop == "plain":
-        torch.set_default_device(way.device)  # the frozen loop knows nothing of devices
-        train_step = PlainLoop(len(trainer.spec.task.vocabulary)).train_step
-    order = torch.from_numpy(stream(0, "order", 0).permutation(len(trainer.data)))
-    batches = cycle(trainer.data.select(i.to(way.device)) for i in order.split(BATCH_SIZE))
+        if way.device != "cpu":  # of which the frozen loops know nothing; it slows every operation
+            torch.set_default_device(way.device)
+        plain = PlainPANMLoop if trainer.streams else PlainLoop
+        train_step = plain(*trainer.spec.task.shape).train_step
     _step = lambda: train_step(next(batches))  # noqa: E731
 
 
@@ -263,10 +269,14 @@ def _repeat(call: Step, seconds: float, device: str, warm_up: int = WARM_UP) -> 
 
 
 def _memory() -> int:
-    """Bytes at most: of this process on a CPU, of its tensors on a GPU."""
+    """Bytes at most: of this process on a CPU, of its tensors on a GPU.
+
+    Linux counts afresh in a new program; what ``getrusage`` says includes the parent's.
+    """
     if torch.device(_way.device).type == "cuda":
         return torch.cuda.max_memory_allocated(_way.device)
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return 1024 * int(status["VmHWM"].split()[0])
 
 
 def _wait(device: str) -> None:
@@ -274,7 +284,26 @@ def _wait(device: str) -> None:
         torch.cuda.synchronize(device)
 
 
+def _batches(trainer: Trainer) -> list[Batch]:
+    """The batches of an epoch in a random order; of PANM's samples, some of one length."""
+    task, size = trainer.spec.task, trainer.spec.training.batch_size
+    if trainer.streams:
+        random = stream(0, "data", task.name)
+        drawn = [task.draw(random, size, PANM_LENGTH) for _ in range(PANM_BATCHES)]
+        return [task.encode(samples, trainer.device) for samples in drawn]
+    order = torch.from_numpy(stream(0, "order", 0).permutation(len(trainer.data)))
+    return [trainer.data.select(i.to(trainer.device)) for i in order.split(size)]
+
+
 def _spec(task: str, seed: int) -> RunSpec:
+    if issubclass(TASKS[task], AlgorithmicTask):
+        return make_spec(
+            task={"name": task, "flags": True, "validation_size": 1},
+            model={"name": "PANM", "arm": "released"},
+            training={"steps": 200},
+            scale="smoke",
+            seed=seed,
+        )
     return make_spec(
         task={"name": task, "dev_size": 1, "validation_size": 1},
         model="OneStepAttn",

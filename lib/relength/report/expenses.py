@@ -220,17 +220,17 @@ def _last_line(source: list[str] | str) -> str:
 
 def speed(survey: Survey) -> str:
     """How fast training is, a table per device, and what has not been measured for want of one."""
-    latest: dict[tuple[Device, str], dict[str, dict[str, Any]]] = {}
+    latest: dict[tuple[Device, str, str], dict[str, dict[str, Any]]] = {}
     for outcome in survey.store.benchmarks():
-        place = Device.of(outcome), outcome["provenance"]["torch"]
+        place = Device.of(outcome), outcome["provenance"]["torch"], outcome["model"]
         latest.setdefault(place, {})[outcome["task"]] = outcome
     parts = [
-        _speed_table(number, *place, list(outcomes.values()))
+        _speed_table(number, *place[:2], list(outcomes.values()))
         for number, (place, outcomes) in enumerate(latest.items(), start=1)
     ]
     if not latest:
         parts.append("Nothing has been measured yet: `relength bench` measures and keeps it.\n")
-    if not any(device.kind == "cuda" for device, _ in latest):
+    if not any(device.kind == "cuda" for device, *_ in latest):
         sizes = ", ".join(map(str, bench.STACKS["cuda"]))
         parts.append(
             ":::{admonition} Not measured: a GPU\n:class: warning\nNo GPU was at hand when these "
@@ -252,8 +252,8 @@ def _speed_table(number: int, device: Device, torch: str, outcomes: list[dict[st
         ("task", "way", *SPEED_NUMBERS),
         (row for outcome in outcomes for row in _ways(outcome)),
         name="tab-speed" if number == 1 else f"tab-speed-{number}",
-        caption=f"Training OneStepAttn, batch {outcomes[0]['batch_size']}, on {device.name}, "
-        f"PyTorch {torch}; {' and '.join(map(str, sorted(rounds)))} rounds, measured "
+        caption=f"Training {outcomes[0]['model']}, batch {outcomes[0]['batch_size']}, on "
+        f"{device.name}, PyTorch {torch}; {' and '.join(map(str, sorted(rounds)))} rounds, measured "
         f"{' and '.join(dates)} at commit {', '.join(commits)}. *Steps* are optimiser "
         "steps of single runs; *trainings* are those of the scale *paper*, steps alone. "
         "*Share of limit*: products and traffic that no implementation can avoid, over what the "
