@@ -253,8 +253,8 @@ def _speed_table(number: int, device: Device, torch: str, outcomes: list[dict[st
         (row for outcome in outcomes for row in _ways(outcome)),
         name="tab-speed" if number == 1 else f"tab-speed-{number}",
         caption=f"Training {outcomes[0]['model']}, batch {outcomes[0]['batch_size']}, on "
-        f"{device.name}, PyTorch {torch}; {' and '.join(map(str, sorted(rounds)))} rounds, measured "
-        f"{' and '.join(dates)} at commit {', '.join(commits)}. *Steps* are optimiser "
+        f"{device.name}, PyTorch {torch}; {' and '.join(map(str, sorted(rounds)))} rounds, "
+        f"measured {' and '.join(dates)} at commit {', '.join(commits)}. *Steps* are optimiser "
         "steps of single runs; *trainings* are those of the scale *paper*, steps alone. "
         "*Share of limit*: products and traffic that no implementation can avoid, over what the "
         "same device multiplied and copied per second in the same measurement.",
