@@ -52,6 +52,16 @@ def sinusoid(k: int, d: int) -> Array:
     return np.array([*np.sin(angles), *np.cos(angles)])
 
 
+def turned(x: Array, p: int) -> Array:
+    """R_p x: the plane of coordinates (j, j + d/2) turned by p / 10000^(2j/d) (Su et al., 2021)."""
+    d, y = len(x), np.empty_like(x)
+    for j in range(d // 2):
+        angle = p / 10000 ** (2 * j / d)
+        y[j] = np.cos(angle) * x[j] - np.sin(angle) * x[j + d // 2]
+        y[j + d // 2] = np.sin(angle) * x[j] + np.cos(angle) * x[j + d // 2]
+    return y
+
+
 def gru(x: Array, h: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array) -> Array:
     """One GRU step as in the documentation of torch.nn.GRU."""
     x_r, x_z, x_n = np.split(w_ih @ x + b_ih, 3)
@@ -89,43 +99,83 @@ class Reference:
             right.insert(0, h)
         e = np.array([np.concatenate(pair) for pair in zip(left, right, strict=True)])
         e_cls = np.concatenate([left[-1], right[0]])
-        if self.name in ("Bi-Relative", "OneStepAttn", "MonoAttn"):
+        forwards = self.name in ("Content", "Relative") or "LocAttn" in self.name
+        if not forwards:
             f_dir = self.w["direction.weight"][0] @ e_cls + self.w["direction.bias"][0]
             alpha = sigmoid(5 * f_dir)  # Eq. 17
             e = alpha * e + (1 - alpha) * e[::-1]  # Eq. 18
         return e, e_cls
 
-    def attend(self, h: Array, e: Array, t: int, pa: float) -> Array:
-        """a_t (s,) from h_{t-1}; for relative distances t and i count from 0, as released."""
-        s, w = len(e), {k.removeprefix("attention."): v for k, v in self.w.items()}
+    def attend(self, h: Array, e: Array, t: int, pa: float) -> tuple[Array, Array]:
+        """a_t (s,) from h_{t-1}, and the weights from which pa_t is computed.
+
+        For relative distances t and i count from 0, as released.
+        """
+        if "Attn" not in self.name:
+            a = self.by_score(h, e, t)
+            return a, a
+        located = self.located(h, e, t, pa)
+        if "Mix" not in self.name:
+            return located, located
+        f_mix = self.w["attention.mix.weight"][0] @ h + self.w["attention.mix.bias"][0]
+        w = {k.removeprefix("attention.content."): v for k, v in self.w.items()}
+        q = w["query.weight"] @ h
+        content = softmax(np.array([q @ (w["key.weight"] @ e_i) for e_i in e]) / np.sqrt(self.d))
+        # Eqs. 15 and 16; as released without β, and the gate is that of the location part.
+        mix = sigmoid(5 * f_mix) if self.arm == "paper" else 1 - sigmoid(f_mix)
+        a = mix * content + (1 - mix) * located
+        return a, located if self.name.endswith("PR") else a
+
+    def by_score(self, h: Array, e: Array, t: int) -> Array:
+        w = {k.removeprefix("attention."): v for k, v in self.w.items()}
         if self.name == "Content":
             q = w["query.weight"] @ h
             return softmax(np.array([q @ (w["key.weight"] @ e_i) for e_i in e]) / np.sqrt(self.d))
-        if self.name in ("Relative", "Bi-Relative"):
-            q, c = w["query.weight"] @ h, []
-            for i, e_i in enumerate(e):
-                pe = w["distance.weight"] @ sinusoid(i - t, self.d)
-                r = (q + w["position_bias"]) @ pe / np.sqrt(self.d)  # Eq. 3
-                c.append(
-                    (q + w["content_bias"]) @ (w["key.weight"] @ e_i) / np.sqrt(self.d) + r
-                )  # Eq. 4
-            return softmax(np.array(c))
+        if self.name == "Bi-ROPE":
+            q = turned(w["query.weight"] @ h, t)
+            k = [turned(w["key.weight"] @ e_i, i) for i, e_i in enumerate(e)]
+            return softmax(np.array([q @ k_i for k_i in k]) / np.sqrt(self.d))
+        q, c = w["query.weight"] @ h, []
+        for i, e_i in enumerate(e):
+            pe = w["distance.weight"] @ sinusoid(i - t, self.d)
+            r = (q + w["position_bias"]) @ pe / np.sqrt(self.d)  # Eq. 3
+            c.append((q + w["content_bias"]) @ (w["key.weight"] @ e_i) / np.sqrt(self.d) + r)  # 4
+        return softmax(np.array(c))
+
+    def located(self, h: Array, e: Array, t: int, pa: float) -> Array:
+        """λ'_t (s,)."""
+        s, w = len(e), {k.removeprefix("attention."): v for k, v in self.w.items()}
         f_l = w["hidden.weight"] @ h + w["hidden.bias"]
         f_sigma, *f = w["heads.weight"] @ f_l
         sigma = (relu(f_sigma) + self.min_sigma) / s  # Eq. 10
-        mu = self.centre(f, pa, 1 / max(1, s - 1))
-        clamped = self.name == "LocAttn" or self.arm == "paper"
+        mu = self.centre(f, pa, 1 / max(1, s - 1), t)
+        clamped = "LocAttn" in self.name or "Step 2" in self.name or self.arm == "paper"
         return location_weights(clamp(mu) if clamped else mu, sigma, s)
 
-    def centre(self, f: list[float], pa: float, stepsize: float) -> float:
+    def centre(self, f: list[float], pa: float, stepsize: float, t: int) -> float:
         """μ_t of Eq. 11."""
-        released = self.arm == "released"
-        if self.name == "LocAttn":
+        released = self.arm != "paper"
+        name = self.name.removeprefix("Mix ").removesuffix(" PR")
+        if name == "LocAttn":
             f_step, f_g, f_b = f
             return sigmoid(f_g) * pa + sigmoid(f_b) + stepsize * softstair(f_step)  # Eqs. 12 and 13
+        if name == "LocAttn S":  # Appendix B.1
+            f_step, f_b = f
+            return (sigmoid(f_b) if t == 0 else pa) + stepsize * softstair(f_step)
+        if name == "OneStepAttn -Step 2":
+            f_step, f_g, f_b = f
+            one = sigmoid(5 * f_step if released else f_step)
+            return sigmoid(f_g) * pa + sigmoid(f_b) + stepsize * one
         [f_step] = f
-        if self.name == "OneStepAttn":
+        if name == "OneStepAttn":
             return pa + stepsize * sigmoid(5 * f_step if released else f_step)
+        if name == "OneStepAttn -Step 3":
+            return pa + stepsize * softstair(f_step)
+        if name == "OneStepAttn -Sigmoid":
+            return pa + stepsize * f_step
+        if name == "RMonoAttn":
+            return pa + stepsize * relu(f_step)
+        assert name == "MonoAttn"
         g = sigmoid(self.w["attention.gate"])
         if released:
             return pa + stepsize * (g * relu(f_step) + (1 - g) * sigmoid(5 * f_step))
@@ -138,8 +188,8 @@ class Reference:
         v = np.where(inner > 0, inner, 0.01 * inner) @ self.w["value.weight"].T
         pa, scores, weights = 0.0, [], []
         for t, token in enumerate(previous):
-            a = self.attend(h, e, t, pa)
-            pa = sum(a_i * norm(i, len(e)) for i, a_i in enumerate(a, start=1))
+            a, tracked = self.attend(h, e, t, pa)
+            pa = sum(a_i * norm(i, len(e)) for i, a_i in enumerate(tracked, start=1))
             o = self.w["output.weight"] @ (a @ v)  # Eq. 2
             h = self.gru("decoder", np.concatenate([o, self.w["embedding.weight"][token]]), h)
             y = self.w["to_embedding.weight"] @ h + self.w["to_embedding.bias"]

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from relength.engine import Stack, train
-from relength.models.seq2seq import TWO_ARMED
-from relength.papers.mla import MODELS
+from relength.papers.mla import MODELS, TWO_ARMED
 from relength.run import run_or_load
 from relength.spec import make_spec
 

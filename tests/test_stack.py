@@ -13,8 +13,7 @@ from relength.engine.course import Course
 from relength.engine.stack import Stack, signature, stacks
 from relength.engine.training import Trainer, train
 from relength.errors import RelengthError
-from relength.models.seq2seq import TWO_ARMED
-from relength.papers.mla import MODELS
+from relength.papers.mla import MODELS, TWO_ARMED
 from relength.spec import make_spec
 from relength.streams import step_key
 from relength.tasks.algorithmic import Drawn

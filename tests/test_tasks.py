@@ -2,6 +2,8 @@
 
 import doctest
 import inspect
+import itertools
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -88,11 +90,13 @@ def test_every_split_has_the_size_it_says(name):
 
 @every_text_task
 def test_tests_are_the_iid_set_and_then_growing_lengths(name):
-    first, *lengths = small(name).tests
+    splits = small(name).splits()
+    first, *others = small(name).tests
+    lengths = [splits[test].shortest for test in others]
     assert first == "iid"
-    assert lengths and list(map(int, lengths)) == sorted(map(int, lengths))
-    longest_trained = small(name).splits()["train"].longest
-    assert all(int(length) > longest_trained for length in lengths)
+    assert lengths and lengths == sorted(lengths)
+    assert all(length > splits["train"].longest for length in lengths)
+    assert others in ([str(length) for length in lengths], ["length"])
 
 
 @every_text_task
@@ -103,8 +107,10 @@ def test_a_batch_holds_the_text_of_its_pairs_and_nothing_else(name):
         assert len(batch) == len(pairs)
         for i, (source, target) in enumerate(pairs):
             s, t = int(batch.input_lengths[i]), int(batch.target_lengths[i])
-            assert (s, t) == (len(source), len(target) + 1)  # an end token is part of a target
-            assert tuple(task.vocabulary[x] for x in batch.inputs[i, :s]) == source
+            # An end token is part of a target, and of a source where the task says so.
+            assert (s, t) == (len(source) + task.source_ends, len(target) + 1)
+            assert task.decode(batch.inputs[i, :s].tolist()) == source
+            assert EOS not in batch.inputs[i, : len(source)]
             assert task.decode(batch.targets[i].tolist()) == target
             assert batch.targets[i, t - 1] == EOS
             assert (batch.inputs[i, s:] == PAD).all() and (batch.targets[i, t:] == PAD).all()
@@ -224,3 +230,25 @@ def test_a_length_with_few_different_sources_gives_each_of_them_once():
 
     sources = [pair.source for pair in Short().pairs("1", 0)]
     assert sorted(sources) == [(digit,) for digit in "0123456789"]
+
+
+# --- two further tasks of digits ----------------------------------------------------------------
+
+
+@given(seed=SEEDS, length=st.integers(1, 60))
+def test_dedupe_leaves_one_digit_of_every_run(seed, length):
+    source, target = TASKS["dedupe"]().draw(stream(seed, "data"), length)
+    assert all(a != b for a, b in itertools.pairwise(target))
+    assert re.sub(r"(.)\1*", r"\1", "".join(source)) == "".join(target)
+    assert len(target) <= length <= len(source) <= 5 * length
+    assert (len(source) - length) % 2 == 0  # every repetition adds two or four digits
+
+
+@given(digits=DIGITS)
+def test_posretrieve_looks_up_each_place(digits):
+    target = TASKS["posretrieve"]().pair(digits).target
+    items = "".join(target).split(";")[:-1]
+    assert len(items) == len(digits) and len(target) == 4 * len(digits)
+    for digit, item in zip(digits, items, strict=True):
+        expected = digits[int(digit)] if int(digit) < len(digits) else "n/a"
+        assert item == f"{digit}:{expected}"

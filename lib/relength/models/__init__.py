@@ -3,6 +3,7 @@
 from pydantic import BaseModel
 from torch import nn
 
+from relength.models.attentions import ATTENTIONS
 from relength.models.content_attention import ContentAttention, ContentAttentionConfig
 from relength.models.dnc import DNC, DNCConfig
 from relength.models.esbn import ESBN, ESBNConfig
@@ -18,9 +19,7 @@ from relength.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from relength.models.transformer import Transformer, TransformerConfig
 
 MODELS: dict[str, tuple[type[BaseModel], type[nn.Module]]] = {
-    name: (Seq2SeqConfig, Seq2Seq)
-    for name in ("Content", "Relative", "Bi-Relative", "LocAttn", "OneStepAttn", "MonoAttn")
-} | {
+    **dict.fromkeys(ATTENTIONS, (Seq2SeqConfig, Seq2Seq)),
     "PANM": (PANMConfig, AlgorithmicPANM),
     "LSTM": (LSTMConfig, LSTMBaseline),
     "Location Attention": (LocationAttentionConfig, LocationAttention),

@@ -1,6 +1,7 @@
 """What attention modules offer the decoder; attention by content and by relative distance.
 
-Source: "Monotonic Location Attention for Length Generalization", Sections 4.1, 4.2 and 5.2.
+Source: "Monotonic Location Attention for Length Generalization", Sections 4.1, 4.2 and 5.2, and
+Appendix B.1.
 
 An attention module works in two parts: ``prepare`` runs once per sequence and does everything that
 does not depend on the decoder, ``forward`` runs once per token. ``kernel`` is the same for the
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from relength.models.fused import Kernel
-from relength.models.fused_attention import SoftmaxKernel
+from relength.models.fused_attention import RotaryKernel, SoftmaxKernel
 
 
 class Memory(NamedTuple):
@@ -28,6 +29,7 @@ class Memory(NamedTuple):
     keys      (B, d, S), multiplied with the decoder state at every step, or None
     scores    (B, S) the part of the score that the state does not enter, -inf where masked, or None
     distance_keys, distance_scores   (S + T, d), (S + T,), row j for the distance j - T, or None
+    turned    (T, d, d) the map from the decoder state of step t to its query, or None
     readout   weight (d, k) and bias (k,) of the map from the state to the scalars that move a
               focus, or None
     """
@@ -40,6 +42,7 @@ class Memory(NamedTuple):
     scores: Tensor | None = None
     distance_keys: Tensor | None = None
     distance_scores: Tensor | None = None
+    turned: Tensor | None = None
     readout: tuple[Tensor, Tensor] | None = None
 
 
@@ -154,8 +157,51 @@ class RelativeAttention(Attention):
         )
 
 
+class RotaryAttention(ContentAttention):
+    """Content whose query and keys are turned by their positions (Su et al., 2021).
+
+    c_ti = <R_t q, R_i k_i> / √d, over e^dir; i from 0 at the start vector, t from 0. R_p turns the
+    plane of the coordinates (j, j + d/2) by p·10000^(-2j/d), so c_ti depends on i - t.
+    """
+
+    bidirectional = True
+
+    def prepare(self, encodings: Tensor, lengths: Tensor, steps: int) -> Memory:
+        memory = lay_out(encodings, lengths)
+        i = torch.arange(encodings.shape[1], device=encodings.device)
+        t = torch.arange(steps, device=encodings.device)
+        query = (self.query.weight * self.scale).T.expand(steps, -1, -1)  # (T, d, d), from states
+        scores = torch.zeros_like(memory.position).masked_fill(~memory.mask, -torch.inf)
+        return memory._replace(
+            keys=rotate(self.key(encodings), i).mT,
+            scores=scores,
+            turned=rotate(query, t[:, None]),
+        )
+
+    def forward(self, query, t, memory, state):
+        asked = query @ memory.turned[t]
+        scores = memory.scores + torch.bmm(asked[:, None], memory.keys).squeeze(1)  # (B, S)
+        return torch.softmax(scores, dim=1), state
+
+    def kernel(self, memory: Memory) -> Kernel:
+        return RotaryKernel(memory.keys, memory.scores, memory.turned)
+
+
+def rotate(x: Tensor, positions: Tensor) -> Tensor:
+    """R_p x for vectors (..., d) and integer positions that broadcast with (...)."""
+    first, second = x.chunk(2, dim=-1)
+    angles = positions[..., None] * frequencies(x)
+    cosine, sine = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    return torch.cat([first * cosine - second * sine, first * sine + second * cosine], dim=-1)
+
+
 def sinusoid(positions: Tensor, size: int) -> Tensor:
     """Sinusoidal embedding (N, size) of integers, sines then cosines (Dai et al., 2019)."""
-    frequencies = 10000 ** (-torch.arange(0, size, 2, device=positions.device) / size)
-    angles = positions[:, None] * frequencies
+    angles = positions[:, None] * frequencies(positions.new_empty(size))
     return torch.cat([angles.sin(), angles.cos()], dim=1)
+
+
+def frequencies(x: Tensor) -> Tensor:
+    """10000^(-2j/d) for j < d/2, where d is the last size of x."""
+    size = x.shape[-1]
+    return 10000 ** (-torch.arange(0, size, 2, device=x.device) / size)

@@ -1,4 +1,4 @@
-"""Attention inside the fused decoding loop: by score, linear or additive, and by focus."""
+"""Attention inside the fused decoding loop: by score, linear or additive, by focus, by both."""
 
 import numpy as np
 import torch
@@ -68,6 +68,33 @@ class SoftmaxKernel:
         return [*found, self.distance_grads, self.bias_grads] if self.relative else found
 
 
+class RotaryKernel(SoftmaxKernel):
+    """Scores whose map from the decoder state, turned (T, d, d), depends on the step."""
+
+    def __init__(self, keys: Tensor, scores: Tensor, turned: Tensor):
+        super().__init__(keys, scores)
+        self.tensors.append(turned)
+        self.turned = turned.detach()
+
+    def start(self, steps: int) -> None:
+        super().start(steps)
+        self.asked = self.turned.new_empty(steps, len(self.keys), self.turned.shape[2])
+
+    def attend(self, t: int, h: Tensor) -> None:
+        super().attend(t, torch.mm(h, self.turned[t], out=self.asked[t]))
+
+    def turn(self) -> None:
+        super().turn()
+        self.asked_grads = torch.zeros_like(self.asked)
+
+    def retreat(self, t: int, h: Tensor, grad: np.ndarray, h_grad: Tensor) -> None:
+        super().retreat(t, self.asked[t], grad, self.asked_grads[t])
+        h_grad.addmm_(self.asked_grads[t], self.turned[t].T)
+
+    def gradients(self, states: Tensor) -> list[Tensor]:
+        return [*super().gradients(self.asked), states.mT @ self.asked_grads]
+
+
 class AdditiveKernel:
     """Scores v·max(0, W·h + memory) and their softmax, as in the PANM paper's released code.
 
@@ -126,17 +153,19 @@ class FocusKernel:
     aim      (list of k scalars (..., B), past (..., B)) -> centre, width (..., B); any elementwise
              code, which may use ``parameters``. Its derivatives come from autograd, for all steps
              at once.
+    before   the past at the first step
     """
 
-    def __init__(self, position, mask, readout, aim, parameters):
+    def __init__(self, position, mask, readout, aim, parameters, before=0.0):
         self.position, self.mask, self.aim, self.parameters = position, mask, aim, parameters
+        self.before = before
         self.weight, self.bias = (tensor.detach().contiguous() for tensor in readout)
         self.tensors = [*readout, *parameters]
 
     def start(self, steps: int) -> None:
         batch, scalars = len(self.position), len(self.bias)
         self.readouts = self.position.new_empty(steps, batch, scalars)
-        self.pasts = self.position.new_zeros(steps + 1, batch)  # attended before each step
+        self.pasts = self.position.new_full((steps + 1, batch), self.before)  # before each step
         self.widths = self.position.new_empty(steps, batch)
         self.weights, self.distances = (
             self.position.new_empty(steps, *self.position.shape).numpy() for _ in range(2)
@@ -202,6 +231,62 @@ class FocusKernel:
                 self.aims, self.parameters, outputs, materialize_grads=True
             )
         return found
+
+
+class MixKernel:
+    """A focus and a softmax side by side; a gate on the decoder state weighs them.
+
+    mix        weight (d,) and bias (1,): σ of that map is the share of the focus
+    own_past   the focus moves on from where it looked itself, not from where the mixture did
+    """
+
+    def __init__(
+        self, located: FocusKernel, by_content: SoftmaxKernel, mix: tuple[Tensor, Tensor], own_past
+    ):
+        self.located, self.by_content, self.own_past = located, by_content, own_past
+        self.weight, self.bias = (tensor.detach() for tensor in mix)
+        self.tensors = [*located.tensors, *by_content.tensors, *mix]
+        self.position = located.position.numpy()
+
+    def start(self, steps: int) -> None:
+        self.located.start(steps)
+        self.by_content.start(steps)
+        self.weights = np.empty_like(self.located.weights)
+        self.shares = self.weight.new_empty(steps, len(self.position))
+
+    def attend(self, t: int, h: Tensor) -> None:
+        self.located.attend(t, h)
+        self.by_content.attend(t, h)
+        share = torch.sigmoid(torch.addmv(self.bias, h, self.weight), out=self.shares[t])
+        located, by_content = self.located.weights[t], self.by_content.weights[t]
+        self.weights[t] = by_content + share.numpy()[:, None] * (located - by_content)
+        if not self.own_past:
+            self.located.past_array[t + 1] = (self.weights[t] * self.position).sum(1)
+
+    def turn(self) -> None:
+        self.located.turn()
+        self.by_content.turn()
+        self.mix_grads = torch.empty_like(self.shares)
+
+    def retreat(self, t: int, h: Tensor, grad: np.ndarray, h_grad: Tensor) -> None:
+        if not self.own_past:  # the gradient of the past passes through the mixture
+            grad = grad + self.located.past_grad[:, None] * self.position
+            self.located.past_grad[:] = 0
+        share = self.shares[t].numpy()
+        difference = self.located.weights[t] - self.by_content.weights[t]
+        mix_grad = (grad * difference).sum(1) * share * (1 - share)
+        self.mix_grads[t] = torch.from_numpy(mix_grad)
+        h_grad.addr_(self.mix_grads[t], self.weight)
+        self.located.retreat(t, h, share[:, None] * grad, h_grad)
+        self.by_content.retreat(t, h, (1 - share)[:, None] * grad, h_grad)
+
+    def gradients(self, states: Tensor) -> list[Tensor]:
+        return [
+            *self.located.gradients(states),
+            *self.by_content.gradients(states),
+            states.flatten(0, 1).T @ self.mix_grads.flatten(),
+            self.mix_grads.sum().reshape(1),
+        ]
 
 
 def focus(position: Tensor, mask: Tensor, centre: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,7 @@ paper leaves out is the released code's:
 * output embeddings are tied to the input embeddings.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -24,14 +24,12 @@ from torch.nn import functional as F
 from relength.batch import Batch
 from relength.losses import token_loss
 from relength.models import fused as fast
-from relength.models.attention import Attention, ContentAttention, RelativeAttention
-from relength.models.location import BETA, LocAttn, MonoAttn, OneStepAttn
+from relength.models.attention import Attention
+from relength.models.attentions import ATTENTIONS, BY_LOCATION, BY_SCORE, arms_of
+from relength.models.location import BETA, LocationAttention
 from relength.models.recurrence import GRU, BiGRU, reversal, take
 from relength.streams import dropout_mask, stream
 from relength.tasks.base import PAD, SOS
-
-# The attentions that the paper's text and the released code define differently.
-TWO_ARMED = ("OneStepAttn", "MonoAttn")
 
 
 class Seq2SeqConfig(BaseModel):
@@ -39,8 +37,8 @@ class Seq2SeqConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    name: Literal["Content", "Relative", "Bi-Relative", "LocAttn", "OneStepAttn", "MonoAttn"]
-    arm: Literal["released", "paper"] = "released"
+    name: Literal[ATTENTIONS]
+    arm: Literal["released", "paper", "repaired"] = "released"
     embedding_size: int = Field(64, gt=0)
     hidden_size: int = Field(128, gt=0, multiple_of=2, description="d; half per encoder direction")
     dropout: float = Field(0.5, ge=0, lt=1, description="share of encoding elements set to zero")
@@ -54,34 +52,33 @@ class Seq2SeqConfig(BaseModel):
     @classmethod
     def _gate_of_the_arm(cls, fields: Any) -> Any:
         if isinstance(fields, dict):
+            if fields.get("name") in ATTENTIONS:
+                fields = {"arm": arms_of(fields["name"])[0]} | fields
             return {"gate_start": 0.0 if fields.get("arm") == "paper" else 20.0} | fields
         return fields
 
     @model_validator(mode="after")
     def _arm_exists(self) -> "Seq2SeqConfig":
-        if self.arm == "paper" and self.name not in TWO_ARMED:
-            raise ValueError(
-                f"{self.name} has only the arm released: text and code do not differ for it, "
-                f"only for {' and '.join(TWO_ARMED)}"
+        arms = arms_of(self.name)
+        if self.arm not in arms:
+            there = (
+                f"only the arm {arms[0]}" if len(arms) == 1 else f"the arms {' and '.join(arms)}"
             )
+            raise ValueError(f"{self.name} has {there}, not {self.arm}")
         return self
+
+    @staticmethod
+    def row(model: Mapping[str, Any]) -> str:
+        """As tables name the model: those of Table 4 by what OneStepAttn is without."""
+        return model["name"].removeprefix("OneStepAttn ")
 
     def attention(self) -> Attention:
         """The attention module that the name stands for."""
         d = self.hidden_size
-        match self.name:
-            case "Content":
-                return ContentAttention(d)
-            case "Relative":
-                return RelativeAttention(d)
-            case "Bi-Relative":
-                return RelativeAttention(d, bidirectional=True)
-            case "LocAttn":
-                return LocAttn(d, self.min_sigma)
-            case "OneStepAttn":
-                return OneStepAttn(d, self.min_sigma, self.arm)
-            case "MonoAttn":
-                return MonoAttn(d, self.min_sigma, self.arm, self.gate_start)
+        if self.name in BY_SCORE:
+            return BY_SCORE[self.name](d)
+        motion = BY_LOCATION[self.name]
+        return LocationAttention(d, motion, self.arm, self.min_sigma, self.gate_start)
 
 
 class Seq2Seq(nn.Module):
@@ -144,7 +141,7 @@ class Seq2Seq(nn.Module):
             return module.bound
         if not isinstance(module, nn.Linear):
             return None
-        if kind == "bias" or module is self.direction:
+        if kind == "bias" or module_name in ("direction", "attention.mix"):
             return 1 / np.sqrt(module.in_features)
         if module_name == "attention.heads":
             # Two tensors in the released code, one for the width, one for all that moves the

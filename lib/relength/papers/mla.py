@@ -3,9 +3,10 @@
 Source: Ray Chowdhury and Caragea (2023).
 """
 
+from collections.abc import Iterable
 from typing import Any
 
-from relength.models.seq2seq import TWO_ARMED
+from relength.models.attentions import arms_of
 from relength.spec import RunSpec, Scale, make_spec
 
 TASKS = (
@@ -13,6 +14,7 @@ TASKS = (
     *("recopy", "reverse_recopy", "inv_recopy", "inv_reverse_recopy"),
 )
 MODELS = ("Content", "Relative", "LocAttn", "Bi-Relative", "OneStepAttn", "MonoAttn")
+TWO_ARMED = tuple(name for name in MODELS if len(arms_of(name)) > 1)  # text and code differ
 TRAINING: dict[Scale, dict[str, Any]] = {
     "smoke": {"epochs": 1},
     "reduced": {"epochs": 25, "solved_accuracy": 0.999, "solved_epochs": 10},
@@ -25,19 +27,71 @@ SIZES: dict[Scale, dict[str, int]] = {
 }
 
 
-def table_2(scale: Scale, seed: int) -> list[RunSpec]:
-    """Table 2: six attention mechanisms on eight probing tasks, two of them in both readings."""
-    models = [{"name": name} for name in MODELS] + [
-        {"name": name, "arm": "paper"} for name in TWO_ARMED
-    ]
+ABLATIONS = ("OneStepAttn -Step 2", "OneStepAttn -Step 3", "OneStepAttn -Sigmoid")
+TOLD_APART = ("copy", "lookup", "recopy", "inv_recopy")  # where most variants differ: first
+VARIANTS = (
+    *("LocAttn S", "Mix OneStepAttn PR", "Mix MonoAttn PR", "RMonoAttn", "Bi-ROPE"),
+    *("Mix LocAttn S", "Mix LocAttn S PR", "Mix OneStepAttn", "Mix MonoAttn", "Mix RMonoAttn PR"),
+    *("Mix RMonoAttn", "Mix LocAttn"),
+)
+EXTRA_TASKS = ("dedupe", "posretrieve")
+EXTRA_MODELS = ("Content", "Bi-Relative", "LocAttn", "OneStepAttn", "MonoAttn")
+SCAN_MODELS = (
+    *("Content", "Relative", "Bi-Relative"),
+    *("Mix LocAttn", "Mix OneStepAttn", "Mix MonoAttn"),
+)
+
+
+def grid(
+    scale: Scale, seed: int, models: Iterable[str], tasks: Iterable[str], arm: int = 0
+) -> list[RunSpec]:
+    """Every model on every task, in its first reading or, with ``arm`` 1, in its second one.
+
+    A model with one reading only is left out of the second.
+    """
     return [
         make_spec(
             task={"name": task, **SIZES[scale]},
-            model=model,
+            model={"name": model, "arm": arms_of(model)[arm]},
             training=TRAINING[scale],
             scale=scale,
             seed=seed,
         )
         for model in models
-        for task in TASKS
+        if arm < len(arms_of(model))
+        for task in tasks
     ]
+
+
+def table_2(scale: Scale, seed: int) -> list[RunSpec]:
+    """Tables 2 and 9: six attention mechanisms on eight probing tasks, two in two readings."""
+    return [*grid(scale, seed, MODELS, TASKS), *grid(scale, seed, TWO_ARMED, TASKS, arm=1)]
+
+
+def table_4(scale: Scale, seed: int) -> list[RunSpec]:
+    """Table 4: OneStepAttn, and what is left of it without each of its changes."""
+    models = ("OneStepAttn", *ABLATIONS)
+    return [*grid(scale, seed, models, TASKS), *grid(scale, seed, models, TASKS, arm=1)]
+
+
+def table_6(scale: Scale, seed: int) -> list[RunSpec]:
+    """Table 6: five attention mechanisms on two further tasks."""
+    first = grid(scale, seed, EXTRA_MODELS, EXTRA_TASKS)
+    return [*first, *grid(scale, seed, EXTRA_MODELS, EXTRA_TASKS, arm=1)]
+
+
+def table_7(scale: Scale, seed: int) -> list[RunSpec]:
+    """Table 7: twelve variants on the eight probing tasks, the telling tasks first."""
+    others = tuple(task for task in TASKS if task not in TOLD_APART)
+    return [
+        spec
+        for arm in (0, 1)
+        for tasks in (TOLD_APART, others)
+        for spec in grid(scale, seed, VARIANTS, tasks, arm)
+    ]
+
+
+def scan(scale: Scale, seed: int) -> list[RunSpec]:
+    """Tables 3 (left) and 8: the length split of SCAN."""
+    models = tuple(dict.fromkeys((*SCAN_MODELS, "LocAttn", "OneStepAttn", "MonoAttn", *VARIANTS)))
+    return [*grid(scale, seed, models, ("scan",)), *grid(scale, seed, models, ("scan",), arm=1)]

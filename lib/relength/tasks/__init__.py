@@ -4,13 +4,16 @@ from relength.tasks import algorithmic
 from relength.tasks.base import Task
 from relength.tasks.copying import (
     Copy,
+    DeDupe,
     InvReCopy,
     InvReverseReCopy,
+    PosRetrieve,
     ReCopy,
     ReverseCopy,
     ReverseReCopy,
 )
 from relength.tasks.lookup import Lookup, ReverseLookup
+from relength.tasks.scan import Scan
 
 TASKS: dict[str, type[Task]] = {
     "copy": Copy,
@@ -21,6 +24,9 @@ TASKS: dict[str, type[Task]] = {
     "reverse_recopy": ReverseReCopy,
     "inv_recopy": InvReCopy,
     "inv_reverse_recopy": InvReverseReCopy,
+    "dedupe": DeDupe,
+    "posretrieve": PosRetrieve,
+    "scan": Scan,
     "panm_copy": algorithmic.Copy,
     "panm_reverse": algorithmic.Reverse,
     "panm_mix": algorithmic.Mix,

@@ -95,10 +95,11 @@ class TextTask(Task):
     """A task on sequences of symbols, of mixed lengths, with an end token.
 
     A subclass sets ``name``, ``symbols`` and ``max_length`` and implements :meth:`draw` and
-    :meth:`splits`.
+    :meth:`splits`. source_ends: whether a source, too, ends with the end token.
     """
 
     symbols: ClassVar[tuple[str, ...]]
+    source_ends: ClassVar[bool] = False
     max_length: ClassVar[int] = 1000
     end: ClassVar[int | None] = EOS
 
@@ -148,10 +149,10 @@ class TextTask(Task):
         return self._draw_pairs(random, size, (shortest, longest), unique=True)
 
     def encode(self, pairs: list[Pair]) -> Batch:
-        """Token ids of the pairs; every target ends with the end token, sources have no marks."""
+        """Token ids of the pairs; every target ends with the end token."""
         index = {symbol: i for i, symbol in enumerate(self.vocabulary)}
         return pad_tokens(
-            [[index[s] for s in pair.source] for pair in pairs],
+            [[index[s] for s in pair.source] + [EOS] * self.source_ends for pair in pairs],
             [[index[s] for s in pair.target] + [EOS] for pair in pairs],
             padding=PAD,
         )

@@ -1,10 +1,12 @@
-"""Copying digits, forwards and backwards, with and without repetition: six probing tasks.
+"""Copying digits, forwards and backwards, with and without repetition, and by place.
 
-Source: "Monotonic Location Attention for Length Generalization", Section 2 and Table 1.
+Source: "Monotonic Location Attention for Length Generalization", Section 2 and Table 1; for DeDupe
+and PosRetrieve Appendix A and Table 5.
 What the text leaves out (sizes, uniqueness, what counts as length) is in the released code.
 """
 
 from abc import abstractmethod
+from itertools import groupby
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -133,3 +135,47 @@ class InvReverseReCopy(DigitTask):
 
     def pair(self, digits: tuple[str, ...]) -> Pair:
         return Pair(repeated(digits[::-1]), digits)
+
+
+class DeDupe(DigitTask):
+    """Runs of equal digits are read, one digit of each is written.
+
+    Each drawn digit is repeated one, three or five times at random; equal digits that were drawn
+    one after the other are one run. Length counts drawn digits. A source ends with the end token,
+    as in the released code, which also keeps the *drawn* digits of its samples apart, not sources.
+
+    >>> print(*DeDupe().pair(tuple("44477779999988888")).target)
+    4 7 9 8
+    """
+
+    source_ends: ClassVar[bool] = True
+
+    name: Literal["dedupe"] = "dedupe"
+
+    def draw(self, random: np.random.Generator, length: int) -> Pair:
+        digits = random.integers(0, 10, length)
+        repeats = random.choice((1, 3, 5), length)
+        return self.pair(tuple(DIGITS[d] for d in np.repeat(digits, repeats)))
+
+    def pair(self, digits: tuple[str, ...]) -> Pair:
+        return Pair(digits, tuple(digit for digit, _ in groupby(digits)))
+
+
+class PosRetrieve(DigitTask):
+    """Each digit is a place, counted from 0, and the digit that stands there is retrieved.
+
+    Where the input is too short for a place, n/a is written. The example of Table 5:
+
+    >>> print(*PosRetrieve().pair(tuple("5427969573")).target[:8])
+    5 : 6 ; 4 : 9 ;
+    >>> print(*PosRetrieve().pair(tuple("07")).target)
+    0 : 0 ; 7 : n/a ;
+    """
+
+    symbols: ClassVar[tuple[str, ...]] = (*DIGITS, ":", ";", "n/a")
+
+    name: Literal["posretrieve"] = "posretrieve"
+
+    def pair(self, digits: tuple[str, ...]) -> Pair:
+        there = dict(zip(DIGITS, digits, strict=False))
+        return Pair(digits, tuple(s for d in digits for s in (d, ":", there.get(d, "n/a"), ";")))
