@@ -95,7 +95,7 @@ def all_tables(runs: Runs) -> list[Exhibit]:
 
 def all_figures(runs: Runs) -> list[Exhibit]:
     return [
-        figures.accuracy(runs, ARTIFACT, 1),
+        figures.accuracy(runs, ARTIFACT, number=1),
         figures.attention(runs, 2),
         figures.learning(runs, 3),
         figures.cost(runs, 4),

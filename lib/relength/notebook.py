@@ -15,7 +15,7 @@ import difflib
 import re
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from relength.executors import check_device
 from relength.papers import experiment as find_experiment
 from relength.paths import RESULTS, ROOT
 from relength.plan import missing
-from relength.report.runs import Runs
+from relength.report.runs import Runs, wanted_specs
 from relength.run import run_or_load
 from relength.spec import Scale, explain
 from relength.store import Record, Store
@@ -131,14 +131,16 @@ def _allowed() -> str:
     return f"Parameters are {names} (papermill --help-notebook explains them)."
 
 
-def runs(name: str, chosen: Parameters) -> Runs:
+def runs(name: str, chosen: Parameters, artifacts: Sequence[str] | None = None) -> Runs:
     """The runs of an experiment that the parameters ask for; trains what is missing only if they
     say so.
+
+    artifacts  only the runs that these tables and figures are made from
 
     Prints what is shown: how many runs are recorded, how many were trained now and how many failed.
     """
     found, store = find_experiment(name), chosen.store()
-    specs = found.specs(chosen.scale, range(chosen.seeds))
+    specs = wanted_specs(found, chosen.scale, chosen.seeds, artifacts)
     failed = 0
     if chosen.trains:
         wanted = [Run(found, spec) for spec in specs]
@@ -154,7 +156,7 @@ def runs(name: str, chosen: Parameters) -> Runs:
                 on_record=line.advance,
             )
         failed = line.failed
-    shown = Runs.read(found, chosen.scale, chosen.seeds, store)
+    shown = Runs.read(found, chosen.scale, chosen.seeds, store, artifacts)
     print(
         f"{len(shown.records)} of {len(specs)} runs at scale {chosen.scale} are in {_place(store)}."
     )

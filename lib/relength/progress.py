@@ -16,6 +16,7 @@ from rich.text import Text
 
 from relength.campaign import Campaign
 from relength.spec import row_name
+from relength.store import accuracies
 
 
 def clock(seconds: float) -> str:
@@ -84,8 +85,7 @@ def line(record: dict[str, Any]) -> str:
     name = f"{model} {spec['task']['name']} seed {spec['seed']}"
     if record["status"] == "failed":
         return f"{record['key']} {name}: failed, {record['error'].strip().splitlines()[-1]}"
-    tests = record["checkpoints"]["selected"]["tests"]
-    accuracy = ", ".join(f"{test} {100 * m['exact_match']:.1f}" for test, m in tests.items())
+    accuracy = ", ".join(f"{test} {100 * a:.1f}" for test, a in accuracies(record).items())
     cost = record["cost"]
     seconds = cost["training_seconds"] + cost["evaluation_seconds"]
     return f"{record['key']} {name}: {accuracy} ({len(record['curve'])} epochs, {seconds:.0f} s)"

@@ -28,6 +28,7 @@ from relength.models.free_running import FreeRunning
 from relength.tasks import TASKS, Task
 
 Scale = Literal["smoke", "reduced", "paper"]
+Measure = Literal["exact_match", "token_accuracy"]
 SCALES: tuple[Scale, ...] = ("smoke", "reduced", "paper")
 ARMS = ("released", "paper", "repaired")
 
@@ -82,7 +83,7 @@ class Training(Arithmetic):
     Defaults: Monotonic Location Attention, Appendix E.2, and its released configuration.
     """
 
-    measure: ClassVar[Literal["exact_match", "token_accuracy"]] = "exact_match"
+    measure: ClassVar[Measure] = "exact_match"
 
     epochs: int = Field(100, gt=0, description="most passes over the training data")
     batch_size: int = Field(32, gt=0)
@@ -124,7 +125,7 @@ class Streaming(Arithmetic):
     Defaults: the released PANM code.
     """
 
-    measure: ClassVar[Literal["exact_match", "token_accuracy"]] = "token_accuracy"
+    measure: ClassVar[Measure] = "token_accuracy"
     tie: ClassVar[float] = 1e-9  # equal scores, but for rounding
 
     steps: int = Field(gt=0, description="optimiser steps, whole intervals of them")
@@ -227,6 +228,11 @@ def make_spec(**fields: Any) -> RunSpec:
         return RunSpec.model_validate(fields)
     except ValidationError as error:
         raise RelengthError(f"This run is not possible: {explain(error)}.") from None
+
+
+def measure_of(recorded: Mapping[str, Any]) -> Measure:
+    """What accuracy means for a recorded spec: what its protocol selects checkpoints by."""
+    return (Streaming if "steps" in recorded.get("training", ()) else Training).measure
 
 
 def _protocol(annotation: Any, fields: dict[str, Any]) -> type[BaseModel]:

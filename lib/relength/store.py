@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from relength.errors import RelengthError
-from relength.spec import explain, row_name
+from relength.spec import explain, measure_of, row_name
 
 Record = dict[str, Any]
 SUFFIX = ".runs.jsonl"
@@ -28,7 +28,7 @@ LOCK_SECONDS = 30.0
 METRICS = ("exact_match", "exact_match_true_length", "token_accuracy", "correct_prefix")
 COLUMNS = (
     *("key", "run_id", "experiment", "scale", "task", "model", "arm", "seed", "checkpoint", "test"),
-    *("items", *METRICS, "edit_distance", "epochs", "steps", "seconds", "parameters"),
+    *("items", *METRICS, "accuracy", "edit_distance", "epochs", "steps", "seconds", "parameters"),
     *("device", "device_name", "torch", "created", "commit", "code", "margins"),
 )
 
@@ -261,8 +261,20 @@ def usable(records: Iterable[Record], stale: frozenset[str] = frozenset()) -> li
     return list(first.values())
 
 
+def accuracies(record: Record) -> dict[str, float]:
+    """{test: what its protocol measures by} of the selected checkpoint of a run that ended well.
+
+    Fractions, in the order of the tests.
+    """
+    measure, tests = measure_of(record["spec"]), record["checkpoints"]["selected"]["tests"]
+    return {test: metrics[measure] for test, metrics in tests.items()}
+
+
 def frame(records: Iterable[Record]) -> pd.DataFrame:
-    """One row per run, checkpoint and test; accuracies in percent. Failed runs have no rows."""
+    """One row per run, checkpoint and test; accuracies in percent. Failed runs have no rows.
+
+    accuracy  the metric that the run's protocol measures by (:func:`relength.spec.measure_of`)
+    """
     rows = []
     for record in records:
         if record["status"] != "ok":
@@ -300,6 +312,7 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
                         "test": test,
                         "items": metrics["items"],
                         **percent,
+                        "accuracy": percent[measure_of(spec)],
                         "edit_distance": metrics["edit_distance"],
                     }
                 )

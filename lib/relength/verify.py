@@ -27,7 +27,7 @@ from relength.margins import load_margins
 from relength.papers import experiment
 from relength.provenance import code_fingerprint
 from relength.spec import RunSpec
-from relength.store import Record, Store, usable
+from relength.store import Record, Store, accuracies, usable
 
 TOLERANCE = 1e-3  # relative
 PARTING = TOLERANCE / 100  # from here on a replay differs from its twin by more than rounding
@@ -211,9 +211,9 @@ def retrain(records: Iterable[Record]) -> Iterator[Comparison]:
                 "be found (RELENGTH_DATA names a folder), or an arithmetic that needs a GPU."
             )
         if spec.key not in again:
-            again[spec.key] = _exact(_trained(spec))
-        then = _exact(record["checkpoints"])
-        points = {test: again[spec.key][test] - value for test, value in then.items()}
+            again[spec.key] = accuracies(record | {"checkpoints": _trained(spec)})
+        then = accuracies(record)
+        points = {test: 100 * (again[spec.key][test] - value) for test, value in then.items()}
         agrees = all(abs(difference) <= margin for difference in points.values())
         created = record["provenance"]["created"]
         yield Comparison(spec.key, spec.label, created, points, agrees)
@@ -223,9 +223,3 @@ def _trained(spec: RunSpec) -> dict[str, Any]:
     torch.set_num_threads(1)
     with small_numbers_are_zero():
         return train(spec).checkpoints
-
-
-def _exact(checkpoints: dict[str, Any]) -> dict[str, float]:
-    """{test: exact match in percent} of the selected checkpoint."""
-    tests = checkpoints["selected"]["tests"]
-    return {test: 100 * metrics["exact_match"] for test, metrics in tests.items()}

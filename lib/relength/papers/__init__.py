@@ -1,13 +1,13 @@
 """The experiments of the four papers: which runs each table and figure is made of."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from relength.errors import RelengthError
-from relength.papers import mla, panm
-from relength.spec import RunSpec, Scale
+from relength.papers import mla, panm, published
+from relength.spec import Measure, RunSpec, Scale
 
 
 @dataclass(frozen=True)
@@ -15,8 +15,10 @@ class Experiment:
     """A set of runs that share a notebook.
 
     artifacts   tables and figures that are made from these runs
-    judged_arm  the reading that the claims judge
+    judged_arm  the reading that the claims judge, see :attr:`judged_arms`
     grid        all specs of one seed at one scale, in the order in which they are worth running
+    parts       which of the runs an artifact is made from, where that is not all of them
+    title       what pages call it, if not by its first artifact
     """
 
     name: str
@@ -24,19 +26,55 @@ class Experiment:
     artifacts: tuple[str, ...]
     judged_arm: str
     grid: Callable[[Scale, int], list[RunSpec]]
+    parts: Mapping[str, Callable[[RunSpec], bool]] = field(
+        default_factory=dict, hash=False, compare=False
+    )
+    title: str = ""
+
+    @property
+    def heading(self) -> str:
+        """What pages call it."""
+        return self.title or published.name_of(self.artifacts[0])
+
+    @property
+    def measure(self) -> Measure:
+        """What accuracy means in its tables: what its protocol selects checkpoints by."""
+        return self.grid("smoke", 0)[0].training.measure
+
+    @property
+    def judged_arms(self) -> dict[str, str]:
+        """{row: arm that claims judge}: ``judged_arm`` where the row has it, else its first arm."""
+        return _judged_arms(self)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Those of its artifacts that print a number per test, in order."""
+        return tuple(name for name in self.artifacts if published.prints_tests(name))
+
+    def makes(self, artifact: str, spec: RunSpec) -> bool:
+        """Whether a run of this experiment is one of those that an artifact is made from."""
+        return artifact not in self.parts or self.parts[artifact](spec)
 
     def specs(self, scale: Scale, seeds: Iterable[int]) -> list[RunSpec]:
         """Every run of these seeds: one seed of everything first."""
         return [spec for seed in seeds for spec in self.grid(scale, seed)]
 
-    def cells(self, scale: Scale) -> list[tuple[str, str]]:
-        """Distinct (row, task) pairs of the judged arm that need a run."""
+    def cells(self, scale: Scale, artifact: str | None = None) -> list[tuple[str, str]]:
+        """Distinct (row, task) pairs of the judged arms that need a run.
+
+        artifact  only the pairs that this one is made from
+        """
         pairs = (
             (spec.row, spec.task.name)
             for spec in self.grid(scale, 0)
-            if spec.model.arm == self.judged_arm
+            if self.judges(spec.row, spec.model.arm)
+            and (artifact is None or self.makes(artifact, spec))
         )
         return list(dict.fromkeys(pairs))
+
+    def judges(self, row: str, arm: str) -> bool:
+        """Whether claims judge this arm of a row."""
+        return self.judged_arms.get(row) == arm
 
     def spec_of(self, record: dict[str, Any]) -> RunSpec | None:
         """Which of this experiment's specs a record is of; None if it has other settings."""
@@ -51,6 +89,16 @@ class Experiment:
 @lru_cache(maxsize=1024)
 def _by_key(experiment: Experiment, scale: Scale, seed: int) -> dict[str, RunSpec]:
     return {spec.key: spec for spec in experiment.grid(scale, seed)}
+
+
+@lru_cache(maxsize=64)
+def _judged_arms(experiment: Experiment) -> dict[str, str]:
+    arms: dict[str, str] = {}
+    for spec in experiment.grid("smoke", 0):
+        if spec.model.arm == experiment.judged_arm:
+            arms[spec.row] = spec.model.arm
+        arms.setdefault(spec.row, spec.model.arm)
+    return arms
 
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -70,6 +118,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         ),
         judged_arm="released",
         grid=panm.algorithmic,
+        parts=panm.PARTS,
+        title="Tables 3 and 13 to 18",
     ),
     "panm_pointer_heads": Experiment(
         name="panm_pointer_heads",
@@ -80,6 +130,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         ),
         judged_arm="released",
         grid=panm.pointer_heads,
+        parts=panm.PARTS,
+        title="Figures 8 and 9",
     ),
     "panm_long_to_short": Experiment(
         name="panm_long_to_short",
@@ -87,6 +139,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         artifacts=("panm-fig-7-left",),
         judged_arm="released",
         grid=panm.long_to_short,
+        title="Figure 7, left",
     ),
     "panm_readings": Experiment(
         name="panm_readings",
@@ -94,6 +147,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         artifacts=(),
         judged_arm="released",
         grid=panm.readings,
+        title="Text against code",
     ),
 }
 
@@ -106,3 +160,18 @@ def experiment(name: str) -> Experiment:
             "(`relength list` describes them)."
         )
     return EXPERIMENTS[name]
+
+
+# Notebooks without runs of their own: the experiment whose runs they show, None where they show
+# what is computed on the page or measured by another command.
+BORROWED: dict[str, str | None] = {
+    "panm_pointers": "panm_algorithmic",
+    "panm_address_exposure": None,
+    "panm_cost": None,
+}
+
+
+def shown_by(notebook: str) -> Experiment | None:
+    """The experiment whose runs a notebook shows; RelengthError for an unknown notebook."""
+    name = BORROWED.get(notebook, notebook)
+    return None if name is None else experiment(name)

@@ -3,7 +3,8 @@
 Source: Le et al., TMLR version: Tables 3 and 13-18, Figures 2, 7 (left), 8 and 9.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from relength.spec import RunSpec, Scale, make_spec
@@ -14,6 +15,19 @@ OTHER_TASKS = ("panm_mix", "panm_priority_sort", "panm_dynamic_recall")
 TASKS = (*FIRST_TASKS, *OTHER_TASKS)
 PANM_ARMS = ("released", "repaired", "paper")
 CODE_ARMS = ("released", "mended")  # these put start and end marks around an input
+
+# In the order of Tables 13 to 18.
+TABLED_TASKS = (
+    *("panm_copy", "panm_reverse", "panm_mix"),
+    *("panm_dynamic_recall", "panm_priority_sort", "panm_id_sort"),
+)
+
+
+def _is_of(spec: RunSpec, task: str, **model: Any) -> bool:
+    """Whether a run is on this task, with a model that has these fields."""
+    has = (getattr(spec.model, name) == value for name, value in model.items())
+    return spec.task.name == task and all(has)
+
 
 BASELINES: tuple[dict[str, Any], ...] = (
     {"name": "LSTM", "arm": "released"},
@@ -28,6 +42,23 @@ BASELINES: tuple[dict[str, Any], ...] = (
     {"name": "NRAM", "arm": "paper"},
     {"name": "ESBN", "arm": "paper"},
 )
+
+# Which runs a table or figure is made from (figures 2c and 2d show pointers, so those of PANM).
+PARTS: dict[str, Callable[[RunSpec], bool]] = {
+    **{
+        f"panm-table-{number}": partial(_is_of, task=task)
+        for number, task in enumerate(TABLED_TASKS, start=13)
+    },
+    "panm-fig-2a": partial(_is_of, task="panm_copy"),
+    "panm-fig-2b": partial(_is_of, task="panm_id_sort"),
+    "panm-fig-2c": partial(_is_of, task="panm_copy", name="PANM"),
+    "panm-fig-2d": partial(_is_of, task="panm_id_sort", name="PANM"),
+    "panm-fig-8-copy": partial(_is_of, task="panm_copy", n_mode2=0),
+    "panm-fig-8-reverse": partial(_is_of, task="panm_reverse", n_mode2=0),
+    "panm-fig-9-copy": partial(_is_of, task="panm_copy", n_mode1=2),
+    "panm-fig-9-priority-sort": partial(_is_of, task="panm_priority_sort", n_mode1=2),
+    "panm-fig-9-id-sort": partial(_is_of, task="panm_id_sort", n_mode1=2),
+}
 
 TRAINING: dict[Scale, dict[str, Any]] = {
     "smoke": {"steps": 20, "validate_every": 20, "batch_size": 8},

@@ -11,10 +11,10 @@ from relength.report import exhibits
 from relength.report.exhibits import Exhibit, csv, rows_table
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.style import row_label, title
-from relength.report.tables import number
-from relength.spec import Scale
-from relength.store import Record, usable
+from relength.report.style import title
+from relength.report.tables import MEASURE_WORDS, number
+from relength.spec import Scale, row_name
+from relength.store import Record, accuracies, usable
 
 # In the notebook's list; contradictions have a page of their own, book/deviations_<paper>.md.
 LISTED = ("deviation", "omission", "assumption")
@@ -136,29 +136,33 @@ def cap_check(runs: Runs) -> Exhibit:
     pairs: dict[tuple, dict[str, Record]] = {}
     for record in runs.every:
         spec = record["spec"]
-        if record["status"] == "ok" and spec["scale"] != "smoke":
-            who = (spec["task"]["name"], spec["model"]["name"], spec["model"]["arm"], spec["seed"])
+        ours = record["status"] == "ok" and runs.experiment.owns(record)
+        if ours and spec["scale"] != "smoke":
+            row = row_name(spec["model"])
+            who = (spec["task"]["name"], row, spec["model"]["arm"], spec["seed"])
             pairs.setdefault(who, {}).setdefault(spec["scale"], record)
     rows, numbers = [], []
     for (task, model, arm, seed), both in sorted(pairs.items()):
         if set(both) != {"reduced", "paper"}:
             continue
         cells = []
-        for test in both["reduced"]["checkpoints"]["selected"]["tests"]:
-            values = {scale: _exact(record, test) for scale, record in both.items()}
+        found = {scale: accuracies(record) for scale, record in both.items()}
+        for test in found["reduced"]:
+            values = {scale: 100 * found[scale][test] for scale in both}
             cells.append(f"{number(values['reduced'])} | {number(values['paper'])}")
             numbers.append(dict(task=task, model=model, arm=arm, seed=seed, test=test, **values))
-        label = row_label(model, arm, runs.experiment.judged_arm)
-        epochs = " | ".join(str(len(both[scale]["curve"])) for scale in ("reduced", "paper"))
-        rows.append((title(task), label, str(seed), epochs, *cells))
-    columns = {"task": "text", "model": "text", "seed": "number"} | dict.fromkeys(
-        ("epochs", "IID", "short", "middle", "long"), "number"
-    )
+        steps = " | ".join(f"{both[scale]['cost']['steps']:,}" for scale in ("reduced", "paper"))
+        label = runs.label(model, arm)
+        rows.append((title(task), label, str(seed), steps, *cells))
+    tests = max(map(len, runs.tests.values()))
+    heads = ("steps", "lengths trained on", *(f"test {i}" for i in range(2, tests + 1)))
+    columns = {"task": "text", "model": "text", "seed": "number"} | dict.fromkeys(heads, "number")
+    rows = [(*row, *[""] * (len(columns) - len(row))) for row in rows]
     name = f"{runs.experiment.name}-cap"
     caption = (
         "<b>Does the shorter training matter?</b> The same seed trained at both scales, reduced "
-        "on the left of each bar and the paper's on the right: epochs, then exact match in "
-        "percent at the test lengths, shortest first."
+        "on the left of each bar and the paper's on the right: steps, then "
+        f"{MEASURE_WORDS[runs.experiment.measure]} in percent at the test lengths, shortest first."
     )
     body = (
         rows_table(columns, rows)
@@ -170,7 +174,3 @@ def cap_check(runs: Runs) -> Exhibit:
     )
     html = exhibits.table(body, caption, name, [csv(name, data)] if rows else [])
     return Exhibit(html, f"{len(rows)} runs trained at both scales.", data)
-
-
-def _exact(record: Record, test: str) -> float:
-    return 100 * record["checkpoints"]["selected"]["tests"][test]["exact_match"]

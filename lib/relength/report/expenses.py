@@ -58,7 +58,7 @@ def prices(survey: Survey) -> str:
 def _in_words(experiment: Experiment, device: Device, recorded: list[OwnRun]) -> str:
     """The price of the cells that claims judge, at the paper's scale, in a sentence."""
     runs = plan.choose((experiment.name,), "paper", plan.SEEDS)
-    specs = [run.spec for run in runs if run.spec.model.arm == experiment.judged_arm]
+    specs = [r.spec for r in runs if experiment.judges(r.spec.row, r.spec.model.arm)]
     known = Prices(recorded, device)
     seconds, unknown = known.total(specs)
     steps = sum(map(known.steps, specs)) / 1e6

@@ -23,13 +23,13 @@ from relength.report.style import (
     beside,
     canvas,
     colour,
-    row_label,
     style,
     svg,
     title,
 )
-from relength.report.tables import printed
-from relength.store import Record
+from relength.report.tables import MEASURE_WORDS, printed
+from relength.spec import Streaming, row_name
+from relength.store import Record, accuracies
 
 NOT_A_RESULT = "smoke run: not a result"
 Draw = Callable[[Layout], Figure]
@@ -65,9 +65,12 @@ def _watermark(figure: Figure) -> None:
 # Accuracy against length
 
 
-def accuracy(runs: Runs, artifact: str, number: int) -> Exhibit:
-    """Exact match at each test length: every seed, their median, and what the paper prints."""
-    paper = printed(artifact)
+def accuracy(runs: Runs, artifact: str | None = None, *, number: int) -> Exhibit:
+    """Accuracy at each test length: every seed, their median, and what the paper prints.
+
+    artifact  the printed table; None for every table of the experiment
+    """
+    paper = printed(*(runs.experiment.tables if artifact is None else (artifact,)))
 
     def draw(layout: Layout) -> Figure:
         key = [("dot", "one seed"), ("line", "median"), ("bar", "paper")]
@@ -91,7 +94,7 @@ def accuracy(runs: Runs, artifact: str, number: int) -> Exhibit:
             if not records:
                 grid.not_run(i, j)
                 continue
-            values = np.array([[_exact(record, test) for test in tests] for record in records])
+            values = np.array([list(accuracies(record).values()) for record in records])
             x, y = grid.points(i, j, places, np.median(values, axis=0))
             grid.axes.plot(x, y, lw=1.3, color=colour(model), alpha=0.8, zorder=2)
             for column, place in enumerate(places):
@@ -107,12 +110,13 @@ def accuracy(runs: Runs, artifact: str, number: int) -> Exhibit:
         return grid.figure
 
     data = runs.selected[
-        ["key", "run_id", "scale", "task", "model", "arm", "seed", "test", "exact_match", "epochs"]
+        ["key", "run_id", "scale", "task", "model", "arm", "seed", "test", "accuracy", "epochs"]
     ]
     caption = (
-        "Exact match against length. Read along a row: the first point is the range of lengths "
-        "trained on, the others are longer. A model that generalises keeps a flat line at 100; "
-        "the usual picture is a cliff. Where the dots of a cell lie apart, seeds disagree."
+        f"{MEASURE_WORDS[runs.experiment.measure].capitalize()} against length. Read along a row: "
+        "the first point is the range of lengths trained on, the others are longer. A model that "
+        "generalises keeps a flat line at 100; the usual picture is a cliff. Where the dots of a "
+        "cell lie apart, seeds disagree."
     )
     return exhibit(runs, number, draw, "accuracy", caption, _accuracy_in_words(runs), data)
 
@@ -130,10 +134,6 @@ def _test_label(runs: Runs, column: int, test: str) -> str:
     return f"≤{task.splits()['iid'].longest}"
 
 
-def _exact(record: Record, test: str) -> float:
-    return record["checkpoints"]["selected"]["tests"][test]["exact_match"]
-
-
 def _accuracy_in_words(runs: Runs) -> str:
     level = load_margins().levels["solved"]
     parts = []
@@ -144,7 +144,7 @@ def _accuracy_in_words(runs: Runs) -> str:
             for t in done
             if level.holds(float(np.median(runs.values(model, arm, t, runs.tests[t][-1]))))
         ]
-        name = row_label(model, arm, runs.experiment.judged_arm).replace(", ", " ")
+        name = runs.label(model, arm).replace(", ", " ")
         said = ", ".join(solved) if solved else "no task"
         parts.append(f"{name}: {said}" if done else f"{name}: {NOT_RUN}")
     return (
@@ -157,14 +157,20 @@ def _accuracy_in_words(runs: Runs) -> str:
 
 
 def learning(runs: Runs, number: int) -> Exhibit:
-    """Development and in-distribution accuracy by epoch, a line per seed."""
+    """Development and in-distribution accuracy by epoch, a line per seed.
+
+    Where samples are drawn afresh, an epoch is what lies between two evaluations.
+    """
     longest = max((len(r["curve"]) for r in runs.records), default=runs.specs[0].training.intervals)
+    streams = isinstance(runs.specs[0].training, Streaming)
+    last = longest * runs.specs[0].training.validate_every if streams else longest
 
     def draw(layout: Layout) -> Figure:
         key = [("line", "development set"), ("thin", "lengths trained on")]
         grid = Grid(runs, layout, key)
         for j in range(len(runs.tasks)):
-            grid.ticks(j, (0.02, 0.96), ("1", str(longest)), before="epoch")
+            ends = ("0", f"{last:,}") if streams else ("1", str(longest))
+            grid.ticks(j, (0.02, 0.9 if streams else 0.96), ends, "step" if streams else "epoch")
         trained, developed = [], {}
         for i, j, records in runs.panels():
             if not records:
@@ -186,12 +192,19 @@ def learning(runs: Runs, number: int) -> Exhibit:
 
     data = _curves(runs)
     caption = (
-        "Learning curves, teacher-forced exact match after every epoch, a line per seed. Thin: "
-        "the lengths trained on. Coloured: the development set, which is partly longer and by "
-        "which the paper selects its checkpoint. The gap between the two is what length "
-        "generalisation costs. Lines end early where a run counted as solved."
+        f"Learning curves, {_course(runs)}, a line per seed. Thin: the lengths trained on. "
+        "Coloured: the development set, which is longer, in part at least, and by which the paper "
+        "selects its checkpoint. The gap between the two is what length generalisation costs."
     )
     return exhibit(runs, number, draw, "learning", caption, _learning_in_words(runs), data)
+
+
+def _course(runs: Runs) -> str:
+    """What learning curves show, and how often it was measured."""
+    training, measure = runs.specs[0].training, MEASURE_WORDS[runs.experiment.measure]
+    if isinstance(training, Streaming):
+        return f"{measure} every {training.validate_every} steps"
+    return f"teacher-forced {measure} after every epoch, ended early where a run counted as solved"
 
 
 def _curves(runs: Runs) -> pd.DataFrame:
@@ -210,7 +223,7 @@ def _who(record: Record) -> dict[str, object]:
     model = spec["model"]
     return {
         "task": spec["task"]["name"],
-        "model": model["name"],
+        "model": row_name(model),
         "arm": model["arm"],
         "seed": spec["seed"],
     }
@@ -222,7 +235,7 @@ def _learning_in_words(runs: Runs) -> str:
         last = [
             record["curve"][-1] for task in runs.tasks for record in runs.cell(model, arm, task)
         ]
-        name = row_label(model, arm, runs.experiment.judged_arm).replace(", ", " ")
+        name = runs.label(model, arm).replace(", ", " ")
         if last:
             trained = sum(point["iid_accuracy"] >= 0.95 for point in last)
             developed = sum(point["dev_accuracy"] >= 0.95 for point in last)
@@ -306,7 +319,7 @@ def cost(runs: Runs, number: int) -> Exhibit:
         axes.patch.set_alpha(0)
         axes.set(xscale="log", ylim=(rows - 0.5, -0.5), yticks=[])
         for i, (model, arm) in enumerate(runs.rows):
-            label = row_label(model, arm, runs.experiment.judged_arm)
+            label = runs.label(model, arm)
             beside(axes, label, (0, i), -6, color=colour(model), size=7.5, weight="bold")
             seconds = data.query("model == @model and arm == @arm")["seconds"].to_numpy()
             words = f"{seconds.sum() / 3600:.1f} h" if seconds.size else NOT_RUN

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.collections import LineCollection, PolyCollection
 
 from relength.report.runs import Runs
-from relength.report.style import LIGHT, Layout, canvas, colour, row_label, title
+from relength.report.style import LIGHT, Layout, canvas, colour, title
 
 NOT_RUN = "not run"
 BAND = 4.2  # points; broader than a dot, so that it shows behind them
@@ -81,7 +81,6 @@ class Grid:
 
     def _frame(self, rows: int) -> None:
         panels, lines = [], []
-        judged = self.runs.experiment.judged_arm
         for j, task in enumerate(self.runs.tasks):
             for i in range(rows):
                 x, y = self.points(i, j, [0, 1, 1, 0], [-0.09, -0.09, 1.09, 1.09])
@@ -107,7 +106,7 @@ class Grid:
                 continue
             for i, (model, arm) in enumerate(self.runs.rows):
                 x, y = self.corner(i, j)
-                self._row_label(row_label(model, arm, judged), colour(model), x, y)
+                self._row_label(self.runs.label(model, arm), colour(model), x, y)
         ground = {"facecolors": LIGHT.surface, "linewidths": 0, "clip_on": False}
         self.axes.add_collection(PolyCollection(panels, zorder=-1, **ground))
         self.axes.add_collection(

@@ -15,6 +15,7 @@ from relength import claims
 from relength.claim_models import Claim
 from relength.claims import DECIDED, VERDICTS, counted
 from relength.papers import EXPERIMENTS, experiment, published
+from relength.papers.published import name_of
 from relength.paths import BOOK, NOTEBOOKS
 from relength.report.freshness import freshness_of
 from relength.report.markdown import run_link
@@ -23,7 +24,6 @@ from relength.report.reach import reach
 from relength.report.runs import Runs
 from relength.report.scoreboard import BEGUN, CITED, IDEAS, PAPERS, SCALES, Survey
 from relength.report.style import title, verdict_kind
-from relength.report.tables import name_of
 
 PICTURE = ("mla_table2", "mla-table-2")  # experiment and artifact
 ANSWERED_FIRST = "mla-table-2/OneStepAttn/recopy/100"
@@ -186,7 +186,7 @@ def links(paper: str) -> Iterable[str]:
     yield f"{{cite:t}}`{CITED[paper]}`"
     for name, found in EXPERIMENTS.items():
         if found.paper == paper and (NOTEBOOKS / f"{name}.ipynb").exists():
-            yield f"{{doc}}`{name_of(found.artifacts[0])}, re-run </executed/{name}>`"
+            yield f"{{doc}}`{found.heading}, re-run </executed/{name}>`"
     if (BOOK / f"deviations_{paper}.md").exists():
         yield f"{{doc}}`contradictions and deviations </deviations_{paper}>`"
 

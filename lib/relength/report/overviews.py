@@ -6,10 +6,11 @@ from functools import partial
 
 from relength.claims import counted
 from relength.papers import published
+from relength.papers.published import name_of
 from relength.report import landing
 from relength.report.markdown import table
 from relength.report.scoreboard import PAPERS, Survey
-from relength.report.tables import name_of, number
+from relength.report.tables import number
 
 HEADLINES = {  # the tables that carry a paper's main claim
     "panm": ("panm-table-3",),

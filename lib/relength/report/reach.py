@@ -31,7 +31,8 @@ def reach(runs: Runs, artifact: str, tasks: Sequence[str] = tuple(TASKS)) -> Exh
     Only the arm that claims judge is shown. Raises KeyError for a task the runs do not have.
     """
     data = comparison(runs, artifact)
-    data = data[(data["arm"] == runs.experiment.judged_arm) & data["task"].isin(tasks)]
+    judged = [runs.experiment.judges(row.model, row.arm) for row in data.itertuples()]
+    data = data[judged & data["task"].isin(tasks)]
     name = "reach"
     drawings = {}
     with style():

@@ -1,6 +1,6 @@
 """The runs that a page shows: those of one experiment at one scale, laid out as rows and cells."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,17 +9,30 @@ import pandas as pd
 from relength import claims
 from relength.papers import Experiment
 from relength.report.freshness import Freshness, freshness
+from relength.report.style import row_label
 from relength.spec import RunSpec, Scale, row_name
-from relength.store import Record, Store, frame
+from relength.store import Record, Store, frame, usable
+
+
+def wanted_specs(
+    experiment: Experiment, scale: Scale, seeds: int, artifacts: Sequence[str] | None = None
+) -> list[RunSpec]:
+    """The specs of an experiment's first seeds, or those of them that artifacts are made from."""
+    every = experiment.specs(scale, range(seeds))
+    if artifacts is None:
+        return every
+    return [spec for spec in every if any(experiment.makes(name, spec) for name in artifacts)]
 
 
 @dataclass(frozen=True)
 class Runs:
     """What is recorded of an experiment's own specs; specs without a record are simply missing.
 
+    specs      those that the page is about, all of a grid or some
     records    the usable ones of ``specs``: one execution per spec, none that is stale
     every      all of the experiment in the store: other scales, repeated executions, failures
     freshness  how many of ``records`` today's code is known to reproduce
+    artifacts  the tables and figures that they are shown for, and whose claims are judged
     """
 
     experiment: Experiment
@@ -28,15 +41,27 @@ class Runs:
     records: tuple[Record, ...]
     every: tuple[Record, ...]
     freshness: Freshness
+    artifacts: tuple[str, ...]
 
     @classmethod
-    def read(cls, experiment: Experiment, scale: Scale, seeds: int, store: Store) -> "Runs":
-        """The runs of the first ``seeds`` seeds that a store has."""
-        specs = tuple(experiment.specs(scale, range(seeds)))
+    def read(
+        cls,
+        experiment: Experiment,
+        scale: Scale,
+        seeds: int,
+        store: Store,
+        artifacts: Sequence[str] | None = None,
+    ) -> "Runs":
+        """The runs of the first ``seeds`` seeds that a store has.
+
+        artifacts  only the runs that these are made from, and their claims; else the whole grid
+        """
+        specs = tuple(wanted_specs(experiment, scale, seeds, artifacts))
         wanted = {spec.key for spec in specs}
         every = tuple(store.records(experiment.name))
         records = tuple(r for r in store.usable(experiment.name) if r["key"] in wanted)
-        return cls(experiment, scale, specs, records, every, freshness(store, records))
+        shown = tuple(experiment.artifacts if artifacts is None else artifacts)
+        return cls(experiment, scale, specs, records, every, freshness(store, records), shown)
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -50,15 +75,19 @@ class Runs:
 
     @cached_property
     def ledger(self) -> pd.DataFrame:
-        """Claims on the experiment's artifacts with the verdicts that exactly these runs give."""
-        every = claims.ledger(claims.load(self.experiment.paper), self.frame)
-        return every[every["artifact"].isin(self.experiment.artifacts)]
+        """Claims on the artifacts with the verdicts that exactly these runs give."""
+        about = [c for c in claims.load(self.experiment.paper) if c.artifact in self.artifacts]
+        return claims.ledger(about, self.frame)
 
     @cached_property
     def rows(self) -> list[tuple[str, str]]:
-        """(model, arm) of every row, the judged arm's first."""
+        """(model, arm) of every row, those in the judged arm first."""
         pairs = dict.fromkeys((spec.row, spec.model.arm) for spec in self.specs)
-        return sorted(pairs, key=lambda pair: pair[1] != self.experiment.judged_arm)
+        return sorted(pairs, key=lambda pair: not self.experiment.judges(*pair))
+
+    def label(self, model: str, arm: str) -> str:
+        """What tables call a row: the model, and its arm where that is not the judged one."""
+        return row_label(model, arm, self.experiment.judged_arms[model])
 
     @cached_property
     def tests(self) -> dict[str, tuple[str, ...]]:
@@ -84,14 +113,33 @@ class Runs:
         return self._cells.get((model, arm, task), [])
 
     def values(
-        self, model: str, arm: str, task: str, test: str, metric: str = "exact_match"
+        self, model: str, arm: str, task: str, test: str, metric: str | None = None
     ) -> list[float]:
-        """One metric of one cell at one test, a number per seed; accuracies in percent."""
+        """One metric of one cell at one test, a number per seed; accuracies in percent.
+
+        metric  if it is not what the experiment measures by
+        """
+        metric = metric or self.experiment.measure
         scale = 1 if metric == "edit_distance" else 100
         return [
             scale * r["checkpoints"]["selected"]["tests"][test][metric]
             for r in self.cell(model, arm, task)
         ]
+
+    def elsewhere(self, model: str, arm: str, task: str) -> dict[str, int]:
+        """{scale: seeds} of the cell's successful runs at other scales; smoke is none."""
+        return self._elsewhere.get((model, arm, task), {})
+
+    @cached_property
+    def _elsewhere(self) -> dict[tuple[str, str, str], dict[str, int]]:
+        cells: dict[tuple[str, str, str], dict[str, int]] = {}
+        for record in usable(self.every):
+            spec = record["spec"]
+            if spec["scale"] not in ("smoke", self.scale) and self.experiment.owns(record):
+                cell = (row_name(spec["model"]), spec["model"]["arm"], spec["task"]["name"])
+                counts = cells.setdefault(cell, {})
+                counts[spec["scale"]] = counts.get(spec["scale"], 0) + 1
+        return cells
 
     def panels(self) -> Iterator[tuple[int, int, list[Record]]]:
         """Row number, column number and runs of every cell."""

@@ -125,7 +125,11 @@ def board(store: Store, judged: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for artifact in published_artifacts().itertuples():
         experiment = experiments.get(artifact.artifact)
-        seeds = {scale: cell_seeds(experiment, store, scale) for scale in SCALES if experiment}
+        seeds = {
+            scale: cell_seeds(experiment, store, scale, artifact.artifact)
+            for scale in SCALES
+            if experiment
+        }
         verdicts = dict(counts.get(artifact.artifact, {}))
         rows.append(
             {
@@ -135,7 +139,7 @@ def board(store: Store, judged: pd.DataFrame) -> pd.DataFrame:
                 "title": artifact.title,
                 "needs": artifact.needs,
                 "experiment": experiment.name if experiment else "",
-                "cells": len(experiment.cells("reduced")) if experiment else 0,
+                "cells": len(seeds["reduced"]) if experiment else 0,
                 "trained": len({c for s in seeds.values() for c, n in s.items() if n}),
                 "min_seeds": {s: min(seeds[s].values()) if experiment else 0 for s in SCALES},
                 "verdicts": verdicts,
@@ -152,13 +156,20 @@ def own_records(experiment: Experiment, store: Store) -> list[Record]:
     return [record for record in store.usable(experiment.name) if experiment.owns(record)]
 
 
-def cell_seeds(experiment: Experiment, store: Store, scale: str) -> dict[tuple[str, str], int]:
-    """Successful seeds of the judged arm in every (row, task) cell of an experiment."""
-    seeds = dict.fromkeys(experiment.cells(scale), 0)
+def cell_seeds(
+    experiment: Experiment, store: Store, scale: str, artifact: str | None = None
+) -> dict[tuple[str, str], int]:
+    """Successful seeds of the judged arm in every (row, task) cell of an experiment.
+
+    artifact  only the cells that this one is made from
+    """
+    seeds = dict.fromkeys(experiment.cells(scale, artifact), 0)
     for record in own_records(experiment, store):
         spec = record["spec"]
-        if spec["scale"] == scale and spec["model"]["arm"] == experiment.judged_arm:
-            seeds[row_name(spec["model"]), spec["task"]["name"]] += 1
+        cell = row_name(spec["model"]), spec["task"]["name"]
+        judged = experiment.judges(cell[0], spec["model"]["arm"])
+        if spec["scale"] == scale and judged and cell in seeds:
+            seeds[cell] += 1
     return seeds
 
 
@@ -222,13 +233,13 @@ def _device(record: Record) -> str:
 def repeats(store: Store) -> pd.DataFrame:
     """Specs executed more than once, and how far apart the executions are.
 
-    Columns: key, model, task, seed, executions, largest_difference (points of exact match of the
+    Columns: key, model, task, seed, executions, largest_difference (points of accuracy of the
     checkpoint "selected", over all tests).
     """
     runs = frame(store.records())
     runs = runs[runs.checkpoint == "selected"]
     spec = ["key", "model", "task", "seed"]
-    spread = runs.groupby([*spec, "test"])["exact_match"].agg(["size", "min", "max"])
+    spread = runs.groupby([*spec, "test"])["accuracy"].agg(["size", "min", "max"])
     spread["difference"] = spread["max"] - spread["min"]
     table = spread.groupby(spec, as_index=False).agg(
         executions=("size", "max"), largest_difference=("difference", "max")

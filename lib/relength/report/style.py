@@ -35,8 +35,14 @@ MODEL_COLOURS = {
     "PtrNet": "#a884b4",
     "ESBN": "#c0009c",
 }
-ARM_LABELS = {"released": "", "paper": "as in the text", "repaired": "repaired"}
-WORDS = {"recopy": "ReCopy", "iid": "IID"}
+ARM_LABELS = {
+    "released": "as in the code",
+    "paper": "as in the text",
+    "repaired": "repaired",
+    "mended": "mended",
+}
+WORDS = {"recopy": "ReCopy", "iid": "IID", "id": "ID"}
+PREFIX = "panm_"  # of tasks whose plain names are another paper's
 
 
 class Theme(NamedTuple):
@@ -98,18 +104,22 @@ TEXT_AS_TEXT = {"svg.fonttype": "none"}
 
 
 def colour(model: str) -> str:
-    """The colour of a model; one that has none yet gets the theme-neutral grey of text."""
-    return MODEL_COLOURS.get(model, "#7d8791")
+    """The colour of a model, or of a row that is a variant of it (``PANM 1+0``).
+
+    One that has none yet gets the theme-neutral grey of text.
+    """
+    return MODEL_COLOURS.get(model) or MODEL_COLOURS.get(model.partition(" ")[0], "#7d8791")
 
 
 def title(task: str) -> str:
     """A task's name as the papers write it: ``inv_reverse_recopy`` is Inv Reverse ReCopy."""
-    return " ".join(WORDS.get(word, word.capitalize()) for word in task.split("_"))
+    words = task.removeprefix(PREFIX).split("_")
+    return " ".join(WORDS.get(word, word.capitalize()) for word in words)
 
 
 def row_label(model: str, arm: str, judged: str) -> str:
     """A row of a table: the model, and its arm where that is not the one that claims judge."""
-    return model if arm == judged else f"{model}, {ARM_LABELS.get(arm) or arm}"
+    return model if arm == judged else f"{model}, {ARM_LABELS.get(arm, arm)}"
 
 
 def verdict_kind(verdict: str) -> str:

@@ -15,11 +15,13 @@ import pandas as pd
 from relength import claims, stats
 from relength.margins import load_margins
 from relength.papers import published
+from relength.papers.published import name_of
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.style import row_label, title, verdict_kind
+from relength.report.style import ARM_LABELS, title, verdict_kind
+from relength.spec import Measure
 
 TEXT_WIDTH = 76
 VERDICT_COLUMNS = (
@@ -27,6 +29,10 @@ VERDICT_COLUMNS = (
     *("p", "q", "others"),
 )
 HALF = 4  # tasks side by side: the paper's own table is broken in the same place
+MEASURE_WORDS: dict[Measure, str] = {
+    "exact_match": "exact match",
+    "token_accuracy": "token accuracy",
+}
 MARKS = {"reproduced": "✓", "contradicted": "≠", claims.NOT_REACHED: "↓", claims.EXCEEDED: "↑"}
 
 
@@ -53,31 +59,37 @@ def short(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-def name_of(artifact: str) -> str:
-    """What the paper calls an artifact: mla-table-2 is Table 2."""
-    return " ".join(artifact.split("-")[1:]).capitalize()
-
-
-def printed(artifact: str) -> dict[tuple[str, str, str], float]:
-    """{(row, task, test): value} of a published table."""
-    cells = published.table(artifact).dropna(subset="value")
+def printed(*artifacts: str) -> dict[tuple[str, str, str], float]:
+    """{(row, task, test): value} of published tables."""
+    tables = [published.table(artifact).dropna(subset="value") for artifact in artifacts]
     return {
-        (row, *column.rsplit("/", 1)): value
-        for row, column, value in zip(cells["row"], cells["column"], cells["value"], strict=True)
+        (cell.row, cell.task, cell.test): cell.value
+        for cells in tables
+        for cell in cells.itertuples()
     }
 
 
-def comparison(runs: Runs, artifact: str) -> pd.DataFrame:
+def compared_tasks(runs: Runs, artifacts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """{task: tests} of the runs, of the tasks that artifacts print; of all, if they print none."""
+    known = {task for _, task, _ in printed(*artifacts)}
+    return {task: tests for task, tests in runs.tests.items() if not known or task in known}
+
+
+def comparison(runs: Runs, artifact: str | None = None) -> pd.DataFrame:
     """One row per task, test, model and arm: the paper's value and ours, as numbers.
+
+    artifact  the printed table that ours stand beside; None for every table of the experiment, and
+              where it has none, for ours alone
 
     Columns: task, test, model, arm, scale, paper (NaN where nothing is printed), seeds (how many),
     median, low, high and confidence (of the median, :func:`relength.stats.median_interval`), solved
     (seeds at the level "solved"), solved_low, solved_high (percent, 95 %), true_length (median,
     stopped at the true length), edit_distance (median), values (every seed, in the order of seeds).
     """
-    paper, level = printed(artifact), load_margins().levels["solved"]
+    artifacts = runs.experiment.tables if artifact is None else (artifact,)
+    paper, level = printed(*artifacts), load_margins().levels["solved"]
     rows = []
-    for task, tests in runs.tests.items():
+    for task, tests in compared_tasks(runs, artifacts).items():
         for test in tests:
             for model, arm in runs.rows:
                 values = runs.values(model, arm, task, test)
@@ -129,7 +141,7 @@ def published_table(artifact: str) -> Exhibit:
     tests: dict[str, tuple[str, ...]] = {}
     for _, task, test in paper:
         tests[task] = tuple(dict.fromkeys((*tests.get(task, ()), test)))
-    rows = [(model, "", "") for model in dict.fromkeys(model for model, *_ in paper)]
+    rows = [(model, model, "") for model in dict.fromkeys(model for model, *_ in paper)]
 
     def cell(model: str, _: str, task: str, test: str) -> tuple[str, str, float]:
         value = paper.get((model, task, test), np.nan)
@@ -152,25 +164,28 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
     data = comparison(runs, artifact)
     found = data.set_index(["model", "arm", "task", "test"]).to_dict("index")
     verdicts = _cell_verdicts(runs, artifact)
-    judged, room = runs.experiment.judged_arm, load_margins().measures["accuracy"]
+    room = load_margins().measures["accuracy"]
+    known = {(task, test) for _, task, test in printed(artifact)}
     tests = {
-        task: tuple(t for t in names if not isnan(found[*runs.rows[0], task, t]["paper"]))
-        for task, names in runs.tests.items()
+        task: tuple(test for test in names if (task, test) in known)
+        for task, names in compared_tasks(runs, (artifact,)).items()
     }
-    rows = [(model, row_label(model, arm, judged), arm) for model, arm in runs.rows]
+    rows = [(model, runs.label(model, arm), arm) for model, arm in runs.rows]
 
     def cell(model: str, arm: str, task: str, test: str) -> tuple[str, str, float]:
         ours = found[model, arm, task, test]
         verdict = verdicts.get((model, arm, task, test), "")
         paper = f"<i>{number(ours['paper'])}</i>"
         if not ours["seeds"]:
-            return f'<b class="none">{NOT_RUN}</b>{paper}', NOT_RUN, np.nan
+            others = runs.elsewhere(model, arm, task)
+            words = f"{' and '.join(others)} only" if others else NOT_RUN
+            hint = "; ".join(f"{n} seeds at scale {scale}" for scale, n in others.items())
+            return f'<b class="none">{words}</b>{paper}', hint or NOT_RUN, np.nan
         apart = abs(ours["median"] - ours["paper"]) > room.around(ours["paper"])
         mark = f"<s>{MARKS[verdict]}</s>" if verdict in MARKS else ""
         seeds = ", ".join(map(number, ours["values"]))
-        hint = f"seeds: {seeds}; {ours['solved']} of {ours['seeds']} solve it; {verdict}".rstrip(
-            "; "
-        )
+        solve = f"{ours['solved']} of {ours['seeds']} solve it"
+        hint = f"scale {runs.scale}, seeds: {seeds}; {solve}; {verdict}".rstrip("; ")
         return (
             f'<b class="{"apart" if apart else "near"}">{short(ours["median"])}{mark}</b>{paper}',
             hint,
@@ -180,11 +195,10 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
     caption = (
         f"<b>{name_of(artifact)} of the paper, side by side.</b> "
         f"{badges(runs.scale, runs.freshness)} {_seeds_phrase(data)} In each cell, above: our "
-        "median exact match in percent; below, smaller: the value that the paper prints. Coloured "
-        f"numbers are further than {room.absolute:g} points from it. ✓ and ≠ mark cells whose "
-        "claim is reproduced or contradicted; ↓ and ↑ those below or above the printed value at "
-        "reduced scale, which decides nothing. Rows <i>as in the text</i> train the paper's "
-        "equations where its released code differs."
+        f"median {MEASURE_WORDS[runs.experiment.measure]} in percent; below, smaller: the value "
+        f"that the paper prints. Coloured numbers are further than {room.absolute:g} points from "
+        "it. ✓ and ≠ mark cells whose claim is reproduced or contradicted; ↓ and ↑ those below or "
+        f"above the printed value at reduced scale, which decides nothing.{_readings(runs)}"
     )
     html = exhibits.table(
         _matrix(rows, tests, cell),
@@ -196,10 +210,27 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
             exhibits.notebook(runs.experiment.name),
         ],
     )
-    run = data[data["arm"] == judged].groupby(["model", "task"])["seeds"].max()
+    judged = [runs.experiment.judges(row.model, row.arm) for row in data.itertuples()]
+    run = data[judged].groupby(["model", "task"])["seeds"].max()
     return Exhibit(
         html, f"{artifact}: {(run > 0).sum()} of {len(run)} cells have runs.", flat(data)
     )
+
+
+READINGS = {  # what a row is whose arm is not the judged one
+    "paper": "the paper's equations where its released code differs",
+    "repaired": "the equations with a stated repair",
+    "mended": "the code with one line set right",
+    "released": "the released code",
+}
+
+
+def _readings(runs: Runs) -> str:
+    """What the rows of other arms are, for a caption."""
+    others = dict.fromkeys(arm for row, arm in runs.rows if not runs.experiment.judges(row, arm))
+    said = [f"rows <i>{ARM_LABELS.get(arm, arm)}</i> train {READINGS[arm]}" for arm in others]
+    text = "; ".join(said)
+    return f" {text[0].upper()}{text[1:]}." if said else ""
 
 
 def _matrix(
@@ -214,11 +245,11 @@ def _matrix(
             f'<th colspan="{len(tests[t])}" scope="colgroup">{title(t)}</th>' for t in half
         )
         lengths = "".join(
-            f'<th scope="col" class="{"first" if i == 0 else ""}">{test}</th>'
+            f'<th scope="col" class="{"first" if i == 0 else ""}">{test or "mean"}</th>'
             for task in half
             for i, test in enumerate(tests[task])
         )
-        body, previous = [], rows[0][2]
+        body, previous = [], ""
         for model, label, arm in rows:
             cells = []
             for task in half:
@@ -228,10 +259,10 @@ def _matrix(
                     sort = "" if isnan(value) else f' data-value="{value:g}"'
                     first = ' class="first"' if i == 0 else ""
                     cells.append(f"<td{first}{sort}{tip}>{html}</td>")
-            name, _, reading = (label or model).partition(", ")
+            name, _, reading = label.partition(", ")
             small = f"<small>{reading}</small>" if reading else ""
-            rule = "rule other-arm" if arm != previous else "other-arm" if reading else ""
-            previous = arm
+            rule = "rule other-arm" if reading and not previous else "other-arm" if reading else ""
+            previous = reading
             body.append(
                 f'<tr class="{rule}"><th scope="row">{name}{small}</th>{"".join(cells)}</tr>'
             )
@@ -271,9 +302,12 @@ def flat(data: pd.DataFrame) -> pd.DataFrame:
 # The long table: one row per cell, everything that is known of it
 
 
-def details(runs: Runs, artifact: str) -> Exhibit:
-    """A sortable row per task, length, model and arm: every seed, intervals, success rate."""
-    data = comparison(runs, artifact)
+def details(runs: Runs, artifact: str | None = None) -> Exhibit:
+    """A sortable row per task, length, model and arm: every seed, intervals, success rate.
+
+    artifact: as in :func:`comparison`.
+    """
+    data, name = comparison(runs, artifact), artifact or runs.experiment.name
     columns = {
         "task": "text",
         "length": "number",
@@ -291,7 +325,7 @@ def details(runs: Runs, artifact: str) -> Exhibit:
         (
             title(row.task),
             "IID" if row.test == "iid" else row.test,
-            row_label(row.model, row.arm, runs.experiment.judged_arm),
+            runs.label(row.model, row.arm),
             number(row.paper),
             number(row.median) if row.seeds else NOT_RUN,
             ", ".join(map(number, row.values)) or "–",
@@ -307,38 +341,43 @@ def details(runs: Runs, artifact: str) -> Exhibit:
     ]
     level = load_margins().levels["solved"].at_least
     caption = (
-        f"<b>Every cell, every seed.</b> {badges(runs.scale, runs.freshness)} Exact match in "
-        "percent; IID is the range of lengths trained on. The interval of the median runs between "
-        "order statistics and has the confidence in brackets. <i>Solved</i> counts seeds at "
+        f"<b>Every cell, every seed.</b> {badges(runs.scale, runs.freshness)} "
+        f"{MEASURE_WORDS[runs.experiment.measure].capitalize()} in percent; the shortest test, or "
+        "IID, has lengths trained on. The interval of the median runs between order statistics and "
+        "has the confidence in brackets. <i>Solved</i> counts seeds at "
         f"{level:g} % or more, with the exact interval of that share. <i>True length</i> is the "
-        "median when decoding is stopped at the right place."
+        "median exact match when decoding is stopped at the right place."
     )
     html = exhibits.table(
         f"<details><summary>Show all {len(rows)} "
         f"rows</summary>{exhibits.rows_table(columns, rows)}</details>",
         caption,
-        f"{artifact}-details",
+        f"{name}-details",
         [
-            exhibits.csv(f"{artifact}-ours", flat(data)),
+            exhibits.csv(f"{name}-ours", flat(data)),
             exhibits.notebook(runs.experiment.name),
         ],
     )
-    return Exhibit(html, f"{artifact}: {len(rows)} rows, one per cell and length.", flat(data))
+    return Exhibit(html, f"{name}: {len(rows)} rows, one per cell and length.", flat(data))
 
 
-def numbers(runs: Runs, artifact: str) -> str:
-    """The comparison as plain text, a line per row and task; in brackets the paper's value."""
+def numbers(runs: Runs, artifact: str | None = None) -> str:
+    """The comparison as plain text, a line per row and task; in brackets the paper's value.
+
+    artifact: as in :func:`comparison`.
+    """
     data = comparison(runs, artifact)
-    lines = [
-        f"{name_of(artifact)}, {runs.scale} scale: median of our seeds (paper's value), percent"
-    ]
-    for task, tests in runs.tests.items():
+    name = name_of(artifact) if artifact else runs.experiment.heading
+    head = f"{name}, {runs.scale} scale: median of our seeds (paper's value), percent"
+    lines = [head if data["paper"].notna().any() else head.replace(" (paper's value)", "")]
+    for task in data["task"].unique():
+        tests = runs.tests[task]
         head = "".join(f"{'IID' if test == 'iid' else test:>17}" for test in tests)
         lines.append(f"\n{title(task) + ', length':<32}{'seeds':>5}{head}")
         for model, arm in runs.rows:
             cells = data.query("task == @task and model == @model and arm == @arm")
             shown = "".join(f"{_ours_and_paper(row):>17}" for row in cells.itertuples())
-            label = row_label(model, arm, runs.experiment.judged_arm)
+            label = runs.label(model, arm)
             lines.append(f"  {label:<30}{cells['seeds'].max():>5}{shown}")
     return "\n".join(lines)
 
@@ -383,8 +422,9 @@ def verdicts(runs: Runs) -> Exhibit:
     )
     caption = (
         f"<b>Verdicts on the claims of the prose.</b> {badges(runs.scale, runs.freshness)} "
-        f"Computed from the runs above. {margins} Claims are judged on the arm <i>released</i>; "
-        "the last column has the verdict on the paper's own equations, where they differ."
+        f"Computed from the runs above. {margins} Claims are judged on the arm "
+        f"<i>{runs.experiment.judged_arm}</i>; the last column has the verdicts on other readings, "
+        "where there are any."
     )
     data = ledger[[*VERDICT_COLUMNS]]
     name = f"{runs.experiment.name}-verdicts"

@@ -16,6 +16,23 @@ import pandas as pd
 from relength.errors import RelengthError
 
 _FOLDER = files(__package__)
+# What a table calls a task, where the library has another name for it.
+TASK_NAMES = {
+    "panm": {
+        "copy": "panm_copy",
+        "reverse": "panm_reverse",
+        "mix": "panm_mix",
+        "drecall": "panm_dynamic_recall",
+        "psort": "panm_priority_sort",
+        "idsort": "panm_id_sort",
+    }
+}
+
+
+def name_of(artifact: str) -> str:
+    """What the paper calls an artifact: mla-table-2 is Table 2, panm-fig-7-left Figure 7 left."""
+    kind, *number = artifact.split("-")[1:]
+    return " ".join([{"fig": "Figure"}.get(kind, kind.capitalize()), *number])
 
 
 def artifacts() -> pd.DataFrame:
@@ -31,8 +48,9 @@ def table(artifact: str) -> pd.DataFrame:
     """The cells of one table as printed.
 
     Columns: artifact, row, column ("copy/15"), value and spread (float, NaN where nothing is
-    printed or legible), n (runs aggregated, Int64), unit, note. Raises RelengthError for a table
-    without numbers.
+    printed or legible), n (runs aggregated, Int64), unit, note; and of the column, task (as the
+    library calls it) and test (empty where the column is no single one). Raises RelengthError for a
+    table without numbers.
     """
     row = artifacts().query("artifact == @artifact")
     if row.empty:
@@ -43,6 +61,12 @@ def table(artifact: str) -> pd.DataFrame:
     if not name:
         raise RelengthError(f"The paper prints no numbers for {artifact}: {row['title'].item()}.")
     return _numbers(name).copy()
+
+
+def prints_tests(artifact: str) -> bool:
+    """Whether the paper prints numbers for an artifact, and one per test length."""
+    has_numbers = artifacts().set_index("artifact").loc[artifact, "values"] != ""
+    return bool(has_numbers and (table(artifact)["test"] != "").all())
 
 
 def prose_claims() -> pd.DataFrame:
@@ -57,7 +81,11 @@ def prose_claims() -> pd.DataFrame:
 @cache
 def _numbers(name: str) -> pd.DataFrame:
     cells = _read(name)
+    split = [column.rpartition("/") for column in cells["column"]]
+    names = TASK_NAMES.get(cells["artifact"].iloc[0].partition("-")[0], {})
     return cells.assign(
+        task=[names.get(task or test, task or test) for task, _, test in split],
+        test=[test if task else "" for task, _, test in split],
         value=pd.to_numeric(cells["value"]).astype(float),
         spread=pd.to_numeric(cells["spread"]).astype(float),
         n=pd.to_numeric(cells["n"]).astype("Int64"),
