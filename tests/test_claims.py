@@ -6,20 +6,23 @@ import pandas as pd
 import pytest
 import yaml
 
-from relength import claims
+from relength import claims, pointing
 from relength.claim_models import (
+    OTHER_MAX,
     Claim,
     CostPart,
     CountPart,
     LevelPart,
     OrderPart,
+    RangePart,
     Source,
     TrendPart,
     ValuePart,
+    known_cells,
     lengths_by_task,
 )
 from relength.errors import RelengthError
-from relength.papers import published
+from relength.papers import experiment, published
 
 ARTIFACT = "mla-table-2"
 SOURCE = Source(
@@ -559,3 +562,143 @@ def test_few_seeds_have_no_false_discovery_rate(mla):
     table = claims.ledger(order, printed_runs(3, scale="reduced"))
     assert table["q"].isna().all()
     assert "in 8 of 8 parts" in table.set_index("claim").loc["mla-016", "seen"]
+
+
+# Claims of tables and figures that are more than one table's cells
+
+
+def panm_runs(seeds: int = 5, change=lambda cell: cell.value) -> pd.DataFrame:
+    """Every cell of Tables 13 to 18, each model in the arm that is judged, as printed."""
+    found = experiment("panm_algorithmic")
+    names = {"experiment": found.name, "scale": "paper"}
+    return pd.concat(
+        [
+            runs([0] * seeds, model=cell.row, task=cell.task, test=cell.test, **names).assign(
+                arm=found.judged_arms[cell.row], token_accuracy=float(change(cell))
+            )
+            for artifact in found.tables
+            for cell in published.table(artifact).itertuples()
+        ],
+        ignore_index=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def panm() -> list[Claim]:
+    return claims.load("panm")
+
+
+@pytest.fixture(scope="module")
+def panm_as_printed(panm) -> pd.DataFrame:
+    """The claims on Tables 3 and 13 to 18; figures 2c and 2d are of pointers, not of accuracy."""
+    made = experiment("panm_algorithmic").artifacts
+    about = [c for c in panm if c.artifact in made and c.source.metric == "token_accuracy"]
+    return claims.ledger(about, panm_runs()).set_index("claim")
+
+
+def test_every_claim_names_an_artifact_that_the_paper_names_and_an_experiment_makes(panm):
+    prose = published.prose_claims().set_index("claim_id")
+    for c in (c for c in panm if "/" not in c.id):
+        assert c.artifact in prose.loc[c.id, "artifact"].split("; "), c.id
+        assert c.artifact in experiment(c.source.experiment).artifacts, c.id
+        assert not re.search(r"[a-z)]{2}[.!?] [A-Z]", c.quote or ""), c.id
+
+
+def test_claims_judge_what_their_experiment_measures(mla, panm):
+    for c in [*mla, *panm]:
+        own = experiment(c.source.experiment).measure
+        assert c.source.metric in (own, *pointing.METRICS), c.id
+        assert c.source.judged_arm == experiment(c.source.experiment).judged_arm
+
+
+def test_the_printed_tables_reproduce_all_that_is_said_of_them_but_one_sentence(panm_as_printed):
+    """Table 13 has leads of 68 and 39 points over the Transformer where the text has 60 and 30."""
+    cells = panm_as_printed[panm_as_printed.index.str.contains("/")]
+    assert len(cells) == 360
+    spreads = {
+        f"{cell.artifact}/{cell.row}/{cell.task}/{cell.test}": cell.spread
+        for artifact in experiment("panm_algorithmic").tables
+        for cell in published.table(artifact).itertuples()
+    }
+    # Five runs that differ by much do not show that means are equal, not even if they are.
+    wide = cells[cells["verdict"] == "inconclusive"].index
+    assert set(cells["verdict"]) == {"reproduced", "inconclusive"}
+    assert 0 < len(wide) < 40 and min(spreads[cell] for cell in wide) >= 4
+    prose = panm_as_printed.drop(cells.index)["verdict"]
+    assert set(prose[prose == "inconclusive"].index) == {"panm-032"}  # five seeds, two parts
+    assert set(prose[prose == "not testable"].index) == {"panm-022", "panm-024"}
+    assert (prose == "reproduced").sum() == len(prose) - 3 == 11
+
+
+def test_a_model_without_the_judged_arm_is_judged_in_its_own(panm, panm_as_printed):
+    cell = panm_as_printed.loc["panm-table-13/Location Attention/panm_copy/10"]
+    assert (cell["arm"], cell["seeds"], cell["others"]) == ("paper", 5, "")
+    assert panm_as_printed.loc["panm-table-13/PANM/panm_copy/10", "arm"] == "released"
+    (single,) = [c for c in panm if c.id == "panm-table-13/LSTM/panm_copy/10"]
+    assert single.source.arm_of("LSTM") == "released"
+    assert single.source.arm_of("NRAM") == "paper"
+
+
+def test_the_best_of_several_is_taken_at_each_test():
+    """Two rivals that are good at different lengths are together as good as neither is alone."""
+    tests = {"copy": ("30", "100")}
+    part = OrderPart(
+        model="OneStepAttn",
+        other=OTHER_MAX,
+        best_of=("Content", "Relative"),
+        relation="better",
+        by="mean",
+        tests=tests,
+    )
+    rivals = [
+        runs([value] * 5, model=model, test=test)
+        for model, values in (("Content", (90, 10)), ("Relative", (10, 90)))
+        for test, value in zip(tests["copy"], values, strict=True)
+    ]
+    ours = [runs([70] * 5, test=test) for test in tests["copy"]]
+    frame = pd.concat([*ours, *rivals])
+    assert claims.judge(claim(part, kind="order"), frame).outcome == "contradicted"
+    alone = part.model_copy(update={"best_of": (), "other": "Content"})
+    assert claims.judge(claim(alone, kind="order"), frame).outcome == "reproduced"
+    missing = frame[~((frame["model"] == "Relative") & (frame["seed"] == 0))]
+    assert claims.judge(claim(part, kind="order"), missing).seeds == 4
+
+
+@pytest.mark.parametrize(
+    ("lead", "ours", "outcome", "exceeds"),
+    [((10, 20), 75, "reproduced", False), ((10, 20), 64, "contradicted", False),
+     ((10, 20), 86, "contradicted", True), ((15, 15), 79, "reproduced", False)],
+)  # fmt: skip
+def test_a_lead_lies_in_its_range_or_within_the_margin_of_it(lead, ours, outcome, exceeds):
+    low, high = lead
+    part = RangePart(
+        model="OneStepAttn", over=("Content",), tests={"copy": ("100",)}, low=low, high=high
+    )
+    frame = pd.concat([runs([ours] * 5), runs([60] * 5, model="Content")])
+    verdict = claims.judge(claim(part), frame)
+    assert verdict.outcome == outcome
+    assert ("better than claimed" in verdict.seen) == exceeds
+
+
+def test_a_mean_is_over_all_cells_named():
+    part = RangePart(
+        model="OneStepAttn", tests={"copy": ("100",), "lookup": ("11",)}, low=50, high=50
+    )
+    frame = pd.concat([runs([100] * 5), runs([0] * 5, task="lookup", test="11")])
+    assert claims.judge(claim(part), frame).outcome == "reproduced"
+
+
+@pytest.mark.parametrize(
+    ("values", "outcome"), [((94, 0), "reproduced"), ((95, 0), "contradicted")]
+)
+def test_not_solved_means_at_none_of_the_lengths(values, outcome):
+    part = LevelPart(model="OneStepAttn", task="copy", tests=("30", "100"), level="not_solved")
+    frame = pd.concat([runs([v] * 5, test=t) for v, t in zip(values, part.tests, strict=True)])
+    assert claims.judge(claim(part, kind="threshold"), frame).outcome == outcome
+
+
+def test_claims_about_figures_name_cells_of_the_runs_behind_them():
+    assert lengths_by_task(("panm_mix/*",), "panm-fig-7-left") == {"panm_mix": ("30", "10")}
+    with pytest.raises(RelengthError, match="no column 'panm_mix/20'"):
+        lengths_by_task(("panm_mix/20",), "panm-fig-7-left")
+    assert "PANM 3+0" in set(known_cells("panm-fig-8-copy")["row"])

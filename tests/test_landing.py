@@ -4,6 +4,7 @@ import html
 import itertools
 import json
 import re
+import shlex
 from pathlib import Path
 
 import handmade
@@ -125,10 +126,21 @@ def test_the_command_of_every_answer_is_one_that_the_command_line_takes(full):
     program = typer.main.get_command(cli.app).commands["run"]
     grid = {(spec.model.name, spec.task.name) for spec in EXPERIMENT.specs("paper", [0])}
     for claim in claims.load("mla"):
-        words = landing.command(claim, "paper").split()
+        words = shlex.split(landing.command(claim, "paper"))
         assert words[:2] == ["relength", "run"]
         given = program.make_context("run", words[2:]).params
         assert set(claim.cells) <= {(m, t) for m in given["model"] for t in given["task"]} & grid
+
+
+def test_the_command_names_models_not_rows_and_every_arm_that_is_judged():
+    known = {claim.id: claim for claim in claims.load("panm")}
+    heads = shlex.split(landing.command(known["panm-084"], ""))
+    assert heads[5:] == [
+        *("--model", "PANM", "--task", "panm_copy", "--task", "panm_reverse"),
+        *("--arm", "released", "--results", "again"),
+    ]
+    both = landing.command(known["panm-092"], "paper")
+    assert "--model 'Location Attention'" in both and "--arm released --arm paper" in both
 
 
 def test_the_picture_shows_the_scale_with_most_runs_and_says_not_run_where_there_are_none(

@@ -104,7 +104,7 @@ def test_printed_numbers_link_to_the_runs_of_their_cell(text, solved):
 def test_an_empty_store_gives_a_ledger_in_which_nothing_ran(empty):
     text = ledger.claims_list(empty)
     assert "provenance.html" not in text and "nan" not in text
-    assert set(re.findall(r"f-verdict-([a-z-]+)", text)) == {"not-run"}
+    assert set(re.findall(r"f-verdict-([a-z-]+)", text)) == {"not-run", "not-testable"}
     assert set(re.findall(r"f-scale-([a-z]+)", text)) == {"none"}
 
 

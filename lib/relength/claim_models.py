@@ -6,17 +6,23 @@ model on one task.
 """
 
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Annotated, Literal
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from relength import pointing
 from relength.errors import RelengthError
-from relength.papers import published
+from relength.papers import EXPERIMENTS, published
 from relength.rules import Relation
 
 Kind = Literal["value", "threshold", "solves", "trend", "property", "order", "cost", "conjunction"]
-Metric = Literal["exact_match", "exact_match_true_length", "token_accuracy", "edit_distance"]
+Metric = Literal[
+    *("exact_match", "exact_match_true_length", "token_accuracy", "edit_distance"),
+    *pointing.METRICS,
+]
+Level = Literal["solved", "failed", "not_solved"]
 Cell = tuple[str, str]  # model, task
 Sample = tuple[Cell, ...]  # cells that make one number per seed, so that each seed must be in all
 
@@ -31,35 +37,51 @@ class Source(_Frozen):
     experiment: str
     metric: Metric = "exact_match"
     checkpoint: Literal["selected", "last", "best_iid"] = "selected"  # the paper's own rule
-    judged_arm: Literal["released", "paper", "repaired"]
+    judged_arm: Literal["released", "paper", "repaired", "mended"]
     other_arms: dict[str, tuple[str, ...]] = {}  # arm: the models that have it
     claim_per_cell: bool = False  # each printed cell is a value claim of its own
+
+    def arm_of(self, model: str) -> str:
+        """The arm of a model that is judged: ``judged_arm``, or the one it has if it lacks that."""
+        found = EXPERIMENTS.get(self.experiment)
+        if found is None or self.judged_arm != found.judged_arm:
+            return self.judged_arm
+        return found.judged_arms.get(model, self.judged_arm)
 
 
 class Expectation(_Frozen):
     """One line of a claim: these models, in these cells, are or do this.
 
-    cells: patterns over the columns of the printed table, "copy/*", "*/longest". Exactly one of the
-    others says what is expected:
+    cells: patterns over task/test of the tables that the experiment prints, or of its runs where it
+    prints none: "copy/*", "*/longest". Exactly one of the others says what is expected:
 
     is            "published": the printed values, within the margin; "solved" or "failed": the
-                  levels of margins.yml, at every test length named
+                  levels of margins.yml, at every test length named; "not_solved": at none of them
     trend         "falls" or "rises": from the first test length named to the last
+    mean          the mean over all cells named, within the margin
+    lead          [least, most]: the mean over each task's cells less that of the models `over`, of
+                  whom the best counts at each test; within the margin of that range
     tasks_solved, tasks_solved_at_most
                   in how many of the tasks named a seed is "solved" at every length
     better_than, on_par_with
                   other models, in the number of tasks solved or the mean over cells
+    better_than_best_of
+                  several models of whom the best counts at each test, in the mean over each task's
     cost_ratio    seconds of a run relative to those of the model `than`
     """
 
     models: tuple[str, ...] = Field(min_length=1)
     cells: tuple[str, ...] = ("*/*",)
-    is_: Literal["published", "solved", "failed"] | None = Field(default=None, alias="is")
+    is_: Literal["published", Level] | None = Field(default=None, alias="is")
     trend: Literal["falls", "rises"] | None = None
     tasks_solved: int | None = Field(default=None, ge=0)
     tasks_solved_at_most: int | None = Field(default=None, ge=0)
     better_than: tuple[str, ...] | None = None
     on_par_with: tuple[str, ...] | None = None
+    better_than_best_of: tuple[str, ...] | None = None
+    mean: float | None = None
+    lead: tuple[float, float] | None = None
+    over: tuple[str, ...] | None = None  # only for lead
     by: Literal["tasks_solved", "mean"] = "tasks_solved"  # only for better_than and on_par_with
     cost_ratio: float | None = Field(default=None, gt=0)
     than: str | None = None  # only for cost_ratio
@@ -70,7 +92,8 @@ class Expectation(_Frozen):
             name
             for name in (
                 *("is_", "trend", "tasks_solved", "tasks_solved_at_most"),
-                *("better_than", "on_par_with", "cost_ratio"),
+                *("better_than", "on_par_with", "better_than_best_of"),
+                *("mean", "lead", "cost_ratio"),
             )
             if getattr(self, name) is not None
         ]
@@ -78,6 +101,8 @@ class Expectation(_Frozen):
             raise ValueError(f"a line expects exactly one thing, this one expects {len(said)}")
         if (self.cost_ratio is None) != (self.than is None):
             raise ValueError("cost_ratio and than go together")
+        if (self.lead is None) != (self.over is None):
+            raise ValueError("lead and over go together")
         return self
 
 
@@ -88,6 +113,7 @@ class ClaimEntry(_Frozen):
     artifact: str
     quote: str | None = None  # at most one sentence of the paper, verbatim
     expect: tuple[Expectation, ...] = ()
+    metric: Metric | None = None  # if it is not the artifact's
     scope: str | None = None  # what of the claim is left out here, and why
     not_testable: str | None = None  # why no run could decide it
 
@@ -122,13 +148,13 @@ class ValuePart(_Frozen):
 
 
 class LevelPart(_Frozen):
-    """One model on one task is solved, or failed, at these tests."""
+    """One model on one task is solved, or failed, at these tests; or solved at none of them."""
 
     rule: Literal["level"] = "level"
     model: str
     task: str
     tests: tuple[str, ...]
-    level: Literal["solved", "failed"]
+    level: Level
 
     @property
     def samples(self) -> tuple[Sample, ...]:
@@ -164,20 +190,38 @@ class CountPart(_Frozen):
 
 
 class OrderPart(_Frozen):
-    """One model is better than another, or on par with it, in one number per seed."""
+    """One model is better than another, or on par with it, in one number per seed.
+
+    best_of  the models behind `other`, if it is several: the best of them at each test
+    """
 
     rule: Literal["order"] = "order"
     model: str
     other: str
+    best_of: tuple[str, ...] = ()
     relation: Relation
     by: Literal["tasks_solved", "mean"]
     tests: dict[str, tuple[str, ...]]
 
     @property
     def samples(self) -> tuple[Sample, ...]:
-        return tuple(
-            tuple((model, task) for task in self.tests) for model in (self.model, self.other)
-        )
+        others = tuple((m, task) for m in self.best_of or (self.other,) for task in self.tests)
+        return (tuple((self.model, task) for task in self.tests), others)
+
+
+class RangePart(_Frozen):
+    """A mean over tests lies in a range; or its lead over that of others, the best at each test."""
+
+    rule: Literal["range"] = "range"
+    model: str
+    over: tuple[str, ...] = ()
+    tests: dict[str, tuple[str, ...]]
+    low: float
+    high: float
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        return (tuple((m, task) for m in (self.model, *self.over) for task in self.tests),)
 
 
 class CostPart(_Frozen):
@@ -195,7 +239,7 @@ class CostPart(_Frozen):
 
 
 Part = Annotated[
-    ValuePart | LevelPart | TrendPart | CountPart | OrderPart | CostPart,
+    ValuePart | LevelPart | TrendPart | CountPart | OrderPart | RangePart | CostPart,
     Field(discriminator="rule"),
 ]
 
@@ -231,11 +275,31 @@ class Claim(_Frozen):
         return frozenset(model for model, _ in self.cells)
 
 
+OTHER_MAX = "Other Max"  # what the PANM paper calls the best of several at each test
+
+
 def parts(line: Expectation, artifact: str) -> list[Part]:
-    """The parts of one line of a claim. RelengthError for a model or cell that the table lacks."""
-    table = published.table(artifact)
-    _known(set(line.models) | {*(line.better_than or ()), *(line.on_par_with or ())}, table["row"])
+    """The parts of one line of a claim. RelengthError for an unknown model or cell."""
+    others = (line.better_than, line.on_par_with, line.better_than_best_of, line.over)
+    named = set(line.models).union(*(models or () for models in others))
+    _known(named, known_cells(artifact)["row"])
     tests = lengths_by_task(line.cells, artifact)
+    if line.better_than_best_of:
+        best = {"other": OTHER_MAX, "best_of": line.better_than_best_of}
+        return [
+            OrderPart(model=m, relation="better", by="mean", tests={task: tests[task]}, **best)
+            for m in line.models
+            for task in tests
+        ]
+    if line.mean is not None:
+        return [RangePart(model=m, tests=tests, low=line.mean, high=line.mean) for m in line.models]
+    if line.lead:
+        low, high = line.lead
+        return [
+            RangePart(model=m, over=line.over, tests={task: tests[task]}, low=low, high=high)
+            for m in line.models
+            for task in tests
+        ]
     if line.better_than or line.on_par_with:
         relation: Relation = "better" if line.better_than else "on_par"
         return [
@@ -268,7 +332,8 @@ def _part_of_one_task(
 def value_part(artifact: str, model: str, task: str, tests: tuple[str, ...]) -> ValuePart:
     """The printed values of some cells of one row and task. RelengthError where one is missing."""
     table = published.table(artifact)
-    rows = table[(table["row"] == model) & table["column"].isin([f"{task}/{t}" for t in tests])]
+    cells = (table["task"] == task) & table["test"].isin(tests)
+    rows = table[(table["row"] == model) & cells]
     if len(rows) != len(tests) or rows["value"].isna().any():
         raise RelengthError(
             f"{artifact} prints no value for {model} on {task} at {', '.join(tests)}."
@@ -281,23 +346,20 @@ def value_part(artifact: str, model: str, task: str, tests: tuple[str, ...]) -> 
     return ValuePart(
         model=model,
         task=task,
-        printed={
-            c.rpartition("/")[2]: v for c, v in zip(rows["column"], rows["value"], strict=True)
-        },
+        printed=dict(zip(rows["test"], rows["value"], strict=True)),
         spread=None if spread != spread else spread,
         n=None if rows["n"].isna().any() else int(rows["n"].iloc[0]),
     )
 
 
 def lengths_by_task(patterns: tuple[str, ...], artifact: str) -> dict[str, tuple[str, ...]]:
-    """{task: tests} of the table's columns that match a pattern, in the table's order.
+    """{task: tests} of the :func:`known_cells` that match a pattern, in their order.
 
     "*" stands for anything; the test "longest" is the last one of each task.
     """
     tests: dict[str, list[str]] = {}
-    for column in published.table(artifact)["column"].unique():
-        task, _, test = column.rpartition("/")
-        tests.setdefault(task, []).append(test)
+    for cell in known_cells(artifact)[["task", "test"]].drop_duplicates().itertuples():
+        tests.setdefault(cell.task, []).append(cell.test)
     names = {
         (task, test): [f"{task}/{test}"] + [f"{task}/longest"] * (test == known[-1])
         for task, known in tests.items()
@@ -306,7 +368,7 @@ def lengths_by_task(patterns: tuple[str, ...], artifact: str) -> dict[str, tuple
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for both in names.values() for name in both):
             known = ", ".join(name for both in names.values() for name in both)
-            raise RelengthError(f"{artifact} has no column {pattern!r}: it has {known}.")
+            raise RelengthError(f"{artifact} has no column {pattern!r}: there are {known}.")
     chosen: dict[str, tuple[str, ...]] = {}
     for (task, test), both in names.items():
         if any(fnmatchcase(name, pattern) for name in both for pattern in patterns):
@@ -314,7 +376,22 @@ def lengths_by_task(patterns: tuple[str, ...], artifact: str) -> dict[str, tuple
     return chosen
 
 
+@cache
+def known_cells(artifact: str) -> pd.DataFrame:
+    """What claims about an artifact can name: the columns are row, task and test.
+
+    All that the tables of its experiment print; where these print nothing, what its runs have.
+    """
+    found = next((e for e in EXPERIMENTS.values() if artifact in e.artifacts), None)
+    if found is None or found.tables:
+        tables = [published.table(name) for name in (found.tables if found else (artifact,))]
+        return pd.concat(tables)[["row", "task", "test"]]
+    specs = found.grid("reduced", 0)
+    cells = [(spec.row, spec.task.name, test) for spec in specs for test in spec.task.tests]
+    return pd.DataFrame(cells, columns=["row", "task", "test"]).drop_duplicates()
+
+
 def _known(models: set[str], rows: pd.Series) -> None:
     known = list(dict.fromkeys(rows))
     for model in sorted(models - set(known)):
-        raise RelengthError(f"The table has no row {model!r}: it has {', '.join(known)}.")
+        raise RelengthError(f"There is no row {model!r}: choose from {', '.join(known)}.")

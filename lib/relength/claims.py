@@ -96,6 +96,7 @@ def _prose_claim(entry: ClaimEntry, file: ClaimFile, prose: pd.DataFrame, path: 
         spelt_out = tuple(part for line in entry.expect for part in parts(line, entry.artifact))
     except RelengthError as error:
         raise RelengthError(f"{where}: {error}") from None
+    source, metric = file.artifacts[entry.artifact], {"metric": entry.metric}
     return Claim(
         id=entry.id,
         paper=file.paper,
@@ -104,7 +105,7 @@ def _prose_claim(entry: ClaimEntry, file: ClaimFile, prose: pd.DataFrame, path: 
         statement=row["claim"],
         quote=entry.quote,
         where=row["where"],
-        source=file.artifacts[entry.artifact],
+        source=source if entry.metric is None else source.model_copy(update=metric),
         parts=spelt_out,
         scope=entry.scope,
         not_testable=entry.not_testable,
@@ -115,12 +116,12 @@ def _cell_claims(paper: str, artifact: str, source: Source) -> list[Claim]:
     cells = published.table(artifact).dropna(subset="value")
     claims = []
     for row in cells.itertuples():
-        task, _, test = row.column.rpartition("/")
+        task, test = row.task, row.test
         part = value_part(artifact, row.row, task, (test,))
         value = f"{row.value:g}" + (f" ± {part.spread:g}" if part.spread is not None else "")
         claims.append(
             Claim(
-                id=f"{artifact}/{row.row}/{row.column}",
+                id=f"{artifact}/{row.row}/{task}/{test}",
                 paper=paper,
                 artifact=artifact,
                 kind="value",
@@ -200,7 +201,9 @@ def judge(
 
 def _judge_arms(claim: Claim, evidence: Evidence, margins: Margins, current: str) -> Verdict:
     source = claim.source
-    verdict = _judge_arm(claim, source.judged_arm, {}, evidence, margins, current)
+    own = {source.arm_of(model) for model in claim.models}
+    arm = own.pop() if len(own) == 1 else source.judged_arm
+    verdict = _judge_arm(claim, arm, {}, evidence, margins, current)
     others = {
         arm: _judge_arm(claim, arm, dict.fromkeys(models, arm), evidence, margins, current)
         for arm, models in source.other_arms.items()
@@ -217,10 +220,10 @@ def _judge_arm(
     margins: Margins,
     current: str,
 ) -> Verdict:
-    """instead: {model: arm} for the models that have the arm; the others keep the judged one."""
+    """instead: {model: arm} for the models that have the arm; the others keep their judged one."""
     if claim.not_testable:
         return Verdict(claim=claim.id, arm=arm, outcome="not testable", seen=claim.not_testable)
-    arms = {model: instead.get(model, claim.source.judged_arm) for model in claim.models}
+    arms = {m: instead.get(m, claim.source.arm_of(m)) for m in claim.models}
     seeds_at = {
         scale: min(_common_seeds(sample, scale, arms, evidence) for sample in claim.samples)
         for scale in SCALES

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from relength import rules, stats
+from relength import pointing, rules, stats
 from relength.claim_models import (
     Claim,
     CostPart,
@@ -13,12 +13,14 @@ from relength.claim_models import (
     LevelPart,
     OrderPart,
     Part,
+    RangePart,
     Source,
     TrendPart,
     ValuePart,
 )
 from relength.errors import RelengthError
 from relength.margins import ROUNDING, Margin, Margins
+from relength.tasks import TASKS
 
 SCALES = ("paper", "reduced")  # highest first; smoke is not among them and never judges anything
 # What a metric of the store is measured against in margins.yml.
@@ -27,6 +29,7 @@ MEASURES = {
     "exact_match_true_length": "accuracy",
     "token_accuracy": "accuracy",
     "edit_distance": "edit_distance",
+    **dict.fromkeys(pointing.METRICS, "accuracy"),
 }
 
 
@@ -104,16 +107,15 @@ class Reading:
             case ValuePart():
                 return self._value(part)
             case LevelPart():
-                level = self.margins.levels[part.level]
-                values = self.values(part.model, part.task, part.tests)
-                holds = values.map(level.holds).all(axis=1)
-                return rules.majority(holds, self.margins, exceeds=part.level == "failed")
+                return self._level(part)
             case TrendPart():
                 return self._trend(part)
             case CountPart():
                 return self._count(part)
             case OrderPart():
                 return self._order(part)
+            case RangePart():
+                return self._range(part)
             case CostPart():
                 margin = self.margins.measures["cost_ratio"]
                 return rules.cost(self._ratios(part), part.ratio, margin, self.margins)
@@ -143,6 +145,22 @@ class Reading:
             return decision._replace(exceeds=not decision.exceeds)
         return decision
 
+    def _level(self, part: LevelPart) -> rules.Decision:
+        negated = part.level == "not_solved"
+        level = self.margins.levels["solved" if negated else part.level]
+        reached = self.values(part.model, part.task, part.tests).map(level.holds)
+        holds = ~reached.any(axis=1) if negated else reached.all(axis=1)
+        return rules.majority(holds, self.margins, exceeds=part.level != "solved")
+
+    def _range(self, part: RangePart) -> rules.Decision:
+        """Seeds are compared one by one: models of one seed see equal data."""
+        means = self._mean(part.model, part.tests)
+        if part.over:
+            means = (means - self._best_mean(part.over, part.tests)).dropna()
+        if part.over and self._lower_is_better:
+            means = -means
+        return rules.inside(means, part.low, part.high, self._margin, self.margins)
+
     def _trend(self, part: TrendPart) -> rules.Decision:
         """A seed follows: no step against the trend, more than the margin from first to last."""
         values = self.values(part.model, part.task, part.tests).to_numpy()
@@ -167,7 +185,8 @@ class Reading:
             samples = [self._tasks_solved(m, part.tests) for m in (part.model, part.other)]
             margin, best = self.margins.measures["tasks_solved"], len(part.tests)
         else:
-            samples = [self._mean(m, part.tests) for m in (part.model, part.other)]
+            others = part.best_of or (part.other,)
+            samples = [self._mean(part.model, part.tests), self._best_mean(others, part.tests)]
             margin, best = self._margin, self._best
             if self._lower_is_better:
                 samples = [-sample for sample in samples]
@@ -185,6 +204,17 @@ class Reading:
         values = [self.values(model, task, lengths) for task, lengths in tests.items()]
         return pd.concat(values, axis=1, join="inner").mean(axis=1)
 
+    def _best_mean(self, models: Sequence[str], tests: dict[str, tuple[str, ...]]) -> pd.Series:
+        """Mean over tests of what the best of several models has at each test, seed by seed."""
+        found = []
+        for task, lengths in tests.items():
+            values = pd.concat({m: self.values(m, task, lengths) for m in models})
+            by_seed = values.groupby(level="seed")
+            complete = by_seed.size() == len(models)
+            best = by_seed.min() if self._lower_is_better else by_seed.max()
+            found.append(best[complete])
+        return pd.concat(found, axis=1, join="inner").mean(axis=1)
+
     def _ratios(self, part: CostPart) -> pd.Series:
         first, second = (
             self.evidence.runs(self.scale, model, self.arms[model], part.task)
@@ -197,15 +227,17 @@ class Reading:
     def in_distribution(self, model: str, task: str) -> float | None:
         """Median result on the lengths trained on, if recorded."""
         runs = self.evidence.runs(self.scale, model, self.arms[model], task)
-        if "iid" not in runs.index.unique("test"):
+        known = TASKS[task]().tests[0]
+        if known not in runs.index.unique("test"):
             return None
-        return float(runs.xs("iid", level="test")[self.evidence.source.metric].median())
+        value = float(runs.xs(known, level="test")[self.evidence.source.metric].median())
+        return None if np.isnan(value) else value
 
     def is_failure(self, part: Part) -> bool:
         """Whether a part says that something fails, so that too little training makes it true."""
         match part:
             case LevelPart():
-                return part.level == "failed"
+                return part.level != "solved"
             case CountPart():
                 return part.at_most
             case ValuePart() if MEASURES[self.evidence.source.metric] == "accuracy":

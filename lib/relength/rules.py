@@ -79,6 +79,32 @@ def median_value(
     )
 
 
+def inside(
+    values: ArrayLike, low: float, high: float, margin: Margin, margins: Margins
+) -> Decision:
+    """One number per seed that the claim puts between two bounds: do a majority lie there?
+
+    The margin widens the range on both sides. Contradicted when a majority is outside and all seeds
+    that are lie on the same side. Higher numbers are better.
+    """
+    values = np.asarray(values, dtype=float)
+    below = values < low - margin.around(low)
+    above = values > high + margin.around(high)
+    decision = majority(~below & ~above, margins)
+    one_side = not (below.any() and above.any())
+    target = _number(low) if low == high else f"{_number(low)} to {_number(high)}"
+    seen = f"{decision.seen} (median {_number(np.median(values))}; claimed {target})"
+    return _decide(
+        decision.n,
+        decision.p_for,
+        decision.p_against if one_side else 1.0,
+        seen,
+        margins,
+        agree=decision.agree,
+        exceeds=bool(one_side and above.any()),
+    )
+
+
 def mean_value(
     values: ArrayLike, printed: stats.Summary, margin: Margin, margins: Margins
 ) -> Decision:

@@ -18,6 +18,7 @@ import pandas as pd
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from relength import pointing
 from relength.errors import RelengthError
 from relength.spec import explain, measure_of, row_name
 
@@ -30,6 +31,7 @@ COLUMNS = (
     *("key", "run_id", "experiment", "scale", "task", "model", "arm", "seed", "checkpoint", "test"),
     *("items", *METRICS, "accuracy", "edit_distance", "epochs", "steps", "seconds", "parameters"),
     *("device", "device_name", "torch", "created", "commit", "code", "margins"),
+    *pointing.METRICS,
 )
 
 
@@ -274,6 +276,7 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
     """One row per run, checkpoint and test; accuracies in percent. Failed runs have no rows.
 
     accuracy  the metric that the run's protocol measures by (:func:`relength.spec.measure_of`)
+    The last columns are those of :mod:`relength.pointing`, NaN where no pointers were recorded.
     """
     rows = []
     for record in records:
@@ -302,6 +305,7 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
                 )
             },
         }
+        pointers = pointing.shares(record)
         for checkpoint, kept in record["checkpoints"].items():
             for test, metrics in kept["tests"].items():
                 percent = {name: 100 * metrics[name] for name in METRICS}
@@ -314,6 +318,7 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
                         **percent,
                         "accuracy": percent[measure_of(spec)],
                         "edit_distance": metrics["edit_distance"],
+                        **(pointers.get(test, {}) if checkpoint == "selected" else {}),
                     }
                 )
     return pd.DataFrame(rows, columns=list(COLUMNS))

@@ -162,16 +162,27 @@ def experiment(name: str) -> Experiment:
     return EXPERIMENTS[name]
 
 
-# Notebooks without runs of their own: the experiment whose runs they show, None where they show
-# what is computed on the page or measured by another command.
-BORROWED: dict[str, str | None] = {
-    "panm_pointers": "panm_algorithmic",
+# Notebooks without runs of their own: the experiment and the artifacts whose runs they show; None
+# where they show what is computed on the page, or measured by another command.
+BORROWED: dict[str, tuple[str, tuple[str, ...]] | None] = {
+    "panm_pointers": ("panm_algorithmic", ("panm-fig-2c", "panm-fig-2d")),
     "panm_address_exposure": None,
     "panm_cost": None,
 }
 
 
-def shown_by(notebook: str) -> Experiment | None:
-    """The experiment whose runs a notebook shows; RelengthError for an unknown notebook."""
-    name = BORROWED.get(notebook, notebook)
-    return None if name is None else experiment(name)
+def shown_by(notebook: str) -> tuple[Experiment, tuple[str, ...]] | None:
+    """The experiment whose runs a notebook shows, and which of its artifacts; None if it has none.
+
+    RelengthError for a notebook that is named after nothing.
+    """
+    if notebook not in BORROWED:
+        return experiment(notebook), experiment(notebook).artifacts
+    borrowed = BORROWED[notebook]
+    return None if borrowed is None else (experiment(borrowed[0]), borrowed[1])
+
+
+def page_of(artifact: str, experiment: str) -> str:
+    """The notebook that shows an artifact: that of its experiment, unless another borrows it."""
+    lenders = (page for page, runs in BORROWED.items() if runs and artifact in runs[1])
+    return next(lenders, experiment)

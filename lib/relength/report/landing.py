@@ -4,6 +4,7 @@ A stranger who asks about one claim finds here in a minute whether it held, with
 which machine, with which code, and the command that trains it again.
 """
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable
 from html import escape
@@ -14,10 +15,11 @@ import pandas as pd
 from relength import claims
 from relength.claim_models import Claim
 from relength.claims import DECIDED, VERDICTS, counted
-from relength.papers import EXPERIMENTS, experiment, published
+from relength.papers import EXPERIMENTS, experiment, page_of, published
 from relength.papers.published import name_of
 from relength.paths import BOOK, NOTEBOOKS
 from relength.report.freshness import freshness_of
+from relength.report.ledger import judged_cells
 from relength.report.markdown import run_link
 from relength.report.mechanisms.icons import icon
 from relength.report.reach import reach
@@ -219,8 +221,10 @@ def _importance(row: Any) -> tuple[bool, bool, str]:
 def _answer(row: Any, claim: Claim, runs: pd.DataFrame, survey: Survey) -> str:
     used = _behind(row, claim, runs)
     says, words = _question(row, claim)
-    page = f"executed/{claim.source.experiment}.html"
-    where = f'<a href="{page}#{row.artifact}-side-by-side">the table, side by side</a>'
+    page = f"executed/{page_of(row.artifact, claim.source.experiment)}.html"
+    where = f'<a href="{page}">the page that shows it</a>'
+    if row.artifact in experiment(claim.source.experiment).tables:
+        where = f'<a href="{page}#{row.artifact}-side-by-side">the table, side by side</a>'
     anchor = f"claim-{row.claim}" if row.prose else f"numbers-{row.artifact}"
     facts = [
         ("the paper", _printed(row, claim)),
@@ -276,10 +280,9 @@ def _printed(row: Any, claim: Claim) -> str:
 
 def _behind(row: Any, claim: Claim, runs: pd.DataFrame) -> pd.DataFrame:
     """The runs of a claim's cells, at the scale of its verdict if there is one."""
-    own = runs[(runs["experiment"] == claim.source.experiment) & (runs["arm"] == row.arm)]
+    own = runs[runs["experiment"] == claim.source.experiment]
     own = own[own["scale"] == row.scale] if row.scale else own
-    cells = pd.DataFrame(list(claim.cells), columns=["model", "task"])
-    return own.merge(cells, on=["model", "task"])
+    return own.merge(judged_cells(claim), on=["model", "task", "arm"])
 
 
 def _provenance(used: pd.DataFrame, survey: Survey) -> list[tuple[str, str]]:
@@ -305,13 +308,18 @@ def _provenance(used: pd.DataFrame, survey: Survey) -> list[tuple[str, str]]:
 
 def command(claim: Claim, scale: str) -> str:
     """What trains the runs of a claim again, into a folder of its own."""
-    models = dict.fromkeys(model for model, _ in claim.cells)
-    tasks = dict.fromkeys(task for _, task in claim.cells)
-    chosen = [f"--model {m}" for m in models] + [f"--task {t}" for t in tasks]
-    arm = f"--arm {claim.source.judged_arm}"
-    seeds = f"--seeds {claims.load_margins().least_seeds}"
-    start = f"relength run {claim.source.experiment} --scale {scale or SCALES[0]}"
-    return " ".join([start, *chosen, arm, seeds, "--results again"])
+    rows = dict.fromkeys(row for row, _ in claim.cells)
+    grid = experiment(claim.source.experiment).grid("reduced", 0)
+    named = {
+        "model": [spec.model.name for spec in grid if spec.row in rows],
+        "task": [task for _, task in claim.cells],
+        "arm": map(claim.source.arm_of, rows),
+    }
+    words = ["relength", "run", claim.source.experiment, "--scale", scale or SCALES[0]]
+    for kind, names in named.items():
+        words += [word for name in dict.fromkeys(names) for word in (f"--{kind}", name)]
+    words += ["--seeds", str(claims.load_margins().least_seeds)]
+    return shlex.join([*words, "--results", "again"])
 
 
 def _badge(label: str) -> str:

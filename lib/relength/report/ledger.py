@@ -22,12 +22,14 @@ from relength.claim_models import (
     LevelPart,
     OrderPart,
     Part,
+    RangePart,
     TrendPart,
     ValuePart,
 )
 from relength.claims import counted, summary
 from relength.evidence import MEASURES
 from relength.margins import Margins, load_margins
+from relength.papers import page_of
 from relength.report import margins
 from relength.report.exhibits import csv
 from relength.report.markdown import artifact_link, badge, grid, plain, run_link, slug, table
@@ -94,7 +96,7 @@ def _claim(row: Any, claim: Claim, runs: pd.DataFrame) -> str:
         ("Seen", plain(row.seen) + _changed(row)),
         ("To decide it", plain(row.needed)),
         ("Other arms", plain(row.others)),
-        ("Artifact", artifact_link(row.artifact, claim.source.experiment)),
+        ("Artifact", artifact_link(row.artifact, page_of(row.artifact, claim.source.experiment))),
         ("Kind", f"{row.kind}, judged on the arm {row.arm}{_q(row)}"),
         ("Query", _query(claim)),
         ("Margins", f"{plain(_margin_words(claim, fixed))}. {_made_under(used)}"),
@@ -144,11 +146,17 @@ def _query(claim: Claim) -> str:
 
 def _runs(row: Any, claim: Claim, runs: pd.DataFrame) -> pd.DataFrame:
     """The runs behind a verdict: those of its scale, or where there is none yet, of every scale."""
-    own = runs[(runs["experiment"] == claim.source.experiment) & (runs["arm"] == row.arm)]
+    own = runs[runs["experiment"] == claim.source.experiment]
     if row.scale:
         own = own[own["scale"] == row.scale]
-    cells = pd.DataFrame(list(claim.cells), columns=["model", "task"])
-    return cells.merge(own[[*RUN[:2], "arm", "model", "task", "seed", "key", "margins"]])
+    used = own[[*RUN[:2], "arm", "model", "task", "seed", "key", "margins"]]
+    return judged_cells(claim).merge(used, on=["model", "task", "arm"])
+
+
+def judged_cells(claim: Claim) -> pd.DataFrame:
+    """Model, task and judged arm of the cells that a claim needs."""
+    cells = [(model, task, claim.source.arm_of(model)) for model, task in claim.cells]
+    return pd.DataFrame(cells, columns=["model", "task", "arm"])
 
 
 def _run_rows(used: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
@@ -180,10 +188,11 @@ def _margin_words(claim: Claim, fixed: Margins) -> str:
     said: dict[str, None] = {}
     for part in claim.parts:
         match part:
-            case ValuePart() | TrendPart():
+            case ValuePart() | TrendPart() | RangePart():
                 said[f"{measure.replace('_', ' ')} {margins.measure_words(measure, fixed)}"] = None
             case LevelPart():
-                said[f"{part.level}: {margins.level_words(part.level, fixed)}"] = None
+                word = part.level.removeprefix("not_")
+                said[f"{word}: {margins.level_words(word, fixed)}"] = None
             case CountPart():
                 said[f"a task counts as solved at {margins.level_words('solved', fixed)}"] = None
             case OrderPart() if part.by == "tasks_solved":
@@ -203,7 +212,13 @@ def _expected(part: Part) -> str:
             values = ", ".join(f"{v:g}{spread} at {test}" for test, v in part.printed.items())
             return f"{part.model} on {part.task}: printed {values}"
         case LevelPart():
-            return f"{part.model} on {part.task}: {part.level} at {', '.join(part.tests)}"
+            level = part.level.replace("_", " ")
+            return f"{part.model} on {part.task}: {level} at {', '.join(part.tests)}"
+        case RangePart():
+            low, high = f"{part.low:g}", f"{part.high:g}"
+            bound = low if low == high else f"{low} to {high}"
+            over = f", less {_others(part.over)}" if part.over else ""
+            return f"{part.model}{over}: {bound}, mean over the tests of {', '.join(part.tests)}"
         case TrendPart():
             return f"{part.model} on {part.task}: {part.direction} over {', '.join(part.tests)}"
         case CountPart():
@@ -213,9 +228,17 @@ def _expected(part: Part) -> str:
             relation = "better than" if part.relation == "better" else "on par with"
             by = "tasks solved" if part.by == "tasks_solved" else "mean over the tests"
             tasks = f"{len(part.tests)} task{'' if len(part.tests) == 1 else 's'}"
-            return f"{part.model} {relation} {part.other}: {by}, {tasks}"
+            if part.by == "mean" and len(part.tests) == 1:
+                tasks = next(iter(part.tests))
+            other = _others(part.best_of) if part.best_of else part.other
+            return f"{part.model} {relation} {other}: {by}, {tasks}"
         case CostPart():
             return f"{part.model} on {part.task}: {part.ratio:g} times the seconds of {part.than}"
+
+
+def _others(models: tuple[str, ...]) -> str:
+    """One model, or the best of several."""
+    return models[0] if len(models) == 1 else f"the best of {len(models)} others at each test"
 
 
 @cache

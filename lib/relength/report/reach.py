@@ -31,7 +31,7 @@ def reach(runs: Runs, artifact: str, tasks: Sequence[str] = tuple(TASKS)) -> Exh
     Only the arm that claims judge is shown. Raises KeyError for a task the runs do not have.
     """
     data = comparison(runs, artifact)
-    judged = [runs.experiment.judges(row.model, row.arm) for row in data.itertuples()]
+    judged = np.array([runs.experiment.judges(r.model, r.arm) for r in data.itertuples()])
     data = data[judged & data["task"].isin(tasks)]
     name = "reach"
     drawings = {}
