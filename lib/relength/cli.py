@@ -399,6 +399,9 @@ def bench(
     rounds: Annotated[int, typer.Option(min=1, help="Side-by-side repeats.")] = 5,
     seconds: Annotated[float, typer.Option(min=0.1, help="Length of one measurement.")] = 4.0,
     device: Annotated[str, typer.Option(help="Where stacks are trained: cpu or cuda.")] = "cpu",
+    pointers: Annotated[
+        bool, typer.Option("--pointers", help="Instead: what PANM costs on top of its backbones.")
+    ] = False,
     results: Results = RESULTS,
 ) -> None:
     """Measure training speed here, beside the frozen baseline loop, and keep the result."""
@@ -408,6 +411,14 @@ def bench(
     from relength.store import Store
 
     check_device(device)
+    if pointers:
+        from relength import overhead
+        from relength.report import overhead as page
+
+        outcome = overhead.measure(rounds)
+        speed.keep(Store(results), outcome | {"baseline_threads": 1})
+        console.print(page.numbers(outcome), highlight=False)
+        return
 
     table = Table("task", "way", "steps/s", "× plain loop", "memory", "share of limit")
     for name in task or ["copy", "recopy", "inv_recopy", "panm_copy"]:

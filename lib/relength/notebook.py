@@ -131,16 +131,22 @@ def _allowed() -> str:
     return f"Parameters are {names} (papermill --help-notebook explains them)."
 
 
-def runs(name: str, chosen: Parameters, artifacts: Sequence[str] | None = None) -> Runs:
+def runs(
+    name: str,
+    chosen: Parameters,
+    artifacts: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
+) -> Runs:
     """The runs of an experiment that the parameters ask for; trains what is missing only if they
     say so.
 
     artifacts  only the runs that these tables and figures are made from
+    models     only runs of these models
 
     Prints what is shown: how many runs are recorded, how many were trained now and how many failed.
     """
     found, store = find_experiment(name), chosen.store()
-    specs = wanted_specs(found, chosen.scale, chosen.seeds, artifacts)
+    specs = wanted_specs(found, chosen.scale, chosen.seeds, artifacts, models)
     failed = 0
     if chosen.trains:
         wanted = [Run(found, spec) for spec in specs]
@@ -156,7 +162,7 @@ def runs(name: str, chosen: Parameters, artifacts: Sequence[str] | None = None) 
                 on_record=line.advance,
             )
         failed = line.failed
-    shown = Runs.read(found, chosen.scale, chosen.seeds, store, artifacts)
+    shown = Runs.read(found, chosen.scale, chosen.seeds, store, artifacts, models)
     print(
         f"{len(shown.records)} of {len(specs)} runs at scale {chosen.scale} are in {_place(store)}."
     )

@@ -88,7 +88,7 @@ def line(record: dict[str, Any]) -> str:
     accuracy = ", ".join(f"{test} {100 * a:.1f}" for test, a in accuracies(record).items())
     cost = record["cost"]
     seconds = cost["training_seconds"] + cost["evaluation_seconds"]
-    return f"{record['key']} {name}: {accuracy} ({len(record['curve'])} epochs, {seconds:.0f} s)"
+    return f"{record['key']} {name}: {accuracy} ({cost['steps']:,} steps, {seconds:.0f} s)"
 
 
 def outcome(campaign: Campaign, *, stopped: bool) -> str:

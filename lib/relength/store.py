@@ -97,7 +97,7 @@ class Store:
         return self.path / "freshness.json"
 
     def benchmarks(self) -> list[dict[str, Any]]:
-        """What `relength bench` measured, in the order of measuring."""
+        """What `relength bench` measured, in the order of measuring; of several kinds."""
         file = self.path / "bench.jsonl"
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 

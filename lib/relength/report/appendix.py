@@ -80,7 +80,7 @@ def costs(runs: Runs) -> Exhibit:
     columns = {"what": "text", "device": "text"} | dict.fromkeys(
         ("trainings", "failed", "steps", "hours"), "number"
     )
-    name = f"{runs.experiment.name}-costs"
+    name = f"{runs.page}-costs"
     caption = (
         "<b>Trainings and their price.</b> Hours are those of a core or a GPU, evaluation "
         "included. The lines <i>to rebuild</i> multiply the steps of a complete grid by the "
@@ -158,7 +158,7 @@ def cap_check(runs: Runs) -> Exhibit:
     heads = ("steps", "lengths trained on", *(f"test {i}" for i in range(2, tests + 1)))
     columns = {"task": "text", "model": "text", "seed": "number"} | dict.fromkeys(heads, "number")
     rows = [(*row, *[""] * (len(columns) - len(row))) for row in rows]
-    name = f"{runs.experiment.name}-cap"
+    name = f"{runs.page}-cap"
     caption = (
         "<b>Does the shorter training matter?</b> The same seed trained at both scales, reduced "
         "on the left of each bar and the paper's on the right: steps, then "

@@ -1,6 +1,6 @@
 """Attention weights of one decoded sample as heat maps."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -14,11 +14,14 @@ from relength.tasks.copying import repeated
 
 HEAD = 0.62  # inches above a panel: model, task, source tokens
 
-Sample = dict  # source, target, prediction: tokens; weights: (steps, source) attention
+# source, target, prediction: tokens; weights: (steps, source) attention; spans, where the answer is
+# not found by answer_spans: first and last position of it, per step
+Sample = dict
 Panels = dict[tuple[str, str], Sample | None]  # (task, model): what was recorded
+Naming = Callable[[str], str]  # what the head of a panel calls a task
 
 
-def draw(panels: Panels, layout: Layout) -> Figure:
+def draw(panels: Panels, layout: Layout, naming: Naming = title) -> Figure:
     """A row per task, a panel per model; on a narrow page long sources get a row of their own."""
     tasks = list(dict.fromkeys(task for task, _ in panels))
     rows = []
@@ -36,7 +39,7 @@ def draw(panels: Panels, layout: Layout) -> Figure:
         for k, cell in enumerate(row):
             box = np.array([k * pitch + left, total - top - height, pitch - left - 0.04, height])
             axes = figure.add_axes(box / [layout.width, total, layout.width, total])
-            _panel(axes, *cell, panels[cell])
+            _panel(axes, naming(cell[0]), cell, panels[cell])
         top += height
     return figure
 
@@ -69,7 +72,8 @@ def weights(panels: Panels) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _panel(axes, task: str, model: str, sample: Sample | None) -> None:
+def _panel(axes, name: str, cell: tuple[str, str], sample: Sample | None) -> None:
+    task, model = cell
     axes.set_facecolor(LIGHT.surface)
     axes.set(xticks=[], yticks=[])
     for spine in axes.spines.values():
@@ -77,7 +81,7 @@ def _panel(axes, task: str, model: str, sample: Sample | None) -> None:
     head = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "bottom"}
     axes.annotate(model, (0, 1), (0, 21), color=colour(model), weight="bold", size=8.2, **head)
     if sample is None:
-        axes.annotate(title(task), (0, 1), (0, 12), color=LIGHT.muted, size=7, **head)
+        axes.annotate(name, (0, 1), (0, 12), color=LIGHT.muted, size=7, **head)
         axes.text(0.5, 0.5, NOT_RUN, color=LIGHT.muted, ha="center", va="center", style="italic",
                   transform=axes.transAxes)  # fmt: skip
         return
@@ -88,9 +92,9 @@ def _panel(axes, task: str, model: str, sample: Sample | None) -> None:
     axes.imshow(shown, cmap=_from_nothing(colour(model)), vmin=0, vmax=1, aspect="auto",
                 interpolation="none")  # fmt: skip
     right = sum(a == b for a, b in zip(written, target, strict=False))
-    words = f"{title(task)}: {right} of {len(target)} right"
+    words = f"{name}: {right} of {len(target)} right"
     axes.annotate(words, (0, 1), (0, 12), color=LIGHT.muted, size=6.3, **head)
-    spans = answer_spans(task, source, target)
+    spans = _spans(task, sample)
     boxes = [_box(first, last, rows) for (first, last), rows in _consecutive(spans)]
     axes.add_collection(LineCollection(boxes, colors=LIGHT.muted, linewidths=0.5))
     places = {span: sum(span) / 2 for span in [(0, 0), *spans]}
@@ -113,6 +117,10 @@ def _panel(axes, task: str, model: str, sample: Sample | None) -> None:
             else {"size": 5.4, "color": LIGHT.muted}
         )
         beside(axes, _letter(given), (0, t), -3, va="center_baseline", **look)
+
+
+def _spans(task: str, sample: Sample) -> list[tuple[int, int]]:
+    return sample.get("spans") or answer_spans(task, sample["source"], sample["target"])
 
 
 def answer_spans(task: str, source: Sequence[str], target: Sequence[str]) -> list[tuple[int, int]]:
@@ -167,12 +175,12 @@ def _at(tokens: Sequence[str], t: int) -> str:
     return tokens[t] if t < len(tokens) else ""
 
 
-def in_words(task: str, model: str, sample: Sample | None) -> str:
+def in_words(task: str, model: str, sample: Sample | None, naming: Naming = title) -> str:
     """What a panel shows, for readers who do not see it."""
-    name = f"{model} on {title(task)}"
+    name = f"{model} on {naming(task)}"
     if sample is None:
         return f"{name}: {NOT_RUN}"
-    spans = answer_spans(task, sample["source"], sample["target"])
+    spans = _spans(task, sample)
     on = sum(
         first <= int(np.argmax(weights)) <= last
         for (first, last), weights in zip(spans, sample["weights"], strict=False)

@@ -71,6 +71,7 @@ html[data-theme="dark"] .rl, [data-jp-theme-light="false"] .rl {{ {variables(DAR
 .rl td.text, .rl th.text, .rl td.prose, .rl th.prose { text-align: left; }
 .rl td.number, .rl th.number { text-align: right; }
 .rl table.matrix { width: 100%; }
+.rl table.matrix.few { width: auto; min-width: 60%; }
 .rl table.matrix thead th { padding: .2rem .22rem; text-align: center; }
 .rl table.matrix thead tr:first-child th { border-bottom: 0; }
 .rl table.matrix thead tr + tr th { text-align: right; }

@@ -221,7 +221,8 @@ def _last_line(source: list[str] | str) -> str:
 def speed(survey: Survey) -> str:
     """How fast training is, a table per device, and what has not been measured for want of one."""
     latest: dict[tuple[Device, str, str], dict[str, dict[str, Any]]] = {}
-    for outcome in survey.store.benchmarks():
+    speeds = (one for one in survey.store.benchmarks() if "steps_per_second" in one)
+    for outcome in speeds:
         place = Device.of(outcome), outcome["provenance"]["torch"], outcome["model"]
         latest.setdefault(place, {})[outcome["task"]] = outcome
     parts = [

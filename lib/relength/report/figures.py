@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from relength.margins import load_margins
 from relength.report import attention as heatmaps
-from relength.report import exhibits
+from relength.report import exhibits, reach
 from relength.report.exhibits import Exhibit, badges
 from relength.report.grid import BAND, NOT_RUN, Grid
 from relength.report.runs import Runs
@@ -27,7 +27,7 @@ from relength.report.style import (
     svg,
     title,
 )
-from relength.report.tables import MEASURE_WORDS, printed
+from relength.report.tables import MEASURE_WORDS, flat, printed
 from relength.spec import Streaming, row_name
 from relength.store import Record, accuracies
 
@@ -38,22 +38,45 @@ Draw = Callable[[Layout], Figure]
 def exhibit(
     runs: Runs, number: int, draw: Draw, name: str, caption: str, alt: str, data: pd.DataFrame
 ) -> Exhibit:
-    """A drawing in both widths, with caption, badges, alt text and downloads."""
-    anchor = f"{runs.experiment.name}-{name}"
+    """A drawing of runs in both widths, with caption, badges, alt text and downloads."""
+    return drawn(
+        draw,
+        f"{runs.page}-{name}",
+        f"{badges(runs.scale, runs.freshness)} {caption}",
+        alt,
+        data,
+        number,
+        runs.page,
+        exhibits.specs(f"{runs.page}-{name}", runs.records),
+        smoke=runs.scale == "smoke",
+    )
+
+
+def drawn(
+    draw: Draw,
+    anchor: str,
+    caption: str,
+    alt: str,
+    data: pd.DataFrame,
+    number: int,
+    page: str,
+    *links: str,
+    smoke: bool = False,
+) -> Exhibit:
+    """A drawing in both widths, with caption, alt text and downloads.
+
+    page   the notebook that makes it
+    smoke  whether it is to be marked as no result
+    """
     drawings = {}
     with style():
         for layout in LAYOUTS:
             figure = draw(layout)
-            if runs.scale == "smoke":
+            if smoke:
                 _watermark(figure)
             drawings[layout.name] = svg(figure, f"{anchor}-{layout.name}")
-    links = [
-        exhibits.csv(anchor, data),
-        exhibits.specs(anchor, runs.records),
-        exhibits.notebook(runs.experiment.name),
-    ]
-    caption = f"{badges(runs.scale, runs.freshness)} {caption}"
-    html = exhibits.figure(drawings, alt, caption, anchor, links, number)
+    every = [exhibits.csv(anchor, data), *links, exhibits.notebook(page)]
+    html = exhibits.figure(drawings, alt, caption, anchor, every, number)
     return Exhibit(html, f"Figure {number}. {alt}", data)
 
 
@@ -78,7 +101,8 @@ def accuracy(runs: Runs, artifact: str | None = None, *, number: int) -> Exhibit
         dots: dict[str, list[np.ndarray]] = {}
         bars = []
         for j, tests in enumerate(runs.tests.values()):
-            grid.ticks(j, _places(tests), [_test_label(runs, j, test) for test in tests])
+            labels = [runs.test_label(runs.tasks[j], test).replace(" ", "") for test in tests]
+            grid.ticks(j, _places(tests), labels)
         for i, j, records in runs.panels():
             model, task = runs.rows[i][0], runs.tasks[j]
             tests = runs.tests[task]
@@ -127,13 +151,6 @@ def _places(tests: Sequence[str]) -> np.ndarray:
     return np.array([0.1, *np.linspace(0.4, 0.9, len(tests) - 1)])
 
 
-def _test_label(runs: Runs, column: int, test: str) -> str:
-    if test != "iid":
-        return test
-    task = next(s.task for s in runs.specs if s.task.name == runs.tasks[column])
-    return f"≤{task.splits()['iid'].longest}"
-
-
 def _accuracy_in_words(runs: Runs) -> str:
     level = load_margins().levels["solved"]
     parts = []
@@ -151,6 +168,23 @@ def _accuracy_in_words(runs: Runs) -> str:
         "Grid of accuracy against length, a column per task and a row per model. Tasks whose "
         f"longest length the median seed solves: {'; '.join(parts)}."
     )
+
+
+def by_length(runs: Runs, tasks: Sequence[str], number: int) -> Exhibit:
+    """Accuracy against length for a few tasks, a line per model in the arm that claims judge."""
+    data = reach.judged(runs, None, tasks)
+    words = MEASURE_WORDS[runs.experiment.measure]
+
+    def draw(layout: Layout) -> Figure:
+        return reach.draw(runs, data, tasks, layout)
+
+    caption = (
+        f"{words.capitalize()} in percent against length, all models. Lines: the median of our "
+        "seeds, each seed a dot. Rings: what the paper prints. The shaded length was trained on. "
+        "Lines that would lie on each other are drawn a little apart."
+    )
+    alt = reach.in_words(data, tasks)
+    return exhibit(runs, number, draw, "by-length", caption, alt, flat(data))
 
 
 # Learning

@@ -76,6 +76,9 @@ class Grid:
             self.text(float(x), float(y) + 0.09, label, ha="center", va="top", size=6.5)
 
     def not_run(self, row: int, column: int) -> None:
+        """Say so, in a panel of the grid of runs; one that the grid does not have stays empty."""
+        if not self.runs.plans(*self.runs.rows[row], self.runs.tasks[column]):
+            return
         x, y = self.points(row, column, 0.5, 0.5)
         self.text(float(x), float(y), NOT_RUN, ha="center", va="center", size=6.5, style="italic")
 

@@ -1,4 +1,7 @@
-"""The picture on the landing page: how far beyond their training lengths the models reach."""
+"""How far beyond their training lengths the models reach: the picture on the landing page.
+
+Its panels, accuracy against length with a line per model, also make figures of notebooks.
+"""
 
 from collections.abc import Sequence
 
@@ -21,6 +24,7 @@ TASKS = {
 }
 HEAD, FOOT, LABELS = 0.5, 0.26, 1.06  # inches above, below and at the right of a panel
 TALL = 1.7  # inches of a panel
+LETTER = 0.058  # inches of a letter of a label, about
 APART = 1.7  # percent between lines that would lie on each other
 LINE = 8.6  # percent between two labels
 
@@ -30,14 +34,12 @@ def reach(runs: Runs, artifact: str, tasks: Sequence[str] = tuple(TASKS)) -> Exh
 
     Only the arm that claims judge is shown. Raises KeyError for a task the runs do not have.
     """
-    data = comparison(runs, artifact)
-    judged = np.array([runs.experiment.judges(r.model, r.arm) for r in data.itertuples()])
-    data = data[judged & data["task"].isin(tasks)]
+    data = judged(runs, artifact, tasks)
     name = "reach"
     drawings = {}
     with style():
         for layout in LAYOUTS:
-            drawings[layout.name] = svg(_draw(runs, data, tasks, layout), f"{name}-{layout.name}")
+            drawings[layout.name] = svg(draw(runs, data, tasks, layout), f"{name}-{layout.name}")
     caption = (
         f"<b>How far do they reach?</b> {badges(runs.scale, runs.freshness)} Share of outputs that "
         "are right to the last symbol, by length. The models are trained on the shaded lengths; "
@@ -50,19 +52,28 @@ def reach(runs: Runs, artifact: str, tasks: Sequence[str] = tuple(TASKS)) -> Exh
         exhibits.specs(name, runs.records),
         f'<a href="{page}#{runs.experiment.name}-accuracy">all tasks and readings</a>',
     ]
-    html = exhibits.figure(drawings, _in_words(data, tasks), caption, name, links, 1)
-    return Exhibit(html, f"Figure 1. {_in_words(data, tasks)}", data)
+    html = exhibits.figure(drawings, in_words(data, tasks), caption, name, links, 1)
+    return Exhibit(html, f"Figure 1. {in_words(data, tasks)}", data)
 
 
-def _draw(runs: Runs, data: pd.DataFrame, tasks: Sequence[str], layout: Layout) -> Figure:
+def judged(runs: Runs, artifact: str | None, tasks: Sequence[str]) -> pd.DataFrame:
+    """The :func:`relength.report.tables.comparison` of some tasks, each row in its judged arm."""
+    data = comparison(runs, artifact)
+    keep = np.array([runs.experiment.judges(r.model, r.arm) for r in data.itertuples()])
+    return data[keep & data["task"].isin(tasks)]
+
+
+def draw(runs: Runs, data: pd.DataFrame, tasks: Sequence[str], layout: Layout) -> Figure:
+    """A panel per task: what :func:`judged` gives, one line per model."""
     across = 1 if layout.narrow else len(tasks)
     down = -(-len(tasks) // across)
     pitch, block = layout.width / across, HEAD + TALL + FOOT
+    room = max(LABELS, LETTER * max(len(_ending(*row)) for row in _ends_of(data)))
     figure = canvas(layout, down * block)
     for k, task in enumerate(tasks):
         row, column = divmod(k, across)
         left = 0.3
-        box = (column * pitch + left, (down - 1 - row) * block + FOOT, pitch - left - LABELS, TALL)
+        box = (column * pitch + left, (down - 1 - row) * block + FOOT, pitch - left - room, TALL)
         axes = figure.add_axes(np.array(box) / ([layout.width, down * block] * 2))
         _panel(axes, task, data[data["task"] == task], runs)
     return figure
@@ -76,8 +87,7 @@ def _panel(axes: Axes, task: str, data: pd.DataFrame, runs: Runs) -> None:
     for level in (0, 50, 100):
         axes.axhline(level, color=LIGHT.rule, linewidth=0.6, zorder=0)
     axes.set_yticks([0, 50, 100], ["0", "50", "100 %"])
-    longest = next(s.task for s in runs.specs if s.task.name == task).splits()["iid"].longest
-    axes.set_xticks(range(len(tests)), [f"≤ {longest}", *tests[1:]])
+    axes.set_xticks(range(len(tests)), [runs.test_label(task, test) for test in tests])
     axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
     for spine in axes.spines.values():
         spine.set_visible(False)
@@ -86,8 +96,10 @@ def _panel(axes: Axes, task: str, data: pd.DataFrame, runs: Runs) -> None:
     axes.annotate(TASKS.get(task, ""), (0, 1), (-4, 6), size=7.2, color=LIGHT.muted, **above)
     ends = {}
     models = list(dict.fromkeys(data["model"]))
+    apart = min(1.0, 5 / len(models))
     for k, model in enumerate(models):
-        ends[model] = _line(axes, data[data["model"] == model], k - (len(models) - 1) / 2)
+        place = apart * (k - (len(models) - 1) / 2)
+        ends[model] = _line(axes, data[data["model"] == model], place)
     _labels(axes, ends, len(tests) - 1)
 
 
@@ -108,13 +120,24 @@ def _line(axes: Axes, rows: pd.DataFrame, place: float) -> tuple[float, bool]:
     return float(medians[-1] + lift), True
 
 
+def _ends_of(data: pd.DataFrame) -> list[tuple[str, bool]]:
+    """Every model in every panel, and whether it has runs there."""
+    cells = data.groupby(["model", "task"], sort=False)["seeds"].max()
+    return [(model, bool(seeds)) for (model, _), seeds in cells.items()]
+
+
+def _ending(model: str, has_runs: bool) -> str:
+    """What stands beside the end of a line."""
+    return model if has_runs else f"{model}, {NOT_RUN}"
+
+
 def _labels(axes: Axes, ends: dict[str, tuple[float, bool]], last: int) -> None:
     """Every model's name at the right, beside the end of its line, none on top of another."""
     order = sorted(ends, key=lambda model: ends[model][0])
     wanted = [ends[model][0] for model in order]
     for model, height in zip(order, _spread(wanted), strict=True):
         end, has_runs = ends[model]
-        words = model if has_runs else f"{model}, {NOT_RUN}"
+        words = _ending(model, has_runs)
         axes.annotate(
             words,
             (last, end),
@@ -149,7 +172,8 @@ def _spread(wanted: Sequence[float], low: float = -4, high: float = 104) -> list
     return placed
 
 
-def _in_words(data: pd.DataFrame, tasks: Sequence[str]) -> str:
+def in_words(data: pd.DataFrame, tasks: Sequence[str]) -> str:
+    """The ends of the lines, for readers who do not see them."""
     parts = []
     for task in tasks:
         rows = data[data["task"] == task]

@@ -7,7 +7,7 @@ from functools import cached_property
 import pandas as pd
 
 from relength import claims
-from relength.papers import Experiment
+from relength.papers import Experiment, page_of
 from relength.report.freshness import Freshness, freshness
 from relength.report.style import row_label
 from relength.spec import RunSpec, Scale, row_name
@@ -15,13 +15,19 @@ from relength.store import Record, Store, frame, usable
 
 
 def wanted_specs(
-    experiment: Experiment, scale: Scale, seeds: int, artifacts: Sequence[str] | None = None
+    experiment: Experiment,
+    scale: Scale,
+    seeds: int,
+    artifacts: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
 ) -> list[RunSpec]:
-    """The specs of an experiment's first seeds, or those of them that artifacts are made from."""
-    every = experiment.specs(scale, range(seeds))
-    if artifacts is None:
-        return every
-    return [spec for spec in every if any(experiment.makes(name, spec) for name in artifacts)]
+    """The specs of an experiment's first seeds, or those for some artifacts and of some models."""
+    return [
+        spec
+        for spec in experiment.specs(scale, range(seeds))
+        if (artifacts is None or any(experiment.makes(name, spec) for name in artifacts))
+        and (models is None or spec.model.name in models)
+    ]
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,7 @@ class Runs:
     every      all of the experiment in the store: other scales, repeated executions, failures
     freshness  how many of ``records`` today's code is known to reproduce
     artifacts  the tables and figures that they are shown for, and whose claims are judged
+    page       the notebook that shows them
     """
 
     experiment: Experiment
@@ -42,6 +49,7 @@ class Runs:
     every: tuple[Record, ...]
     freshness: Freshness
     artifacts: tuple[str, ...]
+    page: str
 
     @classmethod
     def read(
@@ -51,17 +59,21 @@ class Runs:
         seeds: int,
         store: Store,
         artifacts: Sequence[str] | None = None,
+        models: Sequence[str] | None = None,
     ) -> "Runs":
         """The runs of the first ``seeds`` seeds that a store has.
 
         artifacts  only the runs that these are made from, and their claims; else the whole grid
+        models     only runs of these models
         """
-        specs = tuple(wanted_specs(experiment, scale, seeds, artifacts))
+        specs = tuple(wanted_specs(experiment, scale, seeds, artifacts, models))
         wanted = {spec.key for spec in specs}
         every = tuple(store.records(experiment.name))
         records = tuple(r for r in store.usable(experiment.name) if r["key"] in wanted)
         shown = tuple(experiment.artifacts if artifacts is None else artifacts)
-        return cls(experiment, scale, specs, records, every, freshness(store, records), shown)
+        page = page_of(shown[0], experiment.name) if shown else experiment.name
+        fresh = freshness(store, records)
+        return cls(experiment, scale, specs, records, every, fresh, shown, page)
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -94,6 +106,13 @@ class Runs:
         """{task: names of its tests}, in distribution first."""
         return {spec.task.name: spec.task.tests for spec in self.specs}
 
+    def test_label(self, task: str, test: str) -> str:
+        """What axes call a test: its length, or the longest that was trained on."""
+        if test != "iid":
+            return test
+        config = next(spec.task for spec in self.specs if spec.task.name == task)
+        return f"≤ {config.splits()['iid'].longest}"
+
     @property
     def tasks(self) -> list[str]:
         """Tasks in the order of the experiment's grid."""
@@ -107,6 +126,14 @@ class Runs:
             cell = (row_name(spec["model"]), spec["model"]["arm"], spec["task"]["name"])
             cells.setdefault(cell, []).append(record)
         return cells
+
+    def plans(self, model: str, arm: str, task: str) -> bool:
+        """Whether the grid has runs of a cell, recorded or not."""
+        return (model, arm, task) in self._planned
+
+    @cached_property
+    def _planned(self) -> set[tuple[str, str, str]]:
+        return {(spec.row, spec.model.arm, spec.task.name) for spec in self.specs}
 
     def cell(self, model: str, arm: str, task: str) -> list[Record]:
         """The runs of one cell by seed; empty where nothing is recorded."""

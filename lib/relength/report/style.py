@@ -104,11 +104,11 @@ TEXT_AS_TEXT = {"svg.fonttype": "none"}
 
 
 def colour(model: str) -> str:
-    """The colour of a model, or of a row that is a variant of it (``PANM 1+0``).
+    """The colour of a model, or of a variant of it (``PANM 1+0``, ``PANM, repaired``).
 
     One that has none yet gets the theme-neutral grey of text.
     """
-    return MODEL_COLOURS.get(model) or MODEL_COLOURS.get(model.partition(" ")[0], "#7d8791")
+    return MODEL_COLOURS.get(model) or MODEL_COLOURS.get(re.split("[ ,]", model)[0], "#7d8791")
 
 
 def title(task: str) -> str:

@@ -28,6 +28,7 @@ VERDICT_COLUMNS = (
     *("claim", "kind", "statement", "verdict", "scale", "seeds", "seen", "needed"),
     *("p", "q", "others"),
 )
+FEW = 6  # columns that need not take the whole width
 HALF = 4  # tasks side by side: the paper's own table is broken in the same place
 MEASURE_WORDS: dict[Measure, str] = {
     "exact_match": "exact match",
@@ -91,7 +92,7 @@ def comparison(runs: Runs, artifact: str | None = None) -> pd.DataFrame:
     rows = []
     for task, tests in compared_tasks(runs, artifacts).items():
         for test in tests:
-            for model, arm in runs.rows:
+            for model, arm in (row for row in runs.rows if runs.plans(*row, task)):
                 values = runs.values(model, arm, task, test)
                 rows.append(
                     {
@@ -207,7 +208,7 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
         [
             exhibits.csv(f"{artifact}-ours", flat(data)),
             exhibits.specs(artifact, runs.records),
-            exhibits.notebook(runs.experiment.name),
+            exhibits.notebook(runs.page),
         ],
     )
     judged = [runs.experiment.judges(row.model, row.arm) for row in data.itertuples()]
@@ -215,6 +216,66 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
     return Exhibit(
         html, f"{artifact}: {(run > 0).sum()} of {len(run)} cells have runs.", flat(data)
     )
+
+
+def means(runs: Runs, artifact: str, row: str = "PANM", others: str = "Other Max") -> Exhibit:
+    """A table of means over the tests: a model in every arm, and the best of the rest at each test.
+
+    As the paper makes it: means over seeds, at each test the best of the other models that have
+    runs, then the mean over the tests. Cells are empty (*not run*) until a model has runs at every
+    test.
+    """
+    paper = printed(artifact)
+    tasks = tuple(dict.fromkeys(task for _, task, _ in paper))
+    rivals = [pair for pair in runs.rows if pair[0] != row and runs.experiment.judges(*pair)]
+    rows = [(row, runs.label(*pair), pair[1]) for pair in runs.rows if pair[0] == row]
+    rows.append((others, others, ""))
+    found = []
+    for name, label, arm in rows:
+        for task in tasks:
+            pairs = rivals if name == others else [(name, arm)]
+            best, behind = _best_mean(runs, pairs, task)
+            said = [v for (r, t, _), v in paper.items() if r.startswith(name) and t == task]
+            own = name == others or runs.experiment.judges(name, arm)
+            value = said[0] if said and own else np.nan
+            found.append(dict(row=label, task=task, ours=best, models=behind, paper=value))
+    data = pd.DataFrame(found)
+    cells = data.set_index(["row", "task"]).to_dict("index")
+
+    def cell(name: str, arm: str, task: str, _: str) -> tuple[str, str, float]:
+        ours = cells[others if name == others else runs.label(name, arm), task]
+        below = "" if isnan(ours["paper"]) else f"<i>{number(ours['paper'])}</i>"
+        if isnan(ours["ours"]):
+            return f'<b class="none">{NOT_RUN}</b>{below}', NOT_RUN, np.nan
+        hint = f"best of {ours['models']} of {len(rivals)} models" if name == others else ""
+        return f"<b>{short(ours['ours'])}</b>{below}", hint, ours["ours"]
+
+    caption = (
+        f"<b>{name_of(artifact)} of the paper, side by side.</b> "
+        f"{badges(runs.scale, runs.freshness)} Mean over the test lengths of the mean over seeds, "
+        "in percent; below, smaller: what the paper prints. <i>Other Max</i> takes the best other "
+        "model anew at each length, among those that have runs: point at a cell to see how many."
+    )
+    html = exhibits.table(
+        _matrix(rows, dict.fromkeys(tasks, ("",)), cell),
+        caption,
+        f"{artifact}-side-by-side",
+        [exhibits.csv(f"{artifact}-ours", data), exhibits.notebook(runs.page)],
+    )
+    done = int(data["ours"].notna().sum())
+    return Exhibit(html, f"{artifact}: {done} of {len(data)} means have runs.", data)
+
+
+def _best_mean(runs: Runs, pairs: Sequence[tuple[str, str]], task: str) -> tuple[float, int]:
+    """Mean over tests of the best mean over seeds, and how many of the (model, arm) have runs."""
+    of_models = [
+        [np.mean(runs.values(model, arm, task, test)) for test in runs.tests[task]]
+        for model, arm in pairs
+        if runs.cell(model, arm, task)
+    ]
+    if not of_models:
+        return np.nan, 0
+    return float(np.max(of_models, axis=0).mean()), len(of_models)
 
 
 READINGS = {  # what a row is whose arm is not the judged one
@@ -241,6 +302,7 @@ def _matrix(
     """rows: (model, label, arm); cell: HTML, hint and value of (model, arm, task, test)."""
     blocks, tasks = [], list(tests)
     for half in (tasks[i : i + HALF] for i in range(0, len(tasks), HALF)):
+        few = " few" if sum(len(tests[task]) for task in half) <= FEW else ""
         head = "".join(
             f'<th colspan="{len(tests[t])}" scope="colgroup">{title(t)}</th>' for t in half
         )
@@ -267,7 +329,8 @@ def _matrix(
                 f'<tr class="{rule}"><th scope="row">{name}{small}</th>{"".join(cells)}</tr>'
             )
         blocks.append(
-            f'<div class="scroll"><table class="matrix sortable"><thead><tr><td></td>{head}</tr>'
+            f'<div class="scroll"><table class="matrix{few} sortable"><thead>'
+            f"<tr><td></td>{head}</tr>"
             f'<tr><th scope="col">length</th>{lengths}</tr></thead>'
             f"<tbody>{''.join(body)}</tbody></table></div>"
         )
@@ -307,7 +370,7 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
 
     artifact: as in :func:`comparison`.
     """
-    data, name = comparison(runs, artifact), artifact or runs.experiment.name
+    data, name = comparison(runs, artifact), artifact or runs.page
     columns = {
         "task": "text",
         "length": "number",
@@ -355,7 +418,7 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
         f"{name}-details",
         [
             exhibits.csv(f"{name}-ours", flat(data)),
-            exhibits.notebook(runs.experiment.name),
+            exhibits.notebook(runs.page),
         ],
     )
     return Exhibit(html, f"{name}: {len(rows)} rows, one per cell and length.", flat(data))
@@ -374,7 +437,7 @@ def numbers(runs: Runs, artifact: str | None = None) -> str:
         tests = runs.tests[task]
         head = "".join(f"{'IID' if test == 'iid' else test:>17}" for test in tests)
         lines.append(f"\n{title(task) + ', length':<32}{'seeds':>5}{head}")
-        for model, arm in runs.rows:
+        for model, arm in (row for row in runs.rows if runs.plans(*row, task)):
             cells = data.query("task == @task and model == @model and arm == @arm")
             shown = "".join(f"{_ours_and_paper(row):>17}" for row in cells.itertuples())
             label = runs.label(model, arm)
@@ -427,8 +490,8 @@ def verdicts(runs: Runs) -> Exhibit:
         "where there are any."
     )
     data = ledger[[*VERDICT_COLUMNS]]
-    name = f"{runs.experiment.name}-verdicts"
-    links = [exhibits.csv(name, data), exhibits.notebook(runs.experiment.name)]
+    name = f"{runs.page}-verdicts"
+    links = [exhibits.csv(name, data), exhibits.notebook(runs.page)]
     html = exhibits.table(exhibits.rows_table(columns, rows), caption, name, links)
     return Exhibit(html, verdict_counts(runs), data)
 
@@ -446,9 +509,12 @@ def _verdict_badge(label: str) -> str:
 def verdict_counts(runs: Runs) -> str:
     """How the claims stand, as plain text: those of the prose, and those that single cells are."""
     ledger = runs.ledger
+    if ledger.empty:
+        return "No claim of the paper is about these runs alone."
     of_cells = ledger["claim"].str.contains("/")
     lines = [
         f"{name:<16}{len(part):>4}: {claims.counted(part['verdict'].value_counts())}"
         for name, part in (("prose claims", ledger[~of_cells]), ("printed cells", ledger[of_cells]))
+        if len(part)
     ]
     return "\n".join([*lines, *textwrap.wrap(claims.summary(ledger), TEXT_WIDTH)])

@@ -1,0 +1,199 @@
+"""The page on PANM's speed: what ``relength bench --pointers`` measured, beside the claims."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from relength import overhead, rules
+from relength.margins import load_margins
+from relength.papers import published
+from relength.prices import Device
+from relength.report import exhibits
+from relength.report.exhibits import Exhibit, rows_table
+from relength.report.figures import drawn
+from relength.report.grid import NOT_RUN
+from relength.report.style import LIGHT, Layout, beside, canvas, colour
+from relength.store import Store
+
+PAGE = "panm_cost"
+ALLOWED = (70, 80)  # percent: what the paper says overall
+COLUMNS = ("backbone", "round", "bare", "with_pointers", "share", "printed")
+
+
+def latest(store: Store) -> dict[str, Any] | None:
+    """The last measurement that a store has; None if there is none."""
+    found = [one for one in store.benchmarks() if one.get("kind") == overhead.KIND]
+    return found[-1] if found else None
+
+
+def data(measured: dict[str, Any] | None) -> pd.DataFrame:
+    """One row per backbone and round; share and printed in percent."""
+    pairs = measured["pairs"] if measured else {}
+    rows = [
+        (
+            *(name, number, bare, own, 100 * own / bare),
+            np.nan if pair["printed"] is None else 100 * pair["printed"],
+        )
+        for name, pair in pairs.items()
+        for number, (bare, own) in enumerate(zip(pair["bare"], pair["with"], strict=True), start=1)
+    ]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def figure(measured: dict[str, Any] | None, number: int) -> Exhibit:
+    """Share of the backbone's speed that is left with PANM, every round a dot."""
+    found, names = data(measured), [pair.name for pair in overhead.PAIRS]
+
+    def draw(layout: Layout) -> Figure:
+        drawing = canvas(layout, 0.75 + 0.36 * len(names))
+        height, left = drawing.get_size_inches()[1], 1.75 if layout.narrow else 2.0
+        size = (1 - (left + 0.5) / layout.width, 0.36 * len(names) / height)
+        axes = drawing.add_axes((left / layout.width, 0.42 / height, *size))
+        axes.set_facecolor(LIGHT.surface)
+        axes.axvspan(*ALLOWED, color=LIGHT.rule, linewidth=0, zorder=0)
+        axes.text(75, -0.62, "the paper", ha="center", va="bottom", size=7, color=LIGHT.muted)
+        for i, name in enumerate(names):
+            beside(axes, name, (0, i), -6, size=7.5, weight="bold", color=LIGHT.ink)
+            rounds = found[found["backbone"] == name]
+            if rounds.empty:
+                axes.text(60, i, NOT_RUN, size=7, style="italic", va="center", color=LIGHT.muted)
+                continue
+            shift = 0.12 * np.sin(2.4 * np.arange(len(rounds)))
+            axes.scatter(rounds["share"], i + shift, s=12, color=colour("PANM"), linewidth=0)
+            axes.scatter(rounds["printed"][:1], [i], s=44, facecolors="none", edgecolors=LIGHT.ink,
+                         linewidths=0.9)  # fmt: skip
+            beside(axes, f"{rounds['share'].median():.0f} %", (1, i), 6, color=LIGHT.muted, size=7)
+        high = max(100, found["share"].max() * 1.05) if len(found) else 100
+        axes.set(xlim=(0, high), ylim=(len(names) - 0.5, -0.5), yticks=[])
+        axes.set_xticks([0, 25, 50, 75, 100], ["0", "25", "50", "75", "100 %"])
+        axes.tick_params(colors=LIGHT.muted, labelsize=7, length=3)
+        for side, spine in axes.spines.items():
+            spine.set_visible(side == "bottom")
+            spine.set_color(LIGHT.rule)
+        return drawing
+
+    caption = (
+        "Training speed with PANM, in percent of the backbone's: a dot per round, the median at "
+        "the right. Band: what the paper says overall. Rings: the examples that it gives, measured "
+        f"on a GPU. {_where(measured)}"
+    )
+    medians = found.groupby("backbone", sort=False)["share"].median()
+    said = "; ".join(f"{name} {value:.0f} %" for name, value in medians.items()) or NOT_RUN
+    alt = f"Share of the backbone's training speed that is left with PANM. Medians: {said}."
+    return drawn(draw, f"{PAGE}-shares", caption, alt, found, number, PAGE)
+
+
+def _where(measured: dict[str, Any] | None) -> str:
+    if measured is None:
+        return "Nothing is measured yet: `relength bench --pointers` does it.".replace("`", "")
+    origin = measured["provenance"]
+    return (
+        f"{measured['rounds']} rounds on {Device.of(measured)}, PyTorch {origin['torch']}, batches "
+        f"of {measured['batch_size']} sequences of length {measured['length']}, measured "
+        f"{origin['created'][:10]}."
+    )
+
+
+def table(measured: dict[str, Any] | None) -> Exhibit:
+    """Steps per second and sizes of both models of every pair."""
+    found = data(measured)
+    columns = {"backbone": "text"} | dict.fromkeys(
+        ("steps/s alone", "steps/s with PANM", "share", "printed", "weights", "weights with PANM"),
+        "number",
+    )
+    rows = []
+    for pair in overhead.PAIRS:
+        printed = "–" if pair.printed is None else f"{100 * pair.printed:.0f} %"
+        rounds = found[found["backbone"] == pair.name]
+        if rounds.empty:
+            rows.append((pair.name, NOT_RUN, NOT_RUN, NOT_RUN, printed, "–", "–"))
+            continue
+        sizes = (f"{size:,}" for size in measured["pairs"][pair.name]["parameters"])
+        middle = rounds[["bare", "with_pointers", "share"]].median()
+        speeds = (f"{middle['bare']:.1f}", f"{middle['with_pointers']:.1f}")
+        rows.append((pair.name, *speeds, f"{middle['share']:.0f} %", printed, *sizes))
+    caption = f"<b>Medians of the rounds.</b> {_where(measured)}"
+    name = f"{PAGE}-table"
+    links = [exhibits.csv(name, found), exhibits.notebook(PAGE)]
+    html = exhibits.table(rows_table(columns, rows), caption, name, links)
+    return Exhibit(html, f"{found['backbone'].nunique()} of {len(rows)} backbones measured.", found)
+
+
+def numbers(measured: dict[str, Any] | None) -> str:
+    """The medians as plain text."""
+    found = data(measured)
+    lines = [f"{'backbone':<30}{'rounds':>7}{'alone':>10}{'with PANM':>12}{'share, %':>10}"]
+    for pair in overhead.PAIRS:
+        rounds = found[found["backbone"] == pair.name]
+        head = f"{pair.name:<30}{len(rounds):>7}"
+        if rounds.empty:
+            lines.append(head + f"{NOT_RUN:>10}{NOT_RUN:>12}{NOT_RUN:>10}")
+            continue
+        middle = rounds[["bare", "with_pointers", "share"]].median()
+        values = f"{middle['bare']:>10.1f}{middle['with_pointers']:>12.1f}{middle['share']:>10.0f}"
+        lines.append(head + values)
+    return "\n".join(lines)
+
+
+# Claim, backbone (None for all of them), the share that it states.
+STATED = (
+    ("panm-076", None, 0.75),
+    ("panm-077", overhead.LSTM, 15 / 20),
+    ("panm-078", "Transformer, 2 layers", 77 / 90),
+)
+
+
+def decisions(measured: dict[str, Any] | None) -> list[tuple[str, rules.Decision | None]]:
+    """(claim, what its rule says of the rounds); None where nothing is measured.
+
+    The margin is that for ratios of costs. Where a claim is about every backbone, each is a part;
+    that a larger backbone loses less (panm-080) is asked of the Transformers' rounds.
+    """
+    margins = load_margins()
+    if measured is None:
+        return [(claim, None) for claim, *_ in STATED] + [("panm-080", None)]
+    room, pairs = margins.measures["cost_ratio"], measured["pairs"]
+    found: list[tuple[str, rules.Decision | None]] = []
+    for claim, backbone, share in STATED:
+        asked = [backbone] if backbone else list(pairs)
+        parts = [rules.cost(overhead.shares(pairs[name]), share, room, margins) for name in asked]
+        found.append((claim, rules.conjunction(parts, margins)))
+    small, large = (overhead.shares(pairs[f"Transformer, {n} layers"]) for n in (2, 6))
+    less = [big > little for big, little in zip(large, small, strict=True)]
+    return [*found, ("panm-080", rules.majority(less, margins))]
+
+
+def verdicts(measured: dict[str, Any] | None) -> Exhibit:
+    """What the measurement says of each claim about speed."""
+    said = published.prose_claims().set_index("claim_id")["claim"]
+    columns = {"claim": "text", "what the paper says": "prose wide", "seen": "prose"}
+    columns |= {"verdict": "text"}
+    found = decisions(measured)
+    rows = [(claim, said[claim], *_judged(decision)) for claim, decision in found]
+    shown = [
+        (claim, text, seen, f'<span class="verdict verdict-{word.replace(" ", "-")}">{word}</span>')
+        for claim, text, seen, word in rows
+    ]
+    name = f"{PAGE}-verdicts"
+    caption = (
+        "<b>Verdicts on the claims about speed.</b> By the rule for costs: reproduced if every "
+        "round lies within the margin of the stated share, contradicted if every one lies outside."
+    )
+    table_of = pd.DataFrame(rows, columns=["claim", "statement", "seen", "verdict"])
+    links = [exhibits.csv(name, table_of), exhibits.notebook(PAGE)]
+    html = exhibits.table(rows_table(columns, shown), caption, name, links)
+    return Exhibit(html, lines(found), table_of)
+
+
+def _judged(decision: rules.Decision | None) -> tuple[str, str]:
+    return (
+        ("nothing is measured", NOT_RUN) if decision is None else (decision.seen, decision.outcome)
+    )
+
+
+def lines(found: Sequence[tuple[str, rules.Decision | None]]) -> str:
+    """The verdicts as plain text."""
+    return "\n".join(f"{claim}: {_judged(d)[1]} ({_judged(d)[0]})" for claim, d in found)

@@ -1,0 +1,329 @@
+"""Pages about PANM's pointers: where they point, how sharply, and how many it takes.
+
+Everything is read from the traces that records of PANM keep (:mod:`relength.pointing`).
+"""
+
+from collections.abc import Iterator, Sequence
+from math import exp
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from relength import pointing
+from relength.report import attention as heatmaps
+from relength.report import exhibits
+from relength.report.exhibits import Exhibit, badges, rows_table
+from relength.report.figures import exhibit
+from relength.report.grid import NOT_RUN
+from relength.report.runs import Runs
+from relength.report.style import LIGHT, Layout, beside, canvas, colour, title
+from relength.report.tables import number as shown_number
+from relength.spec import RunSpec
+from relength.store import Record
+
+BASE, RELATION = "mode 1, pointer 1 from the base", "mode 2, pointer 1"
+# What Figure 2 shows, and what the claims say of it.
+SHOWN = {"panm_copy": (BASE,), "panm_id_sort": (BASE, RELATION)}
+MODES = {BASE: "Mode 1", RELATION: "Mode 2"}
+SAYS = {
+    "pointer_advances": "one slot further",
+    "pointer_sharp": "over half on one slot",
+    "partner_found": "Mode 2 at the answer",
+}
+
+
+# Where they point (Figure 2c and d)
+
+
+def slots(runs: Runs, number: int) -> Exhibit:
+    """Weights of pointers over the slots of memory, step by step: the lowest seed of each arm."""
+    arms = [pair for pair in runs.rows if pair[0] == "PANM"]
+    panels = {
+        (f"{title(task)}, {MODES[pointer]}", runs.label(*pair)): _sample(
+            runs.cell(*pair, task)[:1], pointer
+        )
+        for task, pointers in SHOWN.items()
+        for pointer in pointers
+        for pair in arms
+    }
+
+    def draw(layout: Layout) -> Figure:
+        return heatmaps.draw(panels, layout, naming=str)
+
+    caption = (
+        "Where the pointers point on the first test sample of length L+1, from the lowest seed "
+        "recorded. Slots of memory run from left to right (S and E are the marks that the released "
+        "code puts around an input), decoding steps from top to bottom; at the left what was "
+        "written, wrong digits standing out. Depth of colour is weight. Boxes are where the paper "
+        "says the pointer is: in Mode 1 one slot further at each step, in Mode 2 at the token with "
+        "the same id."
+    )
+    said = "; ".join(heatmaps.in_words(*cell, s, naming=str) for cell, s in panels.items())
+    alt = f"Pointer weights as heat maps, a panel per task, kind of pointer and reading. {said}."
+    return exhibit(runs, number, draw, "slots", caption, alt, heatmaps.weights(panels))
+
+
+def _sample(records: Sequence[Record], pointer: str) -> heatmaps.Sample | None:
+    """The first trace of a run as the heat maps take it; None if there is none."""
+    if not records or not records[0].get("traces"):
+        return None
+    trace, task = records[0]["traces"][0], RunSpec.recorded(records[0]["spec"]).task
+    wanted = pointing.places(task, trace["test"], 1)[0]
+    if pointer == BASE:
+        wanted = np.arange(len(wanted)) + task.flags
+    spans = [(int(place), int(place)) for place in wanted]
+    return trace | {"weights": trace["weights"][pointer], "spans": spans}
+
+
+# Whether they increment by one
+
+
+def steps(runs: Runs) -> Exhibit:
+    """Per arm, task and test: the shares of steps that relength.pointing counts, every seed."""
+    data = shares(runs)
+    columns = {"task": "text", "length": "number", "reading": "text", "seeds": "number"}
+    columns |= dict.fromkeys((*SAYS.values(), "tokens right"), "number")
+    rows = []
+    for (task, test, label), cell in data.groupby(["task", "test", "row"], sort=False):
+        measured = cell.dropna(subset="accuracy")
+        found = [_every(measured[metric]) for metric in (*SAYS, "accuracy")]
+        rows.append((title(task), test, label, str(len(measured)), *found))
+    caption = (
+        f"<b>Does the pointer move on by one?</b> {badges(runs.scale, runs.freshness)} Percent of "
+        "decoding steps, every seed: at which the pointer that began at the base address is one "
+        "slot further than before; at which it has more than half of its weight on one slot; at "
+        "which the Mode-2 pointer is at the token to be written. Beside them, the tokens right "
+        "at that length."
+    )
+    name = f"{runs.page}-steps"
+    links = [exhibits.csv(name, data), exhibits.notebook(runs.page)]
+    html = exhibits.table(rows_table(columns, rows), caption, name, links)
+    return Exhibit(html, f"{len(rows)} cells with traced pointers.", data)
+
+
+def shares(runs: Runs) -> pd.DataFrame:
+    """One row per arm, task, traced test and seed; an empty row where nothing is recorded.
+
+    Columns: task, test, row, seed, the metrics of relength.pointing and accuracy, in percent.
+    """
+    rows = []
+    for task in (task for task in SHOWN if task in runs.tests):
+        for test in runs.tests[task][1:3]:
+            for model, arm in runs.rows:
+                cell = {"task": task, "test": test, "row": runs.label(model, arm)}
+                records = runs.cell(model, arm, task)
+                rows += [{**cell, "seed": None}] if not records else []
+                for record in records:
+                    tokens = record["checkpoints"]["selected"]["tests"][test]
+                    right = 100 * tokens[runs.experiment.measure]
+                    found = pointing.shares(record).get(test, {})
+                    rows.append(
+                        {**cell, "seed": record["spec"]["seed"], **found, "accuracy": right}
+                    )
+    return pd.DataFrame(rows, columns=["task", "test", "row", "seed", *SAYS, "accuracy"])
+
+
+def _every(values: pd.Series) -> str:
+    kept = values.dropna()
+    return ", ".join(map(shown_number, kept)) if len(kept) else "–"
+
+
+def numbers(runs: Runs) -> str:
+    """The medians of :func:`shares` as plain text."""
+    data = shares(runs)
+    heads = [*SAYS.values(), "tokens right"]
+    lines = [f"Pointers, {runs.scale} scale: median over seeds, percent of steps"]
+    for (task, test), cells in data.groupby(["task", "test"], sort=False):
+        head = "".join(f"{h:>23}" for h in heads)
+        lines.append(f"\n{f'{title(task)}, length {test}':<26}{'seeds':>6}{head}")
+        for label, cell in cells.groupby("row", sort=False):
+            measured = cell.dropna(subset="accuracy")
+            shown = [_median(measured[metric]) for metric in (*SAYS, "accuracy")]
+            values = "".join(f"{v:>23}" for v in shown)
+            lines.append(f"  {label:<24}{len(measured):>6}{values}")
+    return "\n".join(lines)
+
+
+def _median(values: pd.Series) -> str:
+    if values.empty:
+        return NOT_RUN
+    return shown_number(float(values.median())) if values.notna().any() else "–"
+
+
+# How sharply they can point
+
+
+def bound(slots: float | np.ndarray, temperature: float = 1.0) -> float | np.ndarray:
+    """The largest weight that a softmax of cosines over a temperature can give one of n slots.
+
+    Cosines lie between -1 and 1, so it is e^(1/τ) / (e^(1/τ) + (n - 1)·e^(-1/τ)); Eq. 2 has τ = 1.
+    """
+    return 1 / (1 + (slots - 1) * exp(-2 / temperature))
+
+
+def sharpness(runs: Runs, number: int) -> Exhibit:
+    """Largest weight of the Mode-1 pointer, measured, beside what a softmax of cosines allows."""
+    data = _peaks(runs)
+    labels = {runs.label(*pair): pair[1] for pair in runs.rows if pair[0] == "PANM"}
+    marks = dict(zip(labels, "os^D", strict=False))
+
+    def draw(layout: Layout) -> Figure:
+        figure = canvas(layout, 2.9)
+        left, right = (0.42, 0.2) if layout.narrow else (0.6, 1.6)
+        size = (1 - (left + right) / layout.width, 0.72)
+        axes = figure.add_axes((left / layout.width, 0.17, *size))
+        axes.patch.set_visible(False)
+        n = np.geomspace(2, 128, 60)
+        for temperature, shade in ((1.0, LIGHT.second), (0.1, LIGHT.first)):
+            axes.plot(n, 100 * bound(n, temperature), color=shade, lw=1.4)
+            words = "bound of Eq. 2" if temperature == 1 else "bound at temperature 0.1"
+            x, y = (14, 100 * bound(14, 1.0) + 4) if temperature == 1 else (2.1, 102)
+            axes.text(x, y, words, color=shade, size=7.5)
+        for label, group in data.groupby("row", sort=False):
+            look = {"marker": marks[label], "s": 20, "linewidth": 0, "alpha": 0.8}
+            axes.scatter(group["slots"], group["weight"], color=colour("PANM"), **look)
+        for i, label in enumerate(labels):
+            x, y = (0.04, 0.10 + 0.08 * i) if layout.narrow else (1.04, 0.9 - 0.1 * i)
+            place = {"transform": axes.transAxes, "clip_on": False}
+            axes.scatter([x], [y], color=colour("PANM"), marker=marks[label], s=20, **place)
+            none = "" if (data["row"] == label).any() else f", {NOT_RUN}"
+            axes.text(
+                x + 0.03, y, f"{label}{none}", size=7.2, va="center", color=LIGHT.muted, **place
+            )
+        axes.set(xscale="log", xlim=(2, 128), ylim=(0, 109))
+        axes.set_xticks([2, 10, 20, 40, 80], ["2", "10", "20", "40", "80"])
+        axes.set_xticks([], minor=True)
+        axes.set_yticks([0, 50, 100], ["0", "50", "100 %"])
+        axes.tick_params(colors=LIGHT.muted, labelsize=7, length=3)
+        axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
+        axes.text(1, -0.17, "slots of memory", ha="right", size=7, color=LIGHT.muted,
+                  transform=axes.transAxes)  # fmt: skip
+        for side, spine in axes.spines.items():
+            spine.set_visible(side == "bottom")
+            spine.set_color(LIGHT.rule)
+        return figure
+
+    caption = (
+        "How sharp a pointer can be, and how sharp it is. Lines: the largest weight that a softmax "
+        "of cosines can give one slot, without a temperature as printed and with the one of the "
+        "arm repaired; training cannot cross them. Scaled dot products have no such line. Marks: "
+        "the largest weight of the Mode-1 pointer from the base, its median over the steps of one "
+        "sample, a mark per seed, task and length."
+    )
+    limits = ", ".join(f"{100 * bound(n):.0f} % of {n} slots" for n in (10, 20, 40, 80))
+    medians = data.groupby("row", sort=False)["weight"].median()
+    measured = "; ".join(f"{row} {w:.0f} %" for row, w in medians.items()) or NOT_RUN
+    alt = f"Largest pointer weight against slots. Bound of Eq. 2: {limits}. Measured: {measured}."
+    return exhibit(runs, number, draw, "sharpness", caption, alt, data)
+
+
+def _peaks(runs: Runs) -> pd.DataFrame:
+    """Median over steps of the largest Mode-1 weight: a row per run and traced test."""
+    rows = [
+        {
+            **{"row": runs.label(model, arm), "task": task, "test": trace["test"]},
+            "seed": record["spec"]["seed"],
+            "slots": len(trace["source"]),
+            "weight": 100 * float(np.median(np.max(trace["weights"][BASE], axis=1))),
+        }
+        for model, arm, task, record in _of_panm(runs)
+        for trace in record.get("traces") or ()
+        if BASE in trace["weights"]
+    ]
+    return pd.DataFrame(rows, columns=["row", "task", "test", "seed", "slots", "weight"])
+
+
+def _of_panm(runs: Runs) -> Iterator[tuple[str, str, str, Record]]:
+    for model, arm in runs.rows:
+        if model == "PANM":
+            for task in runs.tasks:
+                for record in runs.cell(model, arm, task):
+                    yield model, arm, task, record
+
+
+# How many it takes (Figures 8 and 9)
+
+
+def heads(runs: Runs, number: int) -> Exhibit:
+    """Token accuracy at 2(L+1) against the number of pointers: a panel per task, both arms."""
+    kinds = (("Mode-1 pointers, no Mode 2", "{}+0"), ("Mode-2 pointers, two of Mode 1", "2+{}"))
+    panels = [
+        (artifact, task, kinds[0 if "fig-8" in artifact else 1])
+        for artifact in runs.artifacts
+        for task in runs.tasks
+        if artifact.endswith(task.removeprefix("panm_").replace("_", "-"))
+    ]
+    arms = list(dict.fromkeys(arm for _, arm in runs.rows))
+    data = _by_heads(runs, panels)
+
+    def draw(layout: Layout) -> Figure:
+        across = 2 if layout.narrow else len(panels)
+        down = -(-len(panels) // across)
+        pitch, block = layout.width / across, 2.3
+        figure = canvas(layout, down * block + 0.1)
+        for k, (artifact, task, (what, _)) in enumerate(panels):
+            row, column = divmod(k, across)
+            left = 0.34
+            box = (column * pitch + left, (down - 1 - row) * block + 0.5, pitch - left - 0.1, 1.35)
+            axes = figure.add_axes(np.array(box) / ([layout.width, down * block + 0.1] * 2))
+            _heads_panel(axes, data[data["artifact"] == artifact], arms)
+            axes.set_title(title(task), loc="left", size=8.2, weight="bold", color=LIGHT.ink)
+            first, second = what.split(", ")
+            axes.set_xlabel(f"{first},\n{second}", size=6.5, color=LIGHT.muted, loc="left")
+        return figure
+
+    caption = (
+        "How many pointers it takes: tokens right at length 2(L+1), every seed a dot, the bar "
+        "their median. Filled dots: the released code; rings: the repaired equations. Where a "
+        "number of pointers has no dot, nothing is recorded. The paper plots these runs over "
+        "training time; the curves below do, too, on the validation length L+1."
+    )
+    parts = [
+        f"{title(task)} with {number} {arm}: {np.median(cell['accuracy']):.0f} %"
+        for (task, number, arm), cell in data.groupby(["task", "pointers", "arm"], sort=False)
+    ]
+    alt = f"Accuracy against the number of pointers. {'; '.join(parts) or NOT_RUN}."
+    return exhibit(runs, number, draw, "heads", caption, alt, data)
+
+
+def _by_heads(runs: Runs, panels: Sequence[tuple]) -> pd.DataFrame:
+    rows = []
+    for artifact, task, (what, pattern) in panels:
+        test = runs.tests[task][2]
+        for model, arm in runs.rows:
+            for count in range(4):
+                name = pattern.format(count)
+                if model == ("PANM" if name == "2+1" else f"PANM {name}"):
+                    values = runs.values(model, arm, task, test)
+                    rows += [
+                        dict(artifact=artifact, task=task, kind=what, pointers=count, arm=arm,
+                             seed=seed, accuracy=value)
+                        for seed, value in enumerate(values)
+                    ]  # fmt: skip
+    columns = ["artifact", "task", "kind", "pointers", "arm", "seed", "accuracy"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _heads_panel(axes, data: pd.DataFrame, arms: Sequence[str]) -> None:
+    axes.set_facecolor(LIGHT.surface)
+    counts = 4 if data["artifact"].str.contains("fig-8").any() or data.empty else 3
+    axes.set(xlim=(-0.6, counts - 0.4), ylim=(-4, 106))
+    axes.set_xticks(range(counts), [str(i) for i in range(counts)])
+    axes.set_yticks([0, 50, 100], ["0", "50", "100 %"])
+    axes.tick_params(colors=LIGHT.muted, labelsize=6.5, length=0)
+    axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
+    axes.set_axisbelow(True)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    shade = colour("PANM")
+    for k, arm in enumerate(arms):
+        for count, cell in data[data["arm"] == arm].groupby("pointers"):
+            x = count + 0.34 * (k - (len(arms) - 1) / 2)
+            values = cell["accuracy"].to_numpy()
+            spread = x + 0.03 * (np.arange(len(values)) - (len(values) - 1) / 2)
+            face = shade if k == 0 else "none"
+            axes.scatter(spread, values, s=14, facecolors=face, edgecolors=shade, linewidths=0.9)
+            axes.hlines(np.median(values), x - 0.13, x + 0.13, color=LIGHT.ink, linewidth=1.3)
+    if data.empty:
+        beside(axes, NOT_RUN, (0.5, 50), 0, ha="center", color=LIGHT.muted, size=7, style="italic")

@@ -1,0 +1,70 @@
+"""Address exposure: the simulation is the process it stands for, the page says what it gave."""
+
+import numpy as np
+import pytest
+
+from relength.report import exposure
+
+
+def test_an_address_is_exposed_by_the_first_sequence_that_covers_it():
+    """Against a loop over sequences and their addresses, one by one."""
+    random, addresses = np.random.default_rng(0), 37
+    for _ in range(20):
+        draws = [(int(random.integers(addresses)), int(random.integers(1, 8))) for _ in range(60)]
+        first = {n: np.full(addresses, exposure.NEVER) for n in range(1, 8)}
+        seen = np.full(addresses, exposure.NEVER)
+        for number, (base, length) in enumerate(draws, start=1):
+            first[length][base] = min(first[length][base], number)
+            covered = (base + np.arange(length)) % addresses
+            seen[covered] = np.minimum(seen[covered], number)
+        assert (exposure._exposed(first) == seen).all()
+
+
+def test_sequences_as_long_as_the_address_space_need_one():
+    assert exposure.sequences_needed(8, (8,), np.random.default_rng(0)) == 1
+
+
+def test_single_addresses_are_coupons():
+    """With length 1 the problem is the coupon collector's: N times the N-th harmonic number."""
+    found = [exposure.sequences_needed(64, (1,), np.random.default_rng(i)) for i in range(300)]
+    expected = 64 * (1 / np.arange(1, 65)).sum()
+    assert np.mean(found) == pytest.approx(expected, rel=0.05)
+
+
+def test_overlapping_ranges_need_more_than_coupons():
+    n, addresses = 400, 4000
+    found = [
+        exposure.sequences_needed(addresses, (10,), np.random.default_rng(i)) for i in range(60)
+    ]
+    assert np.mean(found) == pytest.approx(exposure.arcs(n), rel=0.1)
+    assert np.mean(found) > 1.15 * exposure.coupons(n)
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    return exposure.simulate(), exposure.in_training()
+
+
+def test_the_page_repeats_exactly(simulated):
+    again = exposure.simulate()
+    assert again.equals(simulated[0])
+
+
+def test_what_is_said_of_claims_is_what_was_computed(simulated):
+    data, training = simulated
+    found = {one.claim: one for one in exposure.checked(data, training)}
+    extreme = data[data["addresses"] == exposure.EXTREME]["sequences"]
+    assert f"{extreme.median():,.0f} sequences" in found["panm-016"].computed
+    assert found["panm-016"].decision.outcome == "contradicted"  # a quarter more than n ln n
+    assert all(found[c].decision.outcome == "reproduced" for c in ("panm-013", "panm-017"))
+    assert (training["needed"] < training["seen"]).all()
+
+
+def test_every_exhibit_has_its_alt_text_and_numbers(simulated):
+    data, training = simulated
+    shown = exposure.figure(data, 1)
+    assert 'role="img"' in shown.html and "1,000,000: 1.2" in shown.text
+    assert exposure.table(data).html.count("<tr>") == 1 + data["addresses"].nunique()
+    text = exposure.lines(exposure.checked(data, training))
+    assert len(text.splitlines()) == 5
+    assert exposure.verdicts(exposure.checked(data, training)).text == text

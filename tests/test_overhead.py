@@ -1,0 +1,66 @@
+"""What PANM costs: the pairs differ in the pointers, and the page shows what was measured."""
+
+import numpy as np
+import pytest
+import torch
+
+from relength import overhead
+from relength.report import overhead as page
+from relength.store import Store
+from relength.tasks.algorithmic import Copy
+
+ORIGIN = {"created": "2026-11-21T12:00:00Z", "device": "cpu", "device_name": "a processor"}
+
+
+def measured(share: float = 0.75, rounds: int = 5) -> dict:
+    """A measurement in which every backbone keeps this share of its speed, in every round."""
+    pairs = {
+        pair.name: {
+            "bare": [10.0] * rounds,
+            "with": [10.0 * share] * rounds,
+            "parameters": [1000, 1200],
+            "printed": pair.printed,
+        }
+        for pair in overhead.PAIRS
+    }
+    origin = {"provenance": ORIGIN | {"torch": "2.13.0"}, "batch_size": 128, "length": 9}
+    return {"kind": overhead.KIND, "rounds": rounds, "pairs": pairs} | origin
+
+
+@pytest.mark.parametrize("pair", overhead.PAIRS, ids=lambda pair: pair.name)
+def test_both_models_of_a_pair_train_on_copy(pair):
+    task = Copy()
+    batch = task.sample(np.random.default_rng(0), 2, 5)
+    for build in (pair.bare, pair.with_pointers):
+        model = build(*task.shape).initialise(0)
+        before = [p.detach().clone() for p in model.parameters()]
+        overhead._trainer(model, batch)()
+        moved = [not torch.equal(p, q) for p, q in zip(model.parameters(), before, strict=True)]
+        assert sum(moved) > len(moved) / 2
+
+
+def test_without_a_measurement_the_page_says_so(tmp_path):
+    nothing = page.latest(Store(tmp_path))
+    assert nothing is None
+    assert page.numbers(nothing).count("not run") == 3 * len(overhead.PAIRS)
+    assert "not run" in page.figure(nothing, 1).text
+    assert set(page.verdicts(nothing).data["verdict"]) == {"not run"}
+
+
+def test_the_last_measurement_of_its_kind_is_shown(tmp_path):
+    store = Store(tmp_path)
+    for outcome in (measured(0.9), measured(0.75), {"task": "copy", "steps_per_second": {}}):
+        store.append_benchmark(outcome)
+    found = page.latest(store)
+    assert overhead.share(found["pairs"][overhead.LSTM]) == pytest.approx(0.75)
+    shown = page.figure(found, 1)
+    assert "LSTM, 256 units 75 %" in shown.text and "a core of a processor" in shown.html
+    assert page.table(found).html.count("75 %") > len(overhead.PAIRS)
+
+
+def test_five_rounds_within_the_margin_reproduce_and_outside_of_it_contradict():
+    verdicts = dict(page.decisions(measured(0.75)))
+    assert verdicts["panm-076"].outcome == verdicts["panm-077"].outcome == "reproduced"
+    assert verdicts["panm-080"].outcome == "contradicted"  # the larger one gains nothing
+    assert dict(page.decisions(measured(0.3)))["panm-077"].outcome == "contradicted"
+    assert dict(page.decisions(measured(0.75, rounds=4)))["panm-077"].outcome == "inconclusive"
