@@ -31,7 +31,7 @@ Build = Callable[[int, int], FreeRunning]  # from channels of an input and class
 
 
 class Pair(NamedTuple):
-    """A model without pointers, one with them on the same encoder, and the share that is printed."""
+    """A model without pointers, one with them on the same encoder, and the printed share."""
 
     name: str
     bare: Build

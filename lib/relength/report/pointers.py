@@ -125,6 +125,8 @@ def shares(runs: Runs) -> pd.DataFrame:
 
 
 def _every(values: pd.Series) -> str:
+    if values.empty:
+        return NOT_RUN
     kept = values.dropna()
     return ", ".join(map(shown_number, kept)) if len(kept) else "–"
 
