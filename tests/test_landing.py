@@ -137,7 +137,7 @@ def test_the_command_names_models_not_rows_and_every_arm_that_is_judged():
     heads = shlex.split(landing.command(known["panm-084"], ""))
     assert heads[5:] == [
         *("--model", "PANM", "--task", "panm_copy", "--task", "panm_reverse"),
-        *("--arm", "released", "--results", "again"),
+        *("--arm", "released", "--seeds", "5", "--results", "again"),
     ]
     both = landing.command(known["panm-092"], "paper")
     assert "--model 'Location Attention'" in both and "--arm released --arm paper" in both
