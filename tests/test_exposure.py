@@ -65,6 +65,7 @@ def test_every_exhibit_has_its_alt_text_and_numbers(simulated):
     shown = exposure.figure(data, 1)
     assert 'role="img"' in shown.html and "1,000,000: 1.2" in shown.text
     assert exposure.table(data).html.count("<tr>") == 1 + data["addresses"].nunique()
+    assert exposure.training_table(training).html.count("<tr>") == 5
     text = exposure.lines(exposure.checked(data, training))
     assert len(text.splitlines()) == 5
     assert exposure.verdicts(exposure.checked(data, training)).text == text

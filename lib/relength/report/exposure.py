@@ -176,6 +176,25 @@ def in_training() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["arms", "bits", "scale", "seen", "repeat", "needed"])
 
 
+def training_table(training: pd.DataFrame) -> Exhibit:
+    """What :func:`in_training` gives: a row per address space and scale."""
+    columns = {"arms": "text", "addresses": "number", "scale": "text"}
+    columns |= dict.fromkeys(("needed, at most", "seen", "seen over needed"), "number")
+    rows = []
+    for (arms, bits, scale), cell in training.groupby(["arms", "bits", "scale"], sort=False):
+        needed, seen = cell["needed"].max(), cell["seen"].iloc[0]
+        share = f"{seen / needed:,.0f}"
+        rows.append((arms, f"{2**bits:,}", scale, f"{needed:,}", f"{seen:,}", share))
+    caption = (
+        "<b>Sequences until all addresses were seen, and sequences in a training.</b> "
+        f"{REPEATS} simulations per row, lengths uniform as in training."
+    )
+    name = f"{PAGE}-training"
+    links = [exhibits.csv(name, training), exhibits.notebook(PAGE)]
+    html = exhibits.table(rows_table(columns, rows), caption, name, links)
+    return Exhibit(html, f"{len(rows)} kinds of training.", training)
+
+
 class Checked(NamedTuple):
     """A claim, what was computed for it, and how the five repeats stand to it."""
 
