@@ -25,7 +25,7 @@ from relength.report.attention import answer_spans
 from relength.report.exhibits import CSS, Exhibit
 from relength.report.freshness import freshness_of
 from relength.report.runs import Runs
-from relength.report.style import DARK, LIGHT, MODEL_COLOURS, TEXT_SHARE, variables
+from relength.report.style import DARK, LIGHT, MODEL_COLOURS, TEXT_SHARE, colour, variables
 from relength.spec import make_spec
 from relength.store import Store
 from relength.tasks import TASKS
@@ -408,9 +408,13 @@ VISION = {
 }  # fmt: skip
 
 
-def test_every_model_has_a_colour_of_its_own():
-    assert set(MODELS) <= set(MODEL_COLOURS)
+def test_every_model_has_a_colour_of_its_own_or_that_of_the_one_it_varies():
     assert len(set(MODEL_COLOURS.values())) == len(MODEL_COLOURS)
+    grey = {name for name in MODELS if colour(name) == MODEL_COLOURS["Content"]}
+    assert grey == {"Content"}
+    for variant in ("Mix MonoAttn PR", "RMonoAttn", "Mix RMonoAttn", "MonoAttn, as in the text"):
+        assert colour(variant) == MODEL_COLOURS["MonoAttn"]
+    assert colour("-Step 2") == MODEL_COLOURS["OneStepAttn"]
 
 
 @pytest.mark.parametrize("vision", VISION)

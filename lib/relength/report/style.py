@@ -35,6 +35,10 @@ MODEL_COLOURS = {
     "PtrNet": "#a884b4",
     "ESBN": "#c0009c",
 }
+VARIANTS = {  # what is not named after the model that it varies
+    **{"RMonoAttn": "MonoAttn", "Bi-ROPE": "Bi-Relative"},
+    **{"-Step": "OneStepAttn", "-Sigmoid": "OneStepAttn"},
+}
 ARM_LABELS = {
     "released": "as in the code",
     "paper": "as in the text",
@@ -104,11 +108,14 @@ TEXT_AS_TEXT = {"svg.fonttype": "none"}
 
 
 def colour(model: str) -> str:
-    """The colour of a model, or of a variant of it (``PANM 1+0``, ``PANM, repaired``).
+    """The colour of a model, or of the one that it varies (``PANM 1+0``, ``Mix OneStepAttn PR``).
 
     One that has none yet gets the theme-neutral grey of text.
     """
-    return MODEL_COLOURS.get(model) or MODEL_COLOURS.get(re.split("[ ,]", model)[0], "#7d8791")
+    if model in MODEL_COLOURS:
+        return MODEL_COLOURS[model]
+    first = re.split("[ ,]", model.removeprefix("Mix "))[0]
+    return MODEL_COLOURS.get(VARIANTS.get(first, first), "#7d8791")
 
 
 def title(task: str) -> str:
