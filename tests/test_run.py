@@ -3,6 +3,7 @@
 import json
 import math
 import time
+import weakref
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
@@ -245,10 +246,12 @@ def test_a_stacked_job_gives_the_records_of_its_runs_trained_alone(tiny, store):
 
 
 def test_a_stack_too_large_for_the_memory_is_split_and_nothing_is_lost(tiny, store, monkeypatch):
-    sizes = []
+    sizes, stacks = [], []
     train_epoch = Stack.run_epoch
 
     def crowded(self):
+        assert all(earlier() in (None, self) for earlier in stacks), "its memory is still held"
+        stacks.append(weakref.ref(self))
         sizes.append(len(self.courses))
         if len(self.courses) > 2:
             raise torch.OutOfMemoryError("no room")

@@ -1,6 +1,7 @@
 """One piece of work, a run or a stack of runs, from specs to records: what workers execute."""
 
 import ctypes
+import gc
 import platform
 import time
 import traceback
@@ -63,11 +64,14 @@ def execute(job: Job) -> list[Record]:
             return [record] if (record := _alone(job)) else []
         try:
             return _stacked(job)
-        except torch.OutOfMemoryError:
-            torch.cuda.empty_cache()
-            if len(job.specs) == 1:
-                return [_failed(job, job.specs[0], traceback.format_exc())]
-            return [record for half in job.halves() for record in execute(half)]
+        except Exception as error:  # the grid goes on; whatever went wrong is in the record
+            problem, crowded = traceback.format_exc(), isinstance(error, torch.OutOfMemoryError)
+        if not crowded or len(job.specs) == 1:
+            return [_failed(job, spec, problem) for spec in job.specs]
+        # Not before here: an exception that is being handled holds the stack it was raised in.
+        gc.collect()
+        torch.cuda.empty_cache()
+        return [record for half in job.halves() for record in execute(half)]
 
 
 def warm_up(job: Job) -> float:
@@ -86,29 +90,22 @@ def _alone(job: Job) -> Record | None:
 
 
 def _stacked(job: Job) -> list[Record]:
-    try:
-        with arithmetic.policy(job.specs[0].training, job.device):
-            stack = Stack(job.specs, job.device)
-            stack.load(job.checkpoints)
-            saved = time.monotonic()
-            while not stack.finished:
-                stack.run_epoch()
-                late = time_is_up(job.deadline)
-                if late or stack.finished or time.monotonic() - saved > CHECKPOINT_SECONDS:
-                    stack.save(job.checkpoints)
-                    saved = time.monotonic()
-                if late:
-                    return []
-            results = stack.results()
-        records = [_done(job, s, results[s.key]) for s in job.specs if s.key in results]
-        records += [
-            _failed(job, s, stack.failures[s.key]) for s in job.specs if s.key not in results
-        ]
-    except torch.OutOfMemoryError:
-        raise
-    except Exception:
-        return [_failed(job, spec, traceback.format_exc()) for spec in job.specs]
-    return records
+    with arithmetic.policy(job.specs[0].training, job.device):
+        stack = Stack(job.specs, job.device)
+        stack.load(job.checkpoints)
+        saved = time.monotonic()
+        while not stack.finished:
+            stack.run_epoch()
+            late = time_is_up(job.deadline)
+            if late or stack.finished or time.monotonic() - saved > CHECKPOINT_SECONDS:
+                stack.save(job.checkpoints)
+                saved = time.monotonic()
+            if late:
+                return []
+        results = stack.results()
+    records = [_done(job, s, results[s.key]) for s in job.specs if s.key in results]
+    failed = [_failed(job, s, stack.failures[s.key]) for s in job.specs if s.key not in results]
+    return records + failed
 
 
 def _head(job: Job, spec: RunSpec, status: str) -> Record:
