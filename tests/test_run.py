@@ -16,6 +16,7 @@ from relength import execute as execute_module
 from relength.campaign import Run
 from relength.engine import Stack, training
 from relength.engine.course import Course
+from relength.engine.device import out_of_memory
 from relength.errors import RelengthError
 from relength.execute import Job, execute, rounded
 from relength.executors import check_device, executor
@@ -245,6 +246,29 @@ def test_a_stacked_job_gives_the_records_of_its_runs_trained_alone(tiny, store):
         assert ours["first_losses"] == pytest.approx(alone["first_losses"], rel=1e-4)
 
 
+def masked(error: Exception) -> Exception:
+    """As from a capture that failed, and then could not be ended."""
+    second = RuntimeError("CUDA error: operation failed due to a previous error during capture")
+    second.__context__ = error
+    return second
+
+
+def test_a_lack_of_memory_is_known_by_whatever_name():
+    no_room = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+    cause = RelengthError("the step cannot be stacked")
+    cause.__cause__ = no_room
+    for error in (
+        no_room,
+        RuntimeError("CUDA error: out of memory"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        masked(no_room),
+        cause,
+    ):
+        assert out_of_memory(error)
+    for error in (RuntimeError("CUDA error: device-side assert"), masked(ValueError("no"))):
+        assert not out_of_memory(error)
+
+
 def test_a_stack_too_large_for_the_memory_is_split_and_nothing_is_lost(tiny, store, monkeypatch):
     sizes, stacks = [], []
     train_epoch = Stack.run_epoch
@@ -254,7 +278,7 @@ def test_a_stack_too_large_for_the_memory_is_split_and_nothing_is_lost(tiny, sto
         stacks.append(weakref.ref(self))
         sizes.append(len(self.courses))
         if len(self.courses) > 2:
-            raise torch.OutOfMemoryError("no room")
+            raise masked(torch.OutOfMemoryError("no room"))
         train_epoch(self)
 
     monkeypatch.setattr(Stack, "run_epoch", crowded)

@@ -20,6 +20,7 @@ from relength.batch import Batch
 from relength.engine import Stack, Trained, arithmetic, train
 from relength.engine.bench import step_seconds
 from relength.engine.course import CHECKPOINT_SECONDS
+from relength.engine.device import out_of_memory
 from relength.spec import RunSpec
 from relength.stopping import time_is_up
 from relength.store import Record
@@ -65,7 +66,7 @@ def execute(job: Job) -> list[Record]:
         try:
             return _stacked(job)
         except Exception as error:  # the grid goes on; whatever went wrong is in the record
-            problem, crowded = traceback.format_exc(), isinstance(error, torch.OutOfMemoryError)
+            problem, crowded = traceback.format_exc(), out_of_memory(error)
         if not crowded or len(job.specs) == 1:
             return [_failed(job, spec, problem) for spec in job.specs]
         # Not before here: an exception that is being handled holds the stack it was raised in.
