@@ -156,6 +156,42 @@ def test_a_run_that_diverges_is_recorded_and_the_grid_goes_on(tiny, table_2, sto
         json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
 
 
+@pytest.mark.parametrize("together", [1, 2], ids=["alone", "stacked"])
+def test_a_probe_that_is_no_number_is_a_divergence(tiny, table_2, store, monkeypatch, together):
+    """Of a run whose loss is a number again by the end of the epoch."""
+    end_epoch = Course.end_epoch
+
+    def probed(self, *arguments):
+        if self.spec.seed == 0:
+            self.progress.probe["validation_loss"] = math.nan
+        end_epoch(self, *arguments)
+
+    monkeypatch.setattr(Course, "end_epoch", probed)
+    specs = [tiny(epochs=1, seed=seed) for seed in range(2)]
+    [good] = run_or_load(specs, store, table_2, train=True, workers=1, stack=together)
+    assert good["key"] == specs[1].key
+    [bad] = [record for record in store.records() if record["key"] == specs[0].key]
+    assert bad["status"] == "failed" and "nan in the probe" in bad["error"]
+
+
+def test_results_that_cannot_be_written_are_a_failure_and_the_grid_goes_on(
+    tiny, table_2, store, monkeypatch
+):
+    sample = execute_module.attention_sample
+    monkeypatch.setattr(
+        execute_module,
+        "attention_sample",
+        lambda spec, *rest: {"weights": math.nan} if spec.seed == 0 else sample(spec, *rest),
+    )
+    specs = [tiny(epochs=1, seed=seed) for seed in range(2)]
+    assert len(run_or_load(specs, store, table_2, train=True, workers=1)) == 1
+    bad, good = store.records()
+    assert (bad["key"], bad["status"]) == (specs[0].key, "failed")
+    assert "cannot be written as JSON" in bad["error"] and "checkpoints" not in bad
+    assert (good["key"], good["status"]) == (specs[1].key, "ok")
+    assert list(store.checkpoints.iterdir()) == []
+
+
 def test_a_full_disk_ends_the_campaign_in_one_sentence_and_keeps_what_was_recorded(
     tiny, table_2, store, monkeypatch
 ):

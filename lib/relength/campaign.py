@@ -17,13 +17,13 @@ import torch
 from relength import provenance, stopping
 from relength.engine import arithmetic, stacks
 from relength.errors import RelengthError
-from relength.execute import Job, execute, warm_up
+from relength.execute import Job, execute, warm_up, without_results
 from relength.executors import THIS_MACHINE, check_device, default_workers, place
 from relength.papers import Experiment
 from relength.papers import experiment as find_experiment
 from relength.prices import Pace, Prices, cell, own_runs, pace_of
 from relength.spec import RunSpec
-from relength.store import Record, Store
+from relength.store import Record, Store, Unwritable
 
 # Replicas that are trained as one program: what fills a large GPU; on a CPU stacking does not pay.
 STACK = {"cpu": 1, "cuda": 40}
@@ -234,13 +234,23 @@ class Campaign:
                 spec = specs.pop((record["experiment"], record["key"]), None)
                 if spec is None:  # completed twice, which changes nothing
                     continue
-                self.store.append(find_experiment(record["experiment"]).paper, record)
+                record = self._append(record)
                 # Only now: a kill before this line costs no training.
                 self._state(spec.key).unlink(missing_ok=True)
                 self.done += 1
                 if self.prices is not None and record["status"] == "ok":
                     self.prices.note(spec, pace_of(record))
                 yield record
+
+    def _append(self, record: Record) -> Record:
+        """Record a run; one whose results cannot be written down, as failed: the others go on."""
+        paper = find_experiment(record["experiment"]).paper
+        try:
+            self.store.append(paper, record)
+        except Unwritable as reason:
+            record = without_results(record, str(reason))
+            self.store.append(paper, record)
+        return record
 
     def _worked(
         self, pool: Executor, work: Callable, choose: Callable[[], Job | None], ahead: int

@@ -143,6 +143,12 @@ def _failed(job: Job, spec: RunSpec, error: str) -> Record:
     return _head(job, spec, "failed") | {"error": error, "provenance": origin}
 
 
+def without_results(record: Record, error: str) -> Record:
+    """A run that gave results, as one that failed: what cannot be written down is no result."""
+    head = ("schema", "key", "run_id", "experiment", "spec", "provenance")
+    return {name: record[name] for name in head} | {"status": "failed", "error": error}
+
+
 def attention_sample(spec: RunSpec, result: Trained, device: str) -> dict[str, Any] | None:
     """Where the selected checkpoint looks, decoding the shortest unseen length's first sample.
 

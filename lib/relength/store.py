@@ -59,6 +59,10 @@ class _Schema(BaseModel):
         return self
 
 
+class Unwritable(RelengthError):
+    """A record that JSON has no words for."""
+
+
 class Store:
     """Reads and appends records below one folder, which need not exist yet."""
 
@@ -126,13 +130,14 @@ class Store:
     def append(self, paper: str, record: Record) -> None:
         """Add one record: one write and one fsync under a lock, or nothing.
 
-        Raises RelengthError when the record is malformed, the lock is taken or the disk refuses.
+        Raises RelengthError when the record is malformed, the lock is taken or the disk refuses;
+        Unwritable when it holds something that is no finite number, text, list or dictionary.
         """
         _check(record, "The new record")
         try:
             line = (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode()
         except (TypeError, ValueError) as error:
-            raise RelengthError(
+            raise Unwritable(
                 f"The new record cannot be written as JSON ({error}): give it finite numbers, "
                 "text, lists and dictionaries only."
             ) from None

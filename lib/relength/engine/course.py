@@ -140,14 +140,17 @@ class Course:
         loss, loss_after  mean over the training steps, and on the validation samples after them
         dev, validation   accuracies, as the protocol measures them
 
-        Raises RelengthError when a loss is no number: the run has diverged and is over.
+        Raises RelengthError when a loss, that of the probe too, is no number: the run has diverged
+        and is over.
         """
         progress, training = self.progress, self.spec.training
-        if not (math.isfinite(loss) and math.isfinite(loss_after)):
+        probe = progress.probe.get("validation_loss", 0.0)
+        if not all(math.isfinite(number) for number in (loss, loss_after, probe)):
             progress.finished = True
             raise RelengthError(
                 f"Training diverged: the loss is {loss} in epoch {progress.epoch}, {loss_after} "
-                f"after it; lower the learning rate ({progress.rate:g}) or the gradient clip."
+                f"after it, {probe:.6g} in the probe; lower the learning rate ({progress.rate:g}) "
+                "or the gradient clip."
             )
         progress.curve.append(
             {
