@@ -1,7 +1,6 @@
 """One piece of work, a run or a stack of runs, from specs to records: what workers execute."""
 
 import ctypes
-import gc
 import platform
 import time
 import traceback
@@ -20,7 +19,7 @@ from relength.batch import Batch
 from relength.engine import Stack, Trained, arithmetic, train
 from relength.engine.bench import step_seconds
 from relength.engine.course import CHECKPOINT_SECONDS
-from relength.engine.device import out_of_memory
+from relength.engine.device import on_own_stream, out_of_memory, release_memory
 from relength.spec import RunSpec
 from relength.stopping import time_is_up
 from relength.store import Record
@@ -60,7 +59,7 @@ def execute(job: Job) -> list[Record]:
     """
     if time_is_up(job.deadline):
         return []
-    with small_numbers_are_zero(), own_stream(job.device):
+    with small_numbers_are_zero(), on_own_stream(job.device):
         if len(job.specs) == 1 and torch.device(job.device).type == "cpu":
             return [record] if (record := _alone(job)) else []
         try:
@@ -70,14 +69,13 @@ def execute(job: Job) -> list[Record]:
         if not crowded or len(job.specs) == 1:
             return [_failed(job, spec, problem) for spec in job.specs]
         # Not before here: an exception that is being handled holds the stack it was raised in.
-        gc.collect()
-        torch.cuda.empty_cache()
+        release_memory()
         return [record for half in job.halves() for record in execute(half)]
 
 
 def warm_up(job: Job) -> float:
     """Seconds of the device per step of one of a job's runs; nothing is kept of the training."""
-    with small_numbers_are_zero(), own_stream(job.device):
+    with small_numbers_are_zero(), on_own_stream(job.device):
         return step_seconds(job.specs, job.device) / job.sharing
 
 
@@ -210,16 +208,6 @@ def rounded(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [rounded(v) for v in value]
     return value
-
-
-@contextmanager
-def own_stream(device: str) -> Iterator[None]:
-    """On a GPU, a stream of this job's own, so that jobs of several threads run side by side."""
-    if torch.device(device).type == "cpu":
-        yield
-        return
-    with torch.cuda.stream(torch.cuda.Stream(device)):
-        yield
 
 
 @contextmanager

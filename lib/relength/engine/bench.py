@@ -23,6 +23,7 @@ from relength import provenance
 from relength.batch import Batch
 from relength.engine import arithmetic
 from relength.engine.baseline import PlainLoop, PlainPANMLoop
+from relength.engine.device import wait
 from relength.engine.stack import Stack
 from relength.engine.training import Trainer
 from relength.spec import RunSpec, make_spec
@@ -141,10 +142,10 @@ def step_seconds(specs: tuple[RunSpec, ...], device: str) -> float:
         alone = len(specs) == 1 and torch.device(device).type == "cpu"
         runner = Trainer(small[0], device) if alone else Stack(small, device)
         runner.run_steps(PACED)
-        _wait(device)
+        wait(device)
         started = time.perf_counter()
         runner.run_steps(PACED)
-        _wait(device)
+        wait(device)
         elapsed = time.perf_counter() - started
     training = small[0].training
     in_an_epoch = training.most_steps(small[0].task) // training.intervals
@@ -259,12 +260,12 @@ def _repeat(call: Step, seconds: float, device: str, warm_up: int = WARM_UP) -> 
     """Calls per second, after some that warm up; the device has finished when the clock stops."""
     for _ in range(warm_up):
         call()
-    _wait(device)
+    wait(device)
     calls, started = 0, time.perf_counter()
     while not calls or time.perf_counter() - started < seconds:
         call()
         calls += 1
-    _wait(device)
+    wait(device)
     return calls / (time.perf_counter() - started)
 
 
@@ -277,11 +278,6 @@ def _memory() -> int:
         return torch.cuda.max_memory_allocated(_way.device)
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return 1024 * int(status["VmHWM"].split()[0])
-
-
-def _wait(device: str) -> None:
-    if torch.device(device).type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 def _batches(trainer: Trainer) -> list[Batch]:

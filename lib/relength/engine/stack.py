@@ -30,6 +30,7 @@ from torch.nn import functional as F
 from relength.batch import Batch
 from relength.engine import fresh, optimisers
 from relength.engine.course import PROBE_ITEMS, PROBE_STEPS, Course, Snapshot, SnapshotRefused
+from relength.engine.device import Graphs
 from relength.engine.training import Trained, build
 from relength.errors import RelengthError
 from relength.evaluate import BATCH_SIZE, judge, score
@@ -244,8 +245,7 @@ class Stack:
         self.fed: dict[Lengths, Samples] = {}  # batches drawn afresh, by their widths
         self.loss = torch.zeros(count, dtype=dtype, device=self.device)
         self.loss_sum = torch.zeros(count, dtype=dtype, device=self.device)
-        self.captured: dict[Lengths, Any] = {}
-        self.pool = torch.cuda.graph_pool_handle() if self.graphs else None
+        self.captured = Graphs(self.device)
 
     def run_epoch(self) -> None:
         """Train one epoch of every running replica, evaluate, and let each course decide."""
@@ -354,33 +354,14 @@ class Stack:
 
     def _replay(self, widths: Lengths, samples: Callable[[], Samples]) -> None:
         """One step as a graph; ``samples`` is what it reads, at the same addresses each time."""
-        if widths not in self.captured:
-            self.captured[widths] = self._capture(samples)
-        self.captured[widths].replay()
-
-    def _capture(self, samples: Callable[[], Samples]) -> Any:
-        """Record one step as a graph. Warming up takes steps, so what they change is put back."""
-        changed = [
+        changed = (
             *self.params.values(),
             *self.optimiser.state,
             self.step,
             self.loss,
             self.loss_sum,
-        ]
-        before = [tensor.clone() for tensor in changed]
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(2):
-                self._train(samples())
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        # Graphs of one stack never run at once, so they share memory; other threads may be busy.
-        with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
-            self._train(samples())
-        for tensor, old in zip(changed, before, strict=True):
-            tensor.copy_(old)
-        return graph
+        )
+        self.captured.run(widths, lambda: self._train(samples()), changed)
 
     def _train(self, samples: Samples) -> None:
         keys = step_key(self.keys, self.step)
