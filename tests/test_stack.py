@@ -8,9 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relength.engine import fresh, optimisers
+from relength.engine import device, fresh, optimisers
 from relength.engine.course import Course
-from relength.engine.stack import Stack, signature, stacks
+from relength.engine.stack import BUCKET, Stack, signature, stacks
 from relength.engine.training import Trainer, train
 from relength.errors import RelengthError
 from relength.papers.mla import MODELS, TWO_ARMED
@@ -183,6 +183,85 @@ def test_only_runs_of_equal_shape_share_a_stack():
         [other.key],
         [slower.key],
     ]
+
+
+# --- steps as graphs -----------------------------------------------------------------------------
+
+
+class Replayed:
+    """What a CUDA graph does, on a CPU: takes the captured step again."""
+
+    def __init__(self, step):
+        self.step, self.times = step, 0
+
+    def replay(self):
+        self.times += 1
+        self.step()
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    """Lets stacks work with graphs on a CPU; the graphs made, in the order of capture."""
+    graphs = []
+
+    def record(step, place, beside):
+        for _ in range(device.WARM_UP):
+            step()
+        graphs.append(Replayed(step))
+        return graphs[-1]
+
+    monkeypatch.setattr(device, "record", record)
+    return graphs
+
+
+def finished(specs, graphs, folder=None):
+    """A stack at its end; with a folder, one that was stopped after an epoch and resumed."""
+    stack = Stack(specs, graphs=graphs)
+    if folder is not None:
+        stack.run_epoch()
+        stack.save(folder)
+        assert not graphs or stack.captured.captured
+        stack.load(folder)
+        assert not stack.captured.captured, "graphs of tensors that are no longer used"
+    while not stack.finished:
+        stack.run_epoch()
+    return stack
+
+
+def assert_equal_runs(ours, theirs):
+    for a, b in zip(ours.all_courses, theirs.all_courses, strict=True):
+        assert a.progress.step == b.progress.step
+        assert a.progress.probe["losses"] == pytest.approx(b.progress.probe["losses"], rel=1e-9)
+        for left, right in zip(a.progress.curve, b.progress.curve, strict=True):
+            assert left == pytest.approx(right, rel=1e-9)
+        for name, weight in b.progress.kept["last"][1].items():
+            torch.testing.assert_close(a.progress.kept["last"][1][name], weight, atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("resumed", [False, True], ids=["uninterrupted", "resumed"])
+def test_epochs_of_captured_steps_are_those_of_eager_ones(recorded, resumed, tmp_path):
+    """Batches are padded to few shapes; the last one of an epoch is short, and is not captured."""
+    specs = [run_spec("Content", seed, epochs=3, batch_size=12) for seed in (0, 1)]
+    captured = finished(specs, True, tmp_path if resumed else None)
+    assert 1 <= len(recorded) < sum(graph.times for graph in recorded) == 3 * (40 // 12)
+    assert_equal_runs(captured, finished(specs, False))
+
+
+def test_a_shape_is_captured_once_and_its_graph_is_used_by_every_epoch(recorded):
+    stack = finished([run_spec("Content", seed, epochs=2) for seed in (0, 1)], True)
+    shapes = list(stack.captured.captured)
+    assert len(recorded) == len(set(shapes)) == len(shapes)
+    most = stack.data.inputs.shape[2], stack.data.targets.shape[2]
+    assert all(w % BUCKET == 0 or w == m for s in shapes for w, m in zip(s, most, strict=True))
+
+
+@pytest.mark.parametrize("resumed", [False, True], ids=["uninterrupted", "resumed"])
+def test_captured_steps_on_fresh_samples_are_the_eager_ones(recorded, resumed, tmp_path):
+    specs = [streaming_spec("released", seed, "panm_id_sort") for seed in (0, 1)]
+    captured = finished(specs, True, tmp_path if resumed else None)
+    assert sum(graph.times for graph in recorded) == 15
+    assert len(recorded) <= 4 * (1 + resumed)  # a graph for each length, 1 to 4
+    assert_equal_runs(captured, finished(specs, False))
 
 
 # --- samples drawn afresh -------------------------------------------------------------------------
