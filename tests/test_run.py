@@ -20,6 +20,7 @@ from relength.engine.device import out_of_memory
 from relength.errors import RelengthError
 from relength.execute import Job, execute, rounded
 from relength.executors import check_device, executor
+from relength.models.seq2seq import Seq2Seq
 from relength.plan import missing
 from relength.run import run_or_load
 from relength.spec import make_spec
@@ -323,6 +324,24 @@ def test_a_stack_too_large_for_the_memory_is_split_and_nothing_is_lost(tiny, sto
     assert [r["key"] for r in records] == [s.key for s in specs]
     assert all(r["status"] == "ok" for r in records)
     assert max(sizes) == 5 and sizes.count(5) == 1
+
+
+def test_a_run_whose_model_cannot_be_stacked_is_trained_alone_also_on_a_gpu(
+    tiny, store, monkeypatch
+):
+    """Of which a second, nameless device is a stand-in: there, a single run is a stack of one."""
+    encode = Seq2Seq.encode
+
+    def unbatched(self, batch, dropout):
+        return encode(self, batch, None if batch.input_lengths.sum().item() < 0 else dropout)
+
+    monkeypatch.setattr(Seq2Seq, "encode", unbatched)
+    monkeypatch.setattr(execute_module, "_as_loop", lambda job: False)
+    [record] = execute(job_of(store, tiny(epochs=1)))
+    assert record["status"] == "ok" and "stacked" not in record["cost"]
+    for record in execute(job_of(store, tiny(epochs=1), tiny(epochs=1, seed=1))):
+        assert record["status"] == "failed"
+        assert "cannot be stacked" in record["error"] and "--stack 1" in record["error"]
 
 
 def test_a_stacked_replica_that_diverges_is_the_only_failed_record(tiny, store):

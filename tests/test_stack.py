@@ -1,6 +1,7 @@
 """Runs in a stack are the runs that train alone: in gradients, after many steps, after a resume."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -10,9 +11,10 @@ from hypothesis import strategies as st
 
 from relength.engine import device, fresh, optimisers
 from relength.engine.course import Course
-from relength.engine.stack import BUCKET, Stack, signature, stacks
+from relength.engine.stack import BUCKET, Stack, Unstackable, signature, stacks
 from relength.engine.training import Trainer, train
 from relength.errors import RelengthError
+from relength.models.seq2seq import Seq2Seq
 from relength.papers.mla import MODELS, TWO_ARMED
 from relength.spec import make_spec
 from relength.streams import step_key
@@ -183,6 +185,97 @@ def test_only_runs_of_equal_shape_share_a_stack():
         [other.key],
         [slower.key],
     ]
+
+
+# --- models that cannot be stacked ---------------------------------------------------------------
+
+
+def in_place(h):
+    marks = torch.zeros(h.shape, dtype=h.dtype)
+    marks[0] = h[0]
+    return h + 0 * marks
+
+
+UNBATCHED = {
+    "gru": lambda h: torch.nn.GRU(8, 8, batch_first=True).double()(h[:, None])[0][:, 0],
+    "in place": in_place,
+    "numpy": lambda h: h + 0 * float(h.detach().numpy()[0, 0]),
+    "list": lambda h: h + 0 * h.tolist()[0][0],
+    "item": lambda h: h + 0 * h.sum().item(),
+    "branch": lambda h: h if h.sum() > 0 else h + 0,
+    "shape": lambda h: h + 0 * h[h > 0].sum(),
+}
+
+
+@pytest.fixture
+def unbatched(monkeypatch):
+    """Gives the decoder of every model an operation of that name."""
+
+    def give(name):
+        logits = Seq2Seq.logits
+        monkeypatch.setattr(Seq2Seq, "logits", lambda self, h: logits(self, UNBATCHED[name](h)))
+
+    return give
+
+
+@pytest.mark.parametrize("name", UNBATCHED)
+def test_an_operation_that_cannot_be_stacked_is_named_with_its_place(unbatched, name):
+    unbatched(name)
+    stack = Stack([run_spec("Content", seed) for seed in (0, 1)])
+    with pytest.raises(Unstackable) as refusal:
+        stack.run_steps(1)
+    message = str(refusal.value)
+    assert re.search(r"Model Content .* \(line \d+ of test_stack.py, `.*h.*`: .*--stack 1", message)
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("part", ["_accuracy", "_free_running"])
+def test_operations_of_evaluation_and_decoding_are_named_too(unbatched, part):
+    stack = Stack([run_spec("Content", seed) for seed in (0, 1)])
+    unbatched("item")
+    data = stack.validation
+    arguments = {"_accuracy": (data,), "_free_running": ([stack._weights(0)] * 2, data)}[part]
+    with pytest.raises(Unstackable, match=r"Model Content .*test_stack.py, `.*item"):
+        getattr(stack, part)(*arguments)
+
+
+def test_an_operation_of_the_backward_pass_is_named(monkeypatch):
+    class Double(torch.autograd.Function):
+        generate_vmap_rule = False
+
+        @staticmethod
+        def forward(x):
+            return 2 * x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2 if grad.sum() > 0 else grad + grad
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            return Double.apply(x), in_dims[0]
+
+    logits = Seq2Seq.logits
+    monkeypatch.setattr(Seq2Seq, "logits", lambda self, h: Double.apply(logits(self, h)))
+    stack = Stack([run_spec("Content", seed) for seed in (0, 1)])
+    with pytest.raises(Unstackable, match=r"test_stack.py, `return grad"):
+        stack.run_steps(1)
+
+
+def test_what_goes_wrong_after_the_first_step_is_no_matter_of_stacking(monkeypatch):
+    stack = Stack([run_spec("Content", seed) for seed in (0, 1)])
+    stack.run_steps(1)
+
+    def broken(*_):
+        raise RuntimeError("the driver has gone away")
+
+    monkeypatch.setattr(Seq2Seq, "logits", broken)
+    with pytest.raises(RuntimeError, match="driver has gone"):
+        stack.run_steps(1)
 
 
 # --- steps as graphs -----------------------------------------------------------------------------

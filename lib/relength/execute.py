@@ -20,6 +20,7 @@ from relength.engine import Stack, Trained, arithmetic, train
 from relength.engine.bench import step_seconds
 from relength.engine.course import CHECKPOINT_SECONDS
 from relength.engine.device import on_own_stream, out_of_memory, release_memory
+from relength.engine.stack import Unstackable
 from relength.spec import RunSpec
 from relength.stopping import time_is_up
 from relength.store import Record
@@ -55,17 +56,21 @@ def execute(job: Job) -> list[Record]:
     """Train a job and describe each of its runs as a record; none of them when its time is up.
 
     A run that raises is a record with its traceback. A stack that does not fit into the device's
-    memory is split, and goes on from where it was.
+    memory is split, and goes on from where it was. A single run is a stack of one on a GPU, where
+    graphs make it faster, unless its model cannot be one.
     """
     if time_is_up(job.deadline):
         return []
     with small_numbers_are_zero(), on_own_stream(job.device):
-        if len(job.specs) == 1 and torch.device(job.device).type == "cpu":
+        if _as_loop(job):
             return [record] if (record := _alone(job)) else []
         try:
             return _stacked(job)
         except Exception as error:  # the grid goes on; whatever went wrong is in the record
             problem, crowded = traceback.format_exc(), out_of_memory(error)
+            unbatched = isinstance(error, Unstackable)
+        if unbatched and len(job.specs) == 1:
+            return [record] if (record := _alone(job)) else []
         if not crowded or len(job.specs) == 1:
             return [_failed(job, spec, problem) for spec in job.specs]
         # Not before here: an exception that is being handled holds the stack it was raised in.
@@ -77,6 +82,10 @@ def warm_up(job: Job) -> float:
     """Seconds of the device per step of one of a job's runs; nothing is kept of the training."""
     with small_numbers_are_zero(), on_own_stream(job.device):
         return step_seconds(job.specs, job.device) / job.sharing
+
+
+def _as_loop(job: Job) -> bool:
+    return len(job.specs) == 1 and torch.device(job.device).type == "cpu"
 
 
 def _alone(job: Job) -> Record | None:

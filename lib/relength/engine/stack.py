@@ -14,6 +14,7 @@ stack when half of the stack is frozen.
 import json
 import math
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ from torch.nn import functional as F
 from relength.batch import Batch
 from relength.engine import fresh, optimisers
 from relength.engine.course import PROBE_ITEMS, PROBE_STEPS, Course, Snapshot, SnapshotRefused
-from relength.engine.device import Graphs
+from relength.engine.device import Graphs, out_of_memory
 from relength.engine.training import Trained, build
 from relength.errors import RelengthError
 from relength.evaluate import BATCH_SIZE, judge, score
@@ -177,13 +178,33 @@ def _batch(inputs: Tensor, targets: Tensor, input_lengths: Tensor, target_length
     return Batch(inputs, targets, mask, input_lengths, target_lengths)
 
 
+class Unstackable(RelengthError):
+    """A model with an operation that vmap cannot batch."""
+
+
+def _place(error: BaseException) -> str:
+    """The innermost line outside PyTorch and this file that an error passed, and what stands there.
+
+    In a backward pass there is none.
+    """
+    library = str(Path(torch.__file__).parent)
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(library) and frame.filename != __file__
+    ]
+    if not frames:
+        return "in its backward pass"
+    return f"line {frames[-1].lineno} of {Path(frames[-1].filename).name}, `{frames[-1].line}`"
+
+
 class Stack:
     """Runs in progress together: :meth:`run_epoch` until :attr:`finished`, then :meth:`results`.
 
     Replicas need not be at the same epoch: a resumed one continues beside a new one.
 
-    graphs: capture steps in CUDA graphs (default: on a GPU). Raises RelengthError when the model
-    has an operation that vmap cannot batch.
+    graphs: capture steps in CUDA graphs (default: on a GPU). The first step, evaluation and test
+    raise Unstackable when the model has an operation that vmap cannot batch.
     """
 
     def __init__(self, specs: Sequence[RunSpec], device: str = "cpu", graphs: bool | None = None):
@@ -196,6 +217,7 @@ class Stack:
         self.all_courses = [Course(spec) for spec in specs]
         self.courses = list(self.all_courses)  # of the replicas that are still stacked
         self.failures: dict[str, str] = {}  # key -> what went wrong
+        self.batched: set[str] = set()  # what vmap has been seen to batch
         self.put_aside: set[str] = set()  # keys of finished runs whose last state is saved
         self.training = specs[0].training
         models = [build(spec, device) for spec in specs]
@@ -381,17 +403,24 @@ class Stack:
         def loss_of(params: Weights, key: Tensor, *samples: Tensor) -> Tensor:
             return functional_call(self.call, params, ("loss", _batch(*samples), key))
 
-        try:
-            grads, loss = vmap(grad_and_value(loss_of))(self.params, keys, *samples)
-        except RuntimeError as error:
-            if "vmap" not in str(error):
-                raise
-            raise RelengthError(
-                f"Model {self.specs[0].model.name} has an operation that cannot be stacked "
-                f"({str(error).splitlines()[0]}): train it with --stack 1, or write the operation "
-                "so that torch.func.vmap can batch it."
-            ) from error
+        grads, loss = self._together("train", grad_and_value(loss_of), self.params, keys, *samples)
         return [grads[name] for name in self.params], loss
+
+    def _together(self, what: str, function: Callable, *arguments: Any) -> Any:
+        """A function of one run, for all of them. Fails the first time, or works for good."""
+        try:
+            outcome = vmap(function)(*arguments)
+        except RuntimeError as error:
+            broken = isinstance(error, torch.AcceleratorError) or out_of_memory(error)
+            if broken or what in self.batched:
+                raise
+            raise Unstackable(
+                f"Model {self.specs[0].model.name} has an operation that cannot be stacked "
+                f"({_place(error)}: {str(error).splitlines()[0]}): train it with --stack 1, or "
+                "write the operation so that torch.func.vmap can batch it."
+            ) from error
+        self.batched.add(what)
+        return outcome
 
     @torch.no_grad()
     def _accuracy(
@@ -406,7 +435,7 @@ class Stack:
 
         hits = losses = 0
         for chunk in data.by_length(items):
-            right, loss = vmap(evaluate)(self.params, *data.gather(*chunk))
+            right, loss = self._together("evaluate", evaluate, self.params, *data.gather(*chunk))
             hits, losses = hits + right, losses + loss * chunk[0].shape[1]
         n = data.items if items is None else min(items, data.items)
         return (hits.double() / n).cpu().numpy(), (losses.double() / n).cpu().numpy()
@@ -522,7 +551,7 @@ class Stack:
         predictions: list[list[tuple[Batch, Tensor]]] = [[] for _ in weights]
         for chunk in data.by_length():
             samples = data.gather(*chunk)
-            tokens = vmap(decode)(params, *samples).cpu()
+            tokens = self._together("decode", decode, params, *samples).cpu()
             for r in range(len(weights)):
                 batch = _batch(*(x[r].cpu() for x in samples))
                 predictions[r].append((batch, tokens[r]))
