@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relength.engine import fresh, train, training
+from relength.engine.course import Snapshot
 from relength.engine.training import Trainer, build
 from relength.errors import RelengthError
 from relength.spec import make_spec
@@ -93,7 +94,7 @@ def test_a_checkpoint_of_another_run_is_refused(tiny, tmp_path):
     ours, other = tiny(seed=0), tiny(seed=1)
     Trainer(ours).save(tmp_path / "run.pt")
     with pytest.raises(RelengthError) as refusal:
-        Trainer(other).load(tmp_path / "run.pt")
+        Snapshot.load(tmp_path / "run.pt", other, "cpu")
     message = str(refusal.value)
     assert all(
         part in message for part in (str(tmp_path / "run.pt"), ours.key, other.key, "remove")
@@ -106,10 +107,10 @@ def test_a_damaged_checkpoint_is_refused_with_the_way_out(tiny, tmp_path, kept):
     Trainer(tiny()).save(path)
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(RelengthError, match=rf"{path} cannot be read .*remove it"):
-        Trainer(tiny()).load(path)
-    with pytest.warns(UserWarning, match="starts anew"):
+        Snapshot.load(path, tiny(), "cpu")
+    with pytest.warns(UserWarning, match="starts anew.*kept as run.pt.refused"):
         again = train(tiny(), checkpoint=path)
-    assert len(again.curve) == 3
+    assert len(again.curve) == 3 and "cannot be read" in again.refused
 
 
 def test_equal_seeds_show_every_model_the_same_batches(tiny, monkeypatch):

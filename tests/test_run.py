@@ -22,6 +22,7 @@ from relength.execute import Job, execute, rounded
 from relength.executors import check_device, executor
 from relength.models.seq2seq import Seq2Seq
 from relength.plan import missing
+from relength.progress import line
 from relength.run import run_or_load
 from relength.spec import make_spec
 from relength.store import usable
@@ -411,15 +412,24 @@ def test_nothing_is_begun_when_somebody_has_asked_to_stop(tiny, store, monkeypat
     assert not store.path.exists()
 
 
-def test_a_state_of_other_code_is_refused_with_the_reason_and_the_run_starts_anew(
-    tiny, store, monkeypatch
+@pytest.mark.parametrize("together", [1, 2], ids=["alone", "stacked"])
+def test_a_state_of_other_code_is_put_aside_and_the_log_says_that_and_why_the_run_starts_anew(
+    tiny, store, monkeypatch, together
 ):
-    spec = tiny(epochs=2)
-    assert execute(job_of(store, spec, deadline=soon())) == []
-    monkeypatch.setattr("relength.engine.course.code_fingerprint", lambda: "0" * 12)
+    specs = [tiny(epochs=2, seed=seed) for seed in range(together)]
+    assert execute(job_of(store, *specs, deadline=soon())) == []
+    other, *same = (store.checkpoints / f"{spec.key}.pt" for spec in specs)
+    state = torch.load(other)
+    torch.save(state | {"code": "0" * 12}, other)
+    before = other.read_bytes()
     with pytest.warns(UserWarning, match="comes from other code.*starts anew"):
-        [record] = execute(job_of(store, spec))
-    assert [point["epoch"] for point in record["curve"]] == [0, 1]
+        records = {record["key"]: record for record in execute(job_of(store, *specs))}
+    assert all([p["epoch"] for p in record["curve"]] == [0, 1] for record in records.values())
+    refused = records.pop(specs[0].key)
+    assert "anew: its saved state comes from other code (000000000000; now" in line(refused)
+    assert str(store.path) not in line(refused)
+    assert other.with_name(f"{other.name}.refused").read_bytes() == before
+    assert len(same) == len(records) and all("anew" not in line(r) for r in records.values())
 
 
 def test_a_disk_too_full_for_a_state_does_not_fail_the_run(tiny, store, monkeypatch):

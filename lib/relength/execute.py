@@ -139,6 +139,7 @@ def _done(job: Job, spec: RunSpec, result: Trained) -> Record:
             "probe": probe,
             "attention": attention_sample(spec, result, job.device),
             **({"traces": shown} if (shown := traces(spec, result, job.device)) else {}),
+            **({"refused": result.refused} if result.refused else {}),
             "cost": result.cost | ({"sharing": job.sharing} if job.sharing > 1 else {}),
             "provenance": provenance.collect(job.device, spec.task.provenance()),
         }

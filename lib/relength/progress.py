@@ -88,7 +88,11 @@ def line(record: dict[str, Any]) -> str:
     accuracy = ", ".join(f"{test} {100 * a:.1f}" for test, a in accuracies(record).items())
     cost = record["cost"]
     seconds = cost["training_seconds"] + cost["evaluation_seconds"]
-    return f"{record['key']} {name}: {accuracy} ({cost['steps']:,} steps, {seconds:.0f} s)"
+    took = f"{cost['steps']:,} steps, {seconds:.0f} s"
+    anew = (
+        f", started anew: its saved state {refused}" if (refused := record.get("refused")) else ""
+    )
+    return f"{record['key']} {name}: {accuracy} ({took}{anew})"
 
 
 def outcome(campaign: Campaign, *, stopped: bool) -> str:

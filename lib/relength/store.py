@@ -92,7 +92,10 @@ class Store:
 
     @property
     def checkpoints(self) -> Path:
-        """States of unfinished runs, each removed once its run is recorded; never committed."""
+        """States of unfinished runs, each removed once its run is recorded; never committed.
+
+        A state that was not resumed stays beside them as ``.refused``.
+        """
         return self.path / ".checkpoints"
 
     @property

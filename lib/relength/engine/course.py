@@ -34,7 +34,8 @@ State = dict[str, Tensor]
 class Progress:
     """Everything of a run that changes besides its weights; saved whole, so that a resume is exact.
 
-    kept  name of a checkpoint -> (epoch, weights)
+    kept     name of a checkpoint -> (epoch, weights)
+    refused  why a state of this run, saved before, was not resumed; empty if there was none
     """
 
     rate: float
@@ -51,10 +52,18 @@ class Progress:
     curve: list[dict[str, float]] = field(default_factory=list)
     probe: dict[str, Any] = field(default_factory=dict)
     kept: dict[str, tuple[int, State]] = field(default_factory=dict)
+    refused: str = ""
 
 
 class SnapshotRefused(RelengthError):
-    """A saved state that must not be resumed: damaged, of another run, or of other code."""
+    """A saved state that must not be resumed: damaged, of another run, or of other code.
+
+    reason  in a few words, without the path
+    """
+
+    def __init__(self, path: Path, reason: str):
+        super().__init__(f"The saved state {path} {reason}: remove it to start the run anew.")
+        self.reason = reason
 
 
 @dataclass
@@ -92,23 +101,18 @@ class Snapshot:
 
     @classmethod
     def load(cls, path: Path, spec: RunSpec, device: str) -> "Snapshot":
-        """Read a snapshot of this spec; RelengthError when it is damaged or another run's."""
+        """Read a snapshot of this spec; SnapshotRefused when it must not be resumed."""
         try:
             snapshot = cls(**torch.load(path, map_location=device, weights_only=True))
         except (OSError, RuntimeError, TypeError, EOFError, pickle.UnpicklingError) as error:
-            raise SnapshotRefused(
-                f"The saved state {path} cannot be read ({type(error).__name__}): remove it to "
-                "start the run anew."
-            ) from error
+            raise SnapshotRefused(path, f"cannot be read ({type(error).__name__})") from error
         if snapshot.key != spec.key:
-            raise SnapshotRefused(
-                f"{path} belongs to run {snapshot.key}, not to {spec.key}: remove it to start anew."
-            )
+            raise SnapshotRefused(path, f"belongs to run {snapshot.key}, not to {spec.key}")
         if snapshot.code != code_fingerprint():
             raise SnapshotRefused(
-                f"The saved state {path} comes from other code ({snapshot.code}; now "
-                f"{code_fingerprint()}), and no run is finished by two versions: remove it to "
-                "start anew."
+                path,
+                f"comes from other code ({snapshot.code}; now {code_fingerprint()}), and no run is "
+                "finished by two versions",
             )
         return snapshot
 
@@ -126,6 +130,28 @@ class Course:
     def resume(self, snapshot: Snapshot) -> None:
         """Continue where a snapshot was taken."""
         self.progress = Progress(**copy.deepcopy(snapshot.progress))
+
+    def begin(self, path: Path, device: str) -> Snapshot | None:
+        """Resume from the state saved at a path, and return it; None if there is none to resume.
+
+        One that is refused is put aside, with a warning, and the run remembers why.
+        """
+        if not path.exists():
+            return None
+        try:
+            snapshot = Snapshot.load(path, self.spec, device)
+        except SnapshotRefused as refusal:
+            kept = path.with_name(f"{path.name}.refused")
+            path.replace(kept)
+            self.progress.refused = refusal.reason
+            warnings.warn(
+                f"The saved state {path} {refusal.reason}: the run starts anew, and the state is "
+                f"kept as {kept.name}.",
+                stacklevel=3,
+            )
+            return None
+        self.resume(snapshot)
+        return snapshot
 
     def end_epoch(
         self,

@@ -15,7 +15,6 @@ import json
 import math
 import time
 import traceback
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,7 +29,7 @@ from torch.nn import functional as F
 
 from relength.batch import Batch
 from relength.engine import fresh, optimisers
-from relength.engine.course import PROBE_ITEMS, PROBE_STEPS, Course, Snapshot, SnapshotRefused
+from relength.engine.course import PROBE_ITEMS, PROBE_STEPS, Course, Snapshot
 from relength.engine.device import Graphs, out_of_memory
 from relength.engine.training import Trained, build
 from relength.errors import RelengthError
@@ -495,17 +494,11 @@ class Stack:
             snapshot.save(folder / f"{key}.pt")
 
     def load(self, folder: Path) -> None:
-        """Continue those runs that have a saved state in the folder."""
+        """Continue those runs that have a saved state in the folder: see Course.begin."""
         for r, course in enumerate(self.courses):
-            path = folder / f"{course.spec.key}.pt"
-            if not path.exists():
+            snapshot = course.begin(folder / f"{course.spec.key}.pt", self.device)
+            if snapshot is None:
                 continue
-            try:
-                snapshot = Snapshot.load(path, course.spec, self.device)
-            except SnapshotRefused as reason:
-                warnings.warn(f"{reason} This run starts anew.", stacklevel=2)
-                continue
-            course.resume(snapshot)
             self.optimiser.resume(r, course.progress.step)
             for i, (name, tensor) in enumerate(self.params.items()):
                 plain = name.removeprefix("model.")
@@ -579,6 +572,7 @@ class Stack:
                 "evaluation_seconds": seconds,
                 "stacked": len(self.all_courses),
             },
+            refused=progress.refused,
         )
 
 

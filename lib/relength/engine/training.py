@@ -5,7 +5,6 @@ of (seed, purpose, step).
 """
 
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,6 @@ from relength.engine.course import (
     Course,
     Progress,
     Snapshot,
-    SnapshotRefused,
 )
 from relength.evaluate import by_length, free_running, validate
 from relength.models import MODELS
@@ -38,7 +36,11 @@ AVERAGES = {"adamw": ("exp_avg", "exp_avg_sq"), "rmsprop": ("momentum_buffer", "
 
 @dataclass
 class Trained:
-    """What a finished run hands to its record; ``model`` has the selected checkpoint's weights."""
+    """What a finished run hands to its record.
+
+    model    with the selected checkpoint's weights
+    refused  why a state saved before was not resumed, or empty
+    """
 
     model: torch.nn.Module
     checkpoints: dict[str, dict[str, Any]]
@@ -46,6 +48,7 @@ class Trained:
     curve: list[dict[str, float]]
     probe: dict[str, Any]
     cost: dict[str, float]
+    refused: str = ""
 
 
 def build(spec: RunSpec, device: str = "cpu") -> torch.nn.Module:
@@ -182,6 +185,7 @@ class Trainer:
                 "training_seconds": progress.seconds,
                 "evaluation_seconds": time.perf_counter() - started,
             },
+            refused=progress.refused,
         )
 
     def save(self, path: Path) -> None:
@@ -205,9 +209,10 @@ class Trainer:
         ).save(path)
 
     def load(self, path: Path) -> None:
-        """Continue from a saved state; one that belongs to another spec is refused."""
-        snapshot = Snapshot.load(path, self.spec, self.device)
-        self.course.resume(snapshot)
+        """Continue from a saved state, if there is one that may be resumed: see Course.begin."""
+        snapshot = self.course.begin(path, self.device)
+        if snapshot is None:
+            return
         self.model.load_state_dict(snapshot.weights)
         steps = torch.tensor(float(self.progress.step))
         first, second = AVERAGES[self.spec.training.optimiser]
@@ -233,11 +238,8 @@ def train(
     """
     with arithmetic.policy(spec.training, device):
         trainer = Trainer(spec, device)
-        if checkpoint is not None and checkpoint.exists():
-            try:
-                trainer.load(checkpoint)
-            except SnapshotRefused as reason:
-                warnings.warn(f"{reason} This run starts anew.", stacklevel=2)
+        if checkpoint is not None:
+            trainer.load(checkpoint)
         saved = time.monotonic()
         while not trainer.progress.finished:
             trainer.run_epoch()
