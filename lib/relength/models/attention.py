@@ -49,7 +49,8 @@ class Memory(NamedTuple):
 def lay_out(encodings: Tensor, lengths: Tensor) -> Memory:
     """Positions and masks of a batch of encodings (B, S, d) with valid lengths (B,)."""
     i = torch.arange(encodings.shape[1], device=encodings.device)
-    length = lengths.to(encodings.dtype)
+    # Encodings made by products in bfloat16 have that type: too coarse to tell places apart.
+    length = lengths.to(torch.promote_types(encodings.dtype, torch.float32))
     step = 1 / (length - 1).clamp(min=1)
     return Memory(i < lengths[:, None], i * step[:, None], step, length)
 
