@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -176,7 +177,8 @@ def test_only_runs_of_equal_shape_share_a_stack():
     other = run_spec("Relative", 0)
     slower = run_spec("Content", 2, learning_rate=1e-4)
     assert signature(recopy) == signature(copy) == signature(slower) != signature(other)
-    assert signature(run_spec("Content", 0, task="copy")) != signature(recopy)  # much shorter
+    assert signature(run_spec("Content", 0, task="copy")) == signature(recopy)  # padded
+    assert signature(run_spec("Content", 0, batch_size=4)) != signature(recopy)
     with pytest.raises(RelengthError, match="cannot share a stack"):
         Stack([recopy, other])
     grouped = stacks([recopy, other, copy, slower], most=2)
@@ -185,6 +187,45 @@ def test_only_runs_of_equal_shape_share_a_stack():
         [other.key],
         [slower.key],
     ]
+
+
+def test_runs_of_similar_lengths_come_together_and_the_rest_fills_the_stacks():
+    by_task = {
+        task: [run_spec("Content", seed, task) for seed in range(3)]
+        for task in ("copy", "reverse_copy", "recopy", "inv_recopy")  # of three lengths
+    }
+    specs = [runs[seed] for seed in range(3) for runs in by_task.values()]
+
+    def grouped(most):
+        groups = stacks(specs, most)
+        assert sorted(s.key for g in groups for s in g) == sorted(s.key for s in specs)
+        return [Counter(s.task.name for s in g) for g in groups]
+
+    assert grouped(40) == grouped(12) == [dict.fromkeys(by_task, 3)]
+    short = {"copy": 3, "reverse_copy": 3}
+    assert grouped(6) == [short, {"recopy": 3, "inv_recopy": 3}]
+    assert grouped(4) == [
+        {"copy": 2, "reverse_copy": 2},  # which leave one each
+        {"recopy": 3},
+        {"inv_recopy": 3},
+        {"copy": 1, "reverse_copy": 1},
+    ]
+    assert [len(group) for group in stacks(specs, 1)] == [1] * 12
+    assert stacks(specs, 1) == [[spec] for spec in specs]
+
+
+@pytest.mark.parametrize("model", ["Relative", "MonoAttn"])
+def test_padding_to_a_much_longer_task_changes_no_gradient(model):
+    specs = [run_spec(model, 0, "copy"), run_spec(model, 1, "inv_reverse_recopy")]
+    stack = Stack(specs)
+    index = torch.arange(8).expand(2, -1)
+    samples = stack.data.gather(index, stack.data.widths(index.numpy()))
+    grads, _ = stack.gradients(samples, step_key(stack.keys, 0))
+    for r, spec in enumerate(specs):
+        lone = Trainer(spec)
+        lone.model.loss(lone.data.select(slice(0, 8)), step_key(stack.keys, 0)[r]).backward()
+        for grad, p in zip(grads, lone.model.parameters(), strict=True):
+            torch.testing.assert_close(grad[r], p.grad, rtol=0, atol=1e-12)
 
 
 # --- models that cannot be stacked ---------------------------------------------------------------

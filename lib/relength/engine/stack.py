@@ -50,27 +50,32 @@ Weights = dict[str, Tensor]
 
 
 def signature(spec: RunSpec) -> str:
-    """Runs of equal signature can stack: they differ in seed, rate, and task of equal shape."""
+    """Runs of equal signature can stack: they differ in seed, rate, and task of equal shape.
+
+    Fixed samples may differ in length, as they are padded. Samples drawn afresh never are: there,
+    lengths and widths belong to the signature.
+    """
     task = spec.task
     shape = {
         "sizes": task.shape,
         "splits": {name: split.size for name, split in task.splits().items()},
         "dev": task.dev_splits,
-        "widths": _width_classes(task),
+        "drawn": None if "train" in task.splits() else _drawn_widths(task),
     }
     training = spec.training.model_dump(exclude={"learning_rate"})
     return json.dumps([spec.scale, spec.model.model_dump(), training, shape], sort_keys=True)
 
 
-@lru_cache(maxsize=256)
-def _width_classes(task: Task) -> tuple[int, ...]:
-    """Powers of two of the mean lengths: tasks much longer than others would pad them to waste.
+def _drawn_widths(task: Task) -> tuple[int, ...]:
+    batch = task.sample(stream(0, "data"), 1, task.train_lengths[1])
+    return (*task.train_lengths, batch.inputs.shape[1], batch.targets.shape[1])
 
-    Where batches are drawn afresh, none is padded: the lengths that are drawn, and exact widths.
-    """
+
+@lru_cache(maxsize=256)
+def _width_class(task: Task) -> tuple[int, ...]:
+    """Powers of two of the mean lengths of fixed samples; nothing for others."""
     if "train" not in task.splits():
-        batch = task.sample(stream(0, "data"), 1, task.train_lengths[1])
-        return (*task.train_lengths, batch.inputs.shape[1], batch.targets.shape[1])
+        return ()
     train = task.splits()["train"]
     random = stream(EVALUATION_SEED, "evaluation", "widths")  # the same draw for related tasks
     batch = task.sample(random, WIDTH_SAMPLES, (train.shortest, train.longest))
@@ -81,16 +86,29 @@ def _width_classes(task: Task) -> tuple[int, ...]:
 
 
 def stacks(specs: Iterable[RunSpec], most: int) -> list[list[RunSpec]]:
-    """Specs in groups of at most ``most`` that can train together, in order of first members."""
-    groups: dict[str, list[list[RunSpec]]] = {}
-    ordered: list[list[RunSpec]] = []
-    for spec in specs:
-        same = groups.setdefault(signature(spec), [])
-        if not same or len(same[-1]) == most:
-            same.append([])
-            ordered.append(same[-1])
-        same[-1].append(spec)
-    return ordered
+    """Specs in groups of at most ``most`` that can train together, in order of first members.
+
+    Long samples pad short ones to waste, so runs of similar lengths come together first. What does
+    not fill a stack shares one with its neighbours in length: a step takes as long as the longest
+    sample, whoever else is in it.
+    """
+    place = {spec: i for i, spec in enumerate(dict.fromkeys(specs))}
+    alike: dict[str, dict[tuple[int, ...], list[RunSpec]]] = {}
+    for spec in place:
+        alike.setdefault(signature(spec), {}).setdefault(_width_class(spec.task), []).append(spec)
+    groups: list[list[RunSpec]] = []
+    for classes in alike.values():
+        shared: list[RunSpec] = []
+        for _, same in sorted(classes.items()):
+            full = len(same) - len(same) % most
+            groups += [same[i : i + most] for i in range(0, full, most)]
+            if len(shared) + len(same[full:]) > most:
+                groups.append(shared)
+                shared = []
+            shared = shared + same[full:]
+        groups.append(shared)
+    groups = [sorted(group, key=place.get) for group in groups if group]
+    return sorted(groups, key=lambda group: place[group[0]])
 
 
 @dataclass
