@@ -34,7 +34,7 @@ def test_a_gpu_trains_the_run_that_a_cpu_trains(tiny, model, arm):
     specs = [tiny("copy", model, arm, seed=seed, precision="float64", epochs=1) for seed in (0, 1)]
     stack = Stack(specs, "cuda")
     stack.run_epoch()
-    for course, spec in zip(stack.all_courses, specs, strict=True):
+    for course, spec in zip(stack.courses, specs, strict=True):
         alone = train(spec)
         assert course.progress.probe["losses"] == pytest.approx(alone.probe["losses"], rel=1e-6)
 

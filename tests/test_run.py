@@ -406,6 +406,50 @@ def test_a_run_that_is_done_before_its_stack_survives_the_end_of_the_process(
     assert {seed: len(r["curve"]) for seed, r in records.items()} == {0: 3, 1: 1, 2: 3}
 
 
+def test_half_a_stack_that_is_done_is_recorded_and_the_rest_goes_on_in_another(
+    tiny, table_2, store, monkeypatch
+):
+    specs = [tiny(epochs=4, seed=seed, precision="float64") for seed in range(4)]
+    end_epoch, sizes, told = Course.end_epoch, [], []
+
+    def early(self, *arguments):
+        end_epoch(self, *arguments)
+        if self.progress.epoch == self.spec.seed + 1:
+            self.progress.kept["last"] = self.progress.kept["selected"]
+            self.progress.finished = True
+
+    load = Stack.load
+    monkeypatch.setattr(Course, "end_epoch", early)
+    monkeypatch.setattr(Stack, "load", lambda s, f: sizes.append(len(s.courses)) or load(s, f))
+    run_or_load(
+        specs, store, table_2, train=True, workers=1, stack=4, on_record=lambda r: told.append(r)
+    )
+    assert sizes == [4, 2]  # the last one goes on alone
+    assert [len(record["curve"]) for record in told] == [1, 2, 3, 4]
+    assert {record["cost"]["stacked"] for record in told} == {4}
+    assert list(store.checkpoints.iterdir()) == []
+    monkeypatch.undo()
+    whole = training.train(specs[3])
+    for ours, theirs in zip(told[3]["curve"], whole.curve, strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-4)
+
+
+def test_a_stack_whose_states_nobody_could_find_is_not_given_back_half_done(
+    tiny, store, monkeypatch
+):
+    end_epoch = Course.end_epoch
+
+    def early(self, *arguments):
+        end_epoch(self, *arguments)
+        self.progress.finished |= self.spec.seed < 2
+        self.progress.kept["last"] = self.progress.kept["selected"]
+
+    monkeypatch.setattr(Course, "end_epoch", early)
+    specs = [tiny(epochs=2, seed=seed) for seed in range(3)]
+    kept = [r["spec"]["seed"] for r in execute(job_of(store, *specs, handed_on=False))]
+    assert kept == [0, 1, 2]
+
+
 def test_nothing_is_begun_when_somebody_has_asked_to_stop(tiny, store, monkeypatch):
     monkeypatch.setattr(stopping, "asked", lambda: True)
     assert execute(job_of(store, tiny())) == []

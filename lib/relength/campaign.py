@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -229,8 +230,13 @@ class Campaign:
         specs = {(run.experiment.name, run.spec.key): run.spec for run in self.runs}
         # A scheduler is given everything at once: its workers come and go, and it knows them.
         ahead = self.workers if self.cluster is None else len(self.waiting)
-        for _, future in self._worked(pool, execute, self._next, ahead):
-            for record in future.result():
+        for job, future in self._worked(pool, execute, self._next, ahead):
+            records = future.result()
+            known = {record["key"] for record in records}
+            rest = tuple(spec for spec in job.specs if spec.key not in known)
+            if records and rest:  # half of a stack, which has begun and so comes first
+                self.waiting.insert(0, replace(job, specs=rest))
+            for record in records:
                 spec = specs.pop((record["experiment"], record["key"]), None)
                 if spec is None:  # completed twice, which changes nothing
                     continue

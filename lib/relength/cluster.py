@@ -192,7 +192,7 @@ def on_worker(code: str, work: Callable[[Job], Any], job: Job) -> Any:
         return work(job)
     # The folder of another machine, which made it before it sent the job: not shared with this one.
     with tempfile.TemporaryDirectory(prefix="relength-") as folder:
-        return work(replace(job, checkpoints=Path(folder)))
+        return work(replace(job, checkpoints=Path(folder), handed_on=False))
 
 
 @cache

@@ -38,6 +38,8 @@ class Job:
     deadline     seconds since the epoch at which to stop and leave what is unfinished to a resume,
                  or None
     sharing      how many jobs share the device, each with all of it for a while
+    handed_on    whether a job that is given back half done can go on elsewhere: whether the states
+                 in ``checkpoints`` outlast it
     """
 
     specs: tuple[RunSpec, ...]
@@ -46,6 +48,7 @@ class Job:
     checkpoints: Path
     deadline: float | None = None
     sharing: int = 1
+    handed_on: bool = True
 
     def halves(self) -> "tuple[Job, Job]":
         middle = len(self.specs) // 2
@@ -54,6 +57,9 @@ class Job:
 
 def execute(job: Job) -> list[Record]:
     """Train a job and describe each of its runs as a record; none of them when its time is up.
+
+    A stack is given back when half of it is finished: its other runs have saved their states, and
+    are no part of the answer.
 
     A run that raises is a record with its traceback. A stack that does not fit into the device's
     memory is split, and goes on from where it was. A single run is a stack of one on a GPU, where
@@ -102,18 +108,21 @@ def _stacked(job: Job) -> list[Record]:
         stack = Stack(job.specs, job.device)
         stack.load(job.checkpoints)
         saved = time.monotonic()
-        while not stack.finished:
+        while not _given_back(job, stack):
             stack.run_epoch()
             late = time_is_up(job.deadline)
-            if late or stack.finished or time.monotonic() - saved > CHECKPOINT_SECONDS:
+            if late or _given_back(job, stack) or time.monotonic() - saved > CHECKPOINT_SECONDS:
                 stack.save(job.checkpoints)
                 saved = time.monotonic()
             if late:
                 return []
-        results = stack.results()
+        results, failures = stack.results(), stack.failures
     records = [_done(job, s, results[s.key]) for s in job.specs if s.key in results]
-    failed = [_failed(job, s, stack.failures[s.key]) for s in job.specs if s.key not in results]
-    return records + failed
+    return records + [_failed(job, s, failures[s.key]) for s in job.specs if s.key in failures]
+
+
+def _given_back(job: Job, stack: Stack) -> bool:
+    return stack.half_empty if job.handed_on else stack.finished
 
 
 def _head(job: Job, spec: RunSpec, status: str) -> Record:

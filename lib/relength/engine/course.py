@@ -35,6 +35,7 @@ class Progress:
     """Everything of a run that changes besides its weights; saved whole, so that a resume is exact.
 
     kept     name of a checkpoint -> (epoch, weights)
+    stacked  how many runs were trained as one program, at most
     refused  why a state of this run, saved before, was not resumed; empty if there was none
     """
 
@@ -52,6 +53,7 @@ class Progress:
     curve: list[dict[str, float]] = field(default_factory=list)
     probe: dict[str, Any] = field(default_factory=dict)
     kept: dict[str, tuple[int, State]] = field(default_factory=dict)
+    stacked: int = 1
     refused: str = ""
 
 

@@ -7,8 +7,7 @@ Nothing inside an epoch waits for the device. On a GPU whole steps are captured 
 per shape of batch, and replayed.
 
 A replica in a stack is the run that trains alone: same data, same order, same dropout, same
-protocol. It is frozen when it is finished or when its loss is no longer a number, and leaves the
-stack when half of the stack is frozen.
+protocol. It is frozen when it is finished or when its loss is no longer a number.
 """
 
 import json
@@ -231,8 +230,7 @@ class Stack:
             )
         self.device = device
         self.graphs = torch.device(device).type == "cuda" if graphs is None else graphs
-        self.all_courses = [Course(spec) for spec in specs]
-        self.courses = list(self.all_courses)  # of the replicas that are still stacked
+        self.courses = [Course(spec) for spec in specs]
         self.failures: dict[str, str] = {}  # key -> what went wrong
         self.batched: set[str] = set()  # what vmap has been seen to batch
         self.put_aside: set[str] = set()  # keys of finished runs whose last state is saved
@@ -252,12 +250,17 @@ class Stack:
 
     @property
     def specs(self) -> list[RunSpec]:
-        """Specs of the replicas that are still stacked."""
+        """What the replicas train."""
         return [course.spec for course in self.courses]
 
     @property
     def finished(self) -> bool:
-        return all(course.progress.finished for course in self.all_courses)
+        return all(course.progress.finished for course in self.courses)
+
+    @property
+    def half_empty(self) -> bool:
+        """Whether the replicas that go on would do better in a new stack, with others."""
+        return 2 * sum(course.progress.finished for course in self.courses) >= len(self.courses)
 
     def _optimiser(self) -> optimisers.Adam | optimisers.RMSprop:
         params, training = list(self.params.values()), self.training
@@ -298,14 +301,12 @@ class Stack:
         for r, course in running:
             course.progress.seconds += seconds
             course.progress.step += steps
+            course.progress.stacked = max(course.progress.stacked, len(self.courses))
             numbers = losses[r], float(after[r]), float(dev[r]), float(validation[r])
             try:
                 course.end_epoch(*numbers, lambda r=r: self._weights(r))
             except RelengthError as diverged:  # its neighbours go on
                 self.failures[course.spec.key] = str(diverged)
-        frozen = sum(course.progress.finished for course in self.courses)
-        if len(self.courses) > frozen >= len(self.courses) / 2:
-            self._compact()
 
     def _running(self) -> list[tuple[int, Course]]:
         """The replicas that train in this epoch.
@@ -470,21 +471,6 @@ class Stack:
             for name, tensor in self.params.items()
         }
 
-    def _compact(self) -> None:
-        """Drop the replicas that are frozen; their courses keep what they have to hand in."""
-        stay = [r for r, course in enumerate(self.courses) if not course.progress.finished]
-        keep = torch.tensor(stay, device=self.device)
-        self.courses = [self.courses[r] for r in stay]
-        self.params = {name: tensor[keep] for name, tensor in self.params.items()}
-        moments = [tensor[keep] for tensor in self.optimiser.state]
-        self.optimiser = self._optimiser()
-        for tensor, kept in zip(self.optimiser.state, moments, strict=True):
-            tensor.copy_(kept)
-        self.data = None if self.data is None else self.data.keep(keep)
-        self.validation = self.validation.keep(keep)
-        self.dev = [data.keep(keep) for data in self.dev]
-        self._allocate()
-
     def save(self, folder: Path) -> None:
         """Write what each run needs to resume, alone or in any stack; a finished one, its tests."""
         moments = self.optimiser.first, self.optimiser.second
@@ -501,7 +487,7 @@ class Stack:
             key, progress = course.spec.key, vars(course.progress)
             snapshot = Snapshot(key, code_fingerprint(), self._weights(r), first, second, progress)
             snapshot.save(folder / f"{key}.pt")
-        for course in self.all_courses:
+        for course in self.courses:
             key, progress = course.spec.key, course.progress
             if "last" not in progress.kept or key in self.put_aside:  # it goes on, or has failed
                 continue
@@ -527,9 +513,14 @@ class Stack:
 
     @torch.no_grad()
     def results(self) -> dict[str, Trained]:
-        """What each successful run hands to its record, by key; tests all replicas together."""
+        """What each run that is finished hands to its record, by key; tests them together.
+
+        Runs that have failed, or go on, are left out.
+        """
         started = time.perf_counter()
-        courses = [c for c in self.all_courses if c.spec.key not in self.failures]
+        courses = [
+            c for c in self.courses if c.progress.finished and c.spec.key not in self.failures
+        ]
         if not courses:
             return {}
         tested: list[dict[int, dict[str, Any]]] = [{} for _ in courses]
@@ -588,7 +579,7 @@ class Stack:
                 "steps": progress.step,
                 "training_seconds": progress.seconds,
                 "evaluation_seconds": seconds,
-                "stacked": len(self.all_courses),
+                "stacked": progress.stacked,
             },
             refused=progress.refused,
         )
