@@ -1,5 +1,7 @@
 """Addressing by content, NTM and DNC compute what their papers say."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -19,6 +21,8 @@ from baseline_reference import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.func import grad, vmap
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from relength.models import dnc_fused
 from relength.models import dnc_memory as memory
@@ -219,6 +223,35 @@ def test_allocation_prefers_the_least_used_slot(seed):
     allocation = memory.allocation_weighting(usage)
     assert torch.equal(allocation.argmax(1), usage.argmin(1))
     close(allocation.sum(1), 1 - usage.prod(1), 1e-4)
+
+
+class Counted(TorchDispatchMode):
+    """Counts the operations inside its context."""
+
+    count = 0
+
+    def __torch_dispatch__(self, function, types, arguments=(), named=None):
+        self.count += 1
+        return function(*arguments, **(named or {}))
+
+
+def allocated(slots: int) -> tuple[torch.Tensor, int]:
+    """Gradients of the allocation of two stacked runs, and the operations they took."""
+    usage, weight = torch.sigmoid(numbers(2, 3, slots)), numbers(3, slots, seed=1)
+    usage[0, 0, :2] = 0  # slots that nothing was written to
+    with Counted() as operations:
+        grads = vmap(grad(lambda u: (memory.allocation_weighting(u) * weight).sum()))(usage)
+    return grads, operations.count
+
+
+def test_the_gradient_of_the_allocation_is_that_of_its_products_in_a_stack_too(monkeypatch):
+    grads, _ = allocated(5)
+    monkeypatch.setattr(memory, "_Products", SimpleNamespace(apply=lambda x: x.cumprod(1)))
+    torch.testing.assert_close(grads, allocated(5)[0], rtol=1e-12, atol=1e-12)
+
+
+def test_a_stack_takes_as_many_operations_for_many_slots_as_for_few():
+    assert allocated(64)[1] == allocated(4)[1]
 
 
 @settings(max_examples=10)

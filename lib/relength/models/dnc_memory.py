@@ -18,10 +18,11 @@ it is sorted.
 
 from functools import reduce
 from operator import mul
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import Function
 from torch.nn import functional as F
 
 from relength.models import dnc_fused
@@ -118,7 +119,30 @@ def allocation_weighting(usage: Tensor) -> Tensor:
     """
     ascending, order = torch.sort(EPSILON + (1 - EPSILON) * usage, dim=1, stable=True)
     before = torch.cat([torch.ones_like(ascending[:, :1]), ascending[:, :-1]], dim=1)
-    return torch.zeros_like(usage).scatter(1, order, (1 - ascending) * before.cumprod(1))
+    return torch.zeros_like(usage).scatter(1, order, (1 - ascending) * _Products.apply(before))
+
+
+class _Products(Function):
+    """Products of the first 1, 2, … of positive numbers (B, N): ``cumprod``, and its gradient.
+
+    PyTorch's own gradient looks for zeros first. Where it cannot look, as in a stack of runs, it
+    computes each of the N products anew. Here nothing is zero: usage is pushed away from it.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:
+        return x.cumprod(1)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs, output)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        x, products = ctx.saved_tensors
+        return (grad * products).flip(1).cumsum(1).flip(1) / x
 
 
 def write_weighting(
