@@ -95,6 +95,31 @@ def test_on_a_gpu_everything_is_compared_with_the_frozen_loop_on_that_gpu():
     assert [way.replicas for way in graphs] == [1, 5, 10, 40]
 
 
+@pytest.mark.parametrize(("device", "steps"), [("cpu", 5), ("cuda", 100)])
+def test_a_call_of_a_stack_on_a_gpu_is_long_enough_to_be_an_epoch(monkeypatch, device, steps):
+    """Drawing an order and uploading it is paid once an epoch, not once in five steps."""
+    taken = []
+
+    class Watched:
+        def __init__(self, *_):
+            pass
+
+        def run_steps(self, most):
+            taken.append(most)
+
+    monkeypatch.setattr(bench, "Stack", Watched)
+    monkeypatch.setattr(bench, "wait", lambda device: None)
+    clock = iter(range(1000))
+    monkeypatch.setattr(bench.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
+    monkeypatch.setattr(torch, "set_flush_denormal", lambda on: None)
+    bench._build(bench.Way("a stack", device, "stack", 3), "copy")
+    rate = bench._rate(1.0)
+    warm_up, *timed = taken
+    assert warm_up == steps and timed
+    assert rate == pytest.approx(3 * sum(timed) / (2 * len(timed) + 1), rel=0.5)
+
+
 def test_the_limits_count_the_products_of_the_model_and_the_traffic_of_its_optimiser(monkeypatch):
     monkeypatch.setattr(bench, "_multiplied", lambda device: 1.0)
     monkeypatch.setattr(bench, "_copied", lambda device: 2.0)

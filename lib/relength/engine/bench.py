@@ -38,6 +38,8 @@ WARM_UP = 5
 PANM_LENGTH = 10  # of PANM's batches; their number of steps does not follow from the task
 PANM_BATCHES = 20  # that a measurement goes through, in turns
 STACKS = {"cpu": (8,), "cuda": (1, 5, 10, 40)}
+# Steps of a stack in one call, which begins like an epoch: with an order to draw and to upload.
+IN_A_CALL = {"cpu": WARM_UP, "cuda": 100}
 PACED = 10  # steps that tell the pace of a run, after as many that warm up
 PRODUCT_SIZE = {"cpu": 1024, "cuda": 8192}  # of square matrices, to see what a device multiplies
 COPIED = {"cpu": 2**28, "cuda": 2**32}  # bytes, to see what it copies
@@ -235,7 +237,7 @@ def _build(way: Way, task: str) -> None:
         torch.set_flush_denormal(True)
     if way.loop == "stack":
         stack = Stack([_spec(task, r) for r in range(way.replicas)], way.device, way.graphs)
-        _step = lambda: stack.run_steps(WARM_UP)  # noqa: E731
+        _step = lambda: stack.run_steps(_in_a_call(way))  # noqa: E731
         return
     trainer = Trainer(_spec(task, 0), way.device)
     train_step = trainer.train_step
@@ -252,8 +254,12 @@ def _rate(seconds: float) -> float:
     """Run-steps per second of this process."""
     if _way.loop != "stack":
         return _repeat(_step, seconds, _way.device)
-    steps = WARM_UP * _way.replicas  # in one call, of which one warms up
+    steps = _in_a_call(_way) * _way.replicas
     return steps * _repeat(_step, seconds, _way.device, warm_up=1)
+
+
+def _in_a_call(way: Way) -> int:
+    return IN_A_CALL[torch.device(way.device).type]
 
 
 def _repeat(call: Step, seconds: float, device: str, warm_up: int = WARM_UP) -> float:
