@@ -214,13 +214,30 @@ def test_what_has_no_price_is_measured_before_it_is_planned(tmp_path, monkeypatc
     assert campaign.seconds() == (pytest.approx(6 * campaign.prices.steps(specs[0])), 0)
 
 
-def test_a_warm_up_measures_the_steps_of_the_run_itself(tiny, monkeypatch):
-    clock = iter(range(1000))
+def test_a_warm_up_measures_steps_and_evaluations_of_the_run_itself(tiny, monkeypatch):
+    clock, evaluated = iter(range(1000)), []
     monkeypatch.setattr(bench.time, "perf_counter", lambda: next(clock))
+    for runner in (bench.Trainer, bench.Stack):
+        evaluate = runner.evaluate
+        monkeypatch.setattr(
+            runner, "evaluate", lambda self, e=evaluate: evaluated.append(self) or e(self)
+        )
     alone, together = (tiny(),), tuple(tiny(seed=seed) for seed in range(4))
-    # One tick of the clock passes while an epoch of three batches is timed.
-    assert bench.step_seconds(alone, "cpu") == pytest.approx(1 / 3)
-    assert bench.step_seconds(together, "cpu") == pytest.approx(1 / 3 / 4)
+    # One tick of the clock passes while an epoch of three batches is timed, another one while it
+    # is evaluated.
+    assert bench.step_seconds(alone, "cpu") == pytest.approx((1 + 1) / 3)
+    assert bench.step_seconds(together, "cpu") == pytest.approx((1 + 1) / 3 / 4)
+    assert len(evaluated) == 4  # one of them warms up, each
+
+
+def test_a_warm_up_trains_on_less_and_evaluates_on_everything():
+    spec = spec_of()
+    small = bench._small(spec).task
+    assert small.train_size == bench.PACED * spec.training.batch_size < spec.task.train_size
+    assert (small.dev_size, small.validation_size) == (
+        spec.task.dev_size,
+        spec.task.validation_size,
+    )
 
 
 # --- stopping -----------------------------------------------------------------------------------

@@ -134,29 +134,39 @@ def keep(store: Store, outcome: dict[str, Any], device: str = "cpu") -> None:
 
 
 def step_seconds(specs: tuple[RunSpec, ...], device: str) -> float:
-    """Seconds per step of one run when these are trained as one program, without evaluation.
+    """Seconds per step of one run when these are trained as one program, its share of evaluations
+    included; not its tests.
 
-    Measured on small copies of the runs, whose steps are the same. One run on a CPU is trained
-    alone.
+    Measured on copies of the runs with less to train on, whose steps and evaluations are the same.
+    One run on a CPU is trained alone.
     """
     small = [_small(spec) for spec in specs]
     with arithmetic.policy(specs[0].training, device):
         alone = len(specs) == 1 and torch.device(device).type == "cpu"
         runner = Trainer(small[0], device) if alone else Stack(small, device)
-        runner.run_steps(PACED)
-        wait(device)
-        started = time.perf_counter()
-        runner.run_steps(PACED)
-        wait(device)
-        elapsed = time.perf_counter() - started
-    training = small[0].training
-    in_an_epoch = training.most_steps(small[0].task) // training.intervals
-    return elapsed / min(PACED, in_an_epoch) / len(specs)
+        step = _timed(lambda: runner.run_steps(PACED), device) / min(PACED, _interval(small[0]))
+        evaluation = _timed(runner.evaluate, device) / _interval(specs[0])
+    return (step + evaluation) / len(specs)
+
+
+def _interval(spec: RunSpec) -> int:
+    """Steps between two evaluations."""
+    return spec.training.most_steps(spec.task) // spec.training.intervals
+
+
+def _timed(call: Step, device: str) -> float:
+    """Seconds that a call takes, after one that warms up."""
+    call()
+    wait(device)
+    started = time.perf_counter()
+    call()
+    wait(device)
+    return time.perf_counter() - started
 
 
 def _small(spec: RunSpec) -> RunSpec:
     most = PACED * spec.training.batch_size
-    sizes = spec.task.model_dump(include={"train_size", "dev_size", "test_size", "validation_size"})
+    sizes = spec.task.model_dump(include={"train_size", "test_size"})
     cut = {name: min(size, most) for name, size in sizes.items()}
     return spec.model_copy(update={"task": spec.task.model_copy(update=cut)})
 

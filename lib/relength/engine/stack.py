@@ -16,7 +16,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -137,11 +137,13 @@ class StackedData:
         )
         return cls(*(t.to(device) for t in (stacked("inputs"), stacked("targets"), *lengths)))
 
+    @cached_property
+    def _host_lengths(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.input_lengths.cpu().numpy(), self.target_lengths.cpu().numpy()
+
     def widths(self, index: np.ndarray) -> Lengths:
         """Longest input and target of samples (R, B) of all replicas; looks at the host's copy."""
-        if not hasattr(self, "_host"):
-            self._host = (self.input_lengths.cpu().numpy(), self.target_lengths.cpu().numpy())
-        return tuple(int(np.take_along_axis(x, index, 1).max()) for x in self._host)
+        return tuple(int(np.take_along_axis(x, index, 1).max()) for x in self._host_lengths)
 
     def gather(self, index: Tensor, widths: Lengths) -> tuple[Tensor, ...]:
         """Inputs (R, B, S, …), targets (R, B, T), both lengths (R, B) of samples (R, B)."""
@@ -164,15 +166,23 @@ class StackedData:
         """Samples per replica."""
         return self.inputs.shape[1]
 
+    @cached_property
+    def _by_length(self) -> dict[int | None, list[tuple[Tensor, Lengths]]]:
+        return {}
+
     def by_length(self, items: int | None = None) -> list[tuple[Tensor, Lengths]]:
         """Indices (R, B) of samples of similar input length, and their widths.
 
-        All samples, or the first ``items`` by length.
+        All samples, or the first ``items`` by length. Sorted once: samples stay as they are.
         """
-        order = self.input_lengths.argsort(dim=1, stable=True)[:, :items]
-        return [
-            (chunk, self.widths(chunk.cpu().numpy())) for chunk in order.split(BATCH_SIZE, dim=1)
-        ]
+        if items not in self._by_length:
+            order = self._host_lengths[0].argsort(axis=1, kind="stable")[:, :items]
+            chunks = [order[:, i : i + BATCH_SIZE] for i in range(0, order.shape[1], BATCH_SIZE)]
+            self._by_length[items] = [
+                (torch.from_numpy(chunk).to(self.inputs.device), self.widths(chunk))
+                for chunk in chunks
+            ]
+        return self._by_length[items]
 
     def keep(self, replicas: Tensor) -> "StackedData":
         return StackedData(*(getattr(self, name)[replicas] for name in self.__dataclass_fields__))
@@ -295,18 +305,23 @@ class Stack:
         running = self._running()
         steps = self.run_steps()
         losses = (self.loss_sum / steps).tolist()
-        dev = sum(self._accuracy(data)[0] for data in self.dev) / len(self.dev)
-        validation, after = self._accuracy(self.validation)
+        scores = self.evaluate()
         seconds = (time.perf_counter() - started) / len(running)
         for r, course in running:
             course.progress.seconds += seconds
             course.progress.step += steps
             course.progress.stacked = max(course.progress.stacked, len(self.courses))
-            numbers = losses[r], float(after[r]), float(dev[r]), float(validation[r])
+            numbers = losses[r], *(float(score[r]) for score in scores)
             try:
                 course.end_epoch(*numbers, lambda r=r: self._weights(r))
             except RelengthError as diverged:  # its neighbours go on
                 self.failures[course.spec.key] = str(diverged)
+
+    def evaluate(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What courses look at after an epoch: losses, dev accuracies, those in distribution."""
+        dev = sum(self._accuracy(data)[0] for data in self.dev) / len(self.dev)
+        accuracy, loss = self._accuracy(self.validation)
+        return loss, dev, accuracy
 
     def _running(self) -> list[tuple[int, Course]]:
         """The replicas that train in this epoch.

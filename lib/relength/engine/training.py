@@ -98,9 +98,7 @@ class Trainer:
         """Train one epoch, evaluate, keep checkpoints, and decide whether the run is finished."""
         started = time.perf_counter()
         loss = self.run_steps()
-        dev = sum(self._validate(batches)[0] for batches in self.dev) / len(self.dev)
-        validation, loss_after = self._validate(self.validation)
-        self.course.end_epoch(loss, loss_after, dev, validation, self._weights)
+        self.course.end_epoch(loss, *self.evaluate(), self._weights)
         self.progress.seconds += time.perf_counter() - started
 
     def run_steps(self, most: int | None = None) -> float:
@@ -115,6 +113,12 @@ class Trainer:
         if not self.progress.probe:  # an epoch of fewer steps than a probe has
             self._probe(losses)
         return float(torch.stack(losses).mean())
+
+    def evaluate(self) -> tuple[float, float, float]:
+        """What a course looks at after an epoch: loss, dev accuracy and that in distribution."""
+        dev = sum(self._validate(batches)[0] for batches in self.dev) / len(self.dev)
+        accuracy, loss = self._validate(self.validation)
+        return loss, dev, accuracy
 
     def _batches(self, most: int | None) -> Iterator[Batch]:
         """The training batches of this epoch, or its first ones."""
