@@ -272,12 +272,12 @@ def test_an_operation_that_cannot_be_stacked_is_named_with_its_place(unbatched, 
     assert "\n" not in message
 
 
-@pytest.mark.parametrize("part", ["_accuracy", "_free_running"])
+@pytest.mark.parametrize("part", ["_judged", "_free_running"])
 def test_operations_of_evaluation_and_decoding_are_named_too(unbatched, part):
     stack = Stack([run_spec("Content", seed) for seed in (0, 1)])
     unbatched("item")
     data = stack.validation
-    arguments = {"_accuracy": (data,), "_free_running": ([stack._weights(0)] * 2, data)}[part]
+    arguments = {"_judged": (data,), "_free_running": ([stack._weights(0)] * 2, data)}[part]
     with pytest.raises(Unstackable, match=r"Model Content .*test_stack.py, `.*item"):
         getattr(stack, part)(*arguments)
 
@@ -460,7 +460,7 @@ def test_fifty_steps_on_fresh_samples_stay_as_close_as_rounding_allows(arm):
     specs = [streaming_spec(arm, seed, steps=50) for seed in (0, 1, 2)]
     stack = Stack(specs)
     stack.rate.fill_(specs[0].training.learning_rate)
-    for drawn in zip(*(streamed(spec, STEPS) for spec in specs), strict=True):
+    for drawn in stack._uploaded(zip(*(streamed(spec, STEPS) for spec in specs), strict=True)):
         stack._feed(drawn)
 
     def alone(spec, nudge=0.0):
@@ -476,6 +476,44 @@ def test_fifty_steps_on_fresh_samples_stay_as_close_as_rounding_allows(arm):
         lone = alone(spec)
         chaos = apart(lone, alone(spec, nudge=1e-15))
         assert apart(lone, stack._weights(r)) <= max(1e-10, 100 * chaos)
+
+
+def test_samples_are_sent_several_steps_at_a_time_each_as_it_was_drawn(monkeypatch):
+    specs = [streaming_spec("paper", seed, "panm_id_sort", steps=50) for seed in (0, 1)]
+    stack, sent = Stack(specs), []
+    send = Stack._sent
+    monkeypatch.setattr(
+        Stack, "_sent", lambda self, parts: sent.append(len(parts)) or send(self, parts)
+    )
+    drawn = list(zip(*(streamed(spec, STEPS) for spec in specs), strict=True))
+    received = list(stack._uploaded(drawn))
+    assert sent == 3 * [20] + 3 * [20] + 3 * [10]  # tokens, features, places
+    for step, ours in zip(drawn, received, strict=True):
+        for part, tensor in zip(zip(*step, strict=True), ours, strict=True):
+            assert np.array_equal(np.stack(part), tensor.numpy())
+
+
+def test_an_interval_waits_for_the_device_at_its_end_only(monkeypatch, recorded):
+    """The losses that a probe takes note of are read after the last step, not amid them."""
+    stack = Stack(
+        [streaming_spec("paper", seed, steps=50, validate_every=50) for seed in (0, 1)], graphs=True
+    )
+    read, train = [], Stack._train
+    monkeypatch.setattr(
+        Stack, "_train", lambda self, samples: read.append("step") or train(self, samples)
+    )
+    for name in ("tolist", "cpu", "numpy", "item"):
+        original = getattr(torch.Tensor, name)
+        monkeypatch.setattr(
+            torch.Tensor, name, lambda self, o=original, n=name: read.append(n) or o(self)
+        )
+    stack.validation.by_length(64)
+    read.clear()
+    stack.run_steps()
+    assert (
+        set(read[: read.index("tolist")]) == {"step"} and "step" not in read[read.index("tolist") :]
+    )
+    assert len(stack.courses[0].progress.probe["losses"]) == 20
 
 
 @every_panm_arm

@@ -17,6 +17,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,11 @@ from relength.tasks.base import PAD, Task
 # Batches are padded up to a multiple of this on a GPU: few shapes mean few graphs.
 BUCKET = 4
 WIDTH_SAMPLES = 64
+CHUNK = 20  # steps whose freshly drawn samples are sent to the device together
 
 Lengths = tuple[int, int]
 Samples = tuple[Tensor, ...]  # the fields of Batch but for the mask, (R, B, …)
+DrawnTensors = tuple[Tensor, ...]  # the fields of Drawn, (R, B, …)
 Weights = dict[str, Tensor]
 
 
@@ -294,7 +297,7 @@ class Stack:
         self.index = torch.zeros(
             count, self.training.batch_size, dtype=torch.int64, device=self.device
         )
-        self.fed: dict[Lengths, Samples] = {}  # batches drawn afresh, by their widths
+        self.fed: dict[Lengths, DrawnTensors] = {}  # samples drawn afresh, by their lengths
         self.loss = torch.zeros(count, dtype=dtype, device=self.device)
         self.loss_sum = torch.zeros(count, dtype=dtype, device=self.device)
         self.captured = Graphs(self.device)
@@ -349,9 +352,11 @@ class Stack:
             if probing and taken <= PROBE_STEPS:
                 first.append(self.loss.clone())
             if probing and taken == PROBE_STEPS:
-                self._probe(first)
-        if probing and taken < PROBE_STEPS:  # an epoch of fewer steps than a probe has
-            self._probe(first)
+                after = self._judged(self.validation, PROBE_ITEMS)[1]
+        if probing:
+            if taken < PROBE_STEPS:  # an epoch of fewer steps than a probe has
+                after = self._judged(self.validation, PROBE_ITEMS)[1]
+            self._probe(first, after)
         return taken
 
     def _steps(self, most: int | None) -> Iterator[int]:
@@ -359,7 +364,7 @@ class Stack:
         if self.streams:
             interval = self._running()[0][1].progress.epoch
             feeds = [fresh.batches(spec, interval, most) for spec in self.specs]
-            for taken, drawn in enumerate(zip(*feeds, strict=True), start=1):
+            for taken, drawn in enumerate(self._uploaded(zip(*feeds, strict=True)), start=1):
                 self._feed(drawn)
                 yield taken
             return
@@ -393,19 +398,42 @@ class Stack:
         self.index.copy_(index)
         self._replay(widths, lambda: self.data.gather(self.index, widths))
 
-    def _feed(self, drawn: Sequence[Drawn]) -> None:
-        """One optimiser step of all replicas on the samples that each has drawn."""
-        stacked = Drawn(*(np.stack(part) for part in zip(*drawn, strict=True)))
-        batch = self.specs[0].task.encode(stacked, self.device)
-        samples = batch.inputs, batch.targets, batch.input_lengths, batch.target_lengths
+    def _uploaded(self, steps: Iterable[Sequence[Drawn]]) -> Iterator[DrawnTensors]:
+        """What all replicas draw for one step after the other, on the device: (R, B, …) each.
+
+        Several steps are sent at once, without waiting for what the device is at: it works on some
+        while the next are drawn.
+        """
+        steps = iter(steps)
+        while some := list(islice(steps, CHUNK)):
+            stacked = [[np.stack(part) for part in zip(*drawn, strict=True)] for drawn in some]
+            parts = [self._sent(arrays) for arrays in zip(*stacked, strict=True)]
+            yield from zip(*parts, strict=True)
+
+    def _sent(self, arrays: Sequence[np.ndarray]) -> list[Tensor]:
+        """Arrays of one kind on the device, as views of one block."""
+        block = torch.from_numpy(np.concatenate([array.ravel() for array in arrays]))
+        if torch.device(self.device).type == "cuda":  # memory that a device reads by itself
+            block = block.pin_memory().to(self.device, non_blocking=True)
+        pieces = block.split([array.size for array in arrays])
+        return [piece.view(x.shape) for piece, x in zip(pieces, arrays, strict=True)]
+
+    def _feed(self, drawn: DrawnTensors) -> None:
+        """One optimiser step of all replicas on the samples that each has drawn, (R, B, …)."""
         if not self.graphs:
-            self._train(samples)
+            self._train(self._encoded(drawn))
             return
-        widths = batch.inputs.shape[2], batch.targets.shape[2]
-        ours = self.fed.setdefault(widths, samples)
-        for old, new in zip(ours, samples, strict=True):
+        lengths = drawn[0].shape[2], drawn[2].shape[2]  # of tokens and of places
+        if lengths not in self.fed:
+            self.fed[lengths] = tuple(torch.empty_like(tensor) for tensor in drawn)
+        ours = self.fed[lengths]
+        for old, new in zip(ours, drawn, strict=True):
             old.copy_(new)
-        self._replay(widths, lambda: ours)
+        self._replay(lengths, lambda: self._encoded(ours))
+
+    def _encoded(self, drawn: DrawnTensors) -> Samples:
+        batch = self.specs[0].task.encode(Drawn(*drawn), self.device)
+        return batch.inputs, batch.targets, batch.input_lengths, batch.target_lengths
 
     def _replay(self, widths: Lengths, samples: Callable[[], Samples]) -> None:
         """One step as a graph; ``samples`` is what it reads, at the same addresses each time."""
@@ -455,11 +483,14 @@ class Stack:
         self.batched.add(what)
         return outcome
 
+    def _accuracy(self, data: StackedData) -> tuple[np.ndarray, np.ndarray]:
+        """Accuracy and mean loss (R,) on a split."""
+        accuracy, loss = self._judged(data)
+        return accuracy.cpu().numpy(), loss.cpu().numpy()
+
     @torch.no_grad()
-    def _accuracy(
-        self, data: StackedData, items: int | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Accuracy and mean loss (R,) on a split, or on its shortest samples."""
+    def _judged(self, data: StackedData, items: int | None = None) -> tuple[Tensor, Tensor]:
+        """Accuracy and mean loss (R,) on a split, or on its shortest samples; waits for nothing."""
 
         def evaluate(params: Weights, *samples: Tensor) -> tuple[Tensor, Tensor]:
             batch = _batch(*samples)
@@ -471,14 +502,14 @@ class Stack:
             right, loss = self._together("evaluate", evaluate, self.params, *data.gather(*chunk))
             hits, losses = hits + right, losses + loss * chunk[0].shape[1]
         n = data.items if items is None else min(items, data.items)
-        return (hits.double() / n).cpu().numpy(), (losses.double() / n).cpu().numpy()
+        return hits.double() / n, losses.double() / n
 
-    def _probe(self, first: list[Tensor]) -> None:
+    def _probe(self, first: list[Tensor], after: Tensor) -> None:
+        """Take note of the first losses, and of the validation losses right after them."""
         losses = torch.stack(first).T.tolist()
-        _, after = self._accuracy(self.validation, PROBE_ITEMS)
-        for course, mine, loss in zip(self.courses, losses, after, strict=True):
+        for course, mine, loss in zip(self.courses, losses, after.tolist(), strict=True):
             if not course.progress.probe:
-                course.progress.probe = {"losses": mine, "validation_loss": float(loss)}
+                course.progress.probe = {"losses": mine, "validation_loss": loss}
 
     def _weights(self, replica: int) -> Weights:
         return {

@@ -14,6 +14,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 import numpy as np
 import torch
 from pydantic import Field, model_validator
+from torch import Tensor
 from torch.nn import functional as F
 
 from relength.batch import Batch
@@ -34,9 +35,9 @@ class Drawn(NamedTuple):
     places    (B, T) where the tokens to write are read
     """
 
-    tokens: np.ndarray
-    features: np.ndarray
-    places: np.ndarray
+    tokens: np.ndarray | Tensor
+    features: np.ndarray | Tensor
+    places: np.ndarray | Tensor
 
 
 class AlgorithmicTask(Task):
@@ -110,14 +111,18 @@ class AlgorithmicTask(Task):
         return Drawn(tokens, features, self.places(tokens, features))
 
     def encode(self, drawn: Drawn, device: torch.device | str = "cpu") -> Batch:
-        """Drawn samples as channels and classes, built on the device."""
-        tokens, features, places = (torch.from_numpy(x).to(device) for x in drawn)
+        """Drawn samples, on the host or the device, as channels and classes built on the device.
+
+        Nothing here waits for the device: it may be part of a CUDA graph.
+        """
+        tokens, features, places = (torch.as_tensor(x, device=device) for x in drawn)
         tokens = tokens.long()
-        channels = [F.one_hot(tokens, CLASSES), features]
-        inputs = torch.cat([c.to(torch.float32) for c in channels], dim=-1)
+        one_hot = tokens[..., None] == torch.arange(CLASSES, device=device)
+        inputs = torch.cat([c.to(torch.float32) for c in (one_hot, features)], dim=-1)
         if self.flags:
             inputs = F.pad(inputs, (0, 2, 1, 1))
-            inputs[..., 0, -2] = inputs[..., -1, -1] = 1
+            inputs[..., 0, -2].fill_(1)
+            inputs[..., -1, -1].fill_(1)
         targets = tokens.gather(-1, places.long())
         leading = targets.shape[:-1]
         return Batch(
