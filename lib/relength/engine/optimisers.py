@@ -28,10 +28,11 @@ def clip_(grads: Tensors, most: float) -> Tensor:
     return norms
 
 
-def clip_values_(grads: Tensors, most: float) -> None:
-    """Clip each element of each gradient in place to -most … most."""
-    torch._foreach_clamp_min_(list(grads), -most)
-    torch._foreach_clamp_max_(list(grads), most)
+def clip_values_(grads: Sequence[Tensor | None], most: float) -> None:
+    """Clip each element of each gradient that there is in place to -most … most."""
+    there = [grad for grad in grads if grad is not None]
+    torch._foreach_clamp_min_(there, -most)
+    torch._foreach_clamp_max_(there, most)
 
 
 @dataclass
@@ -109,12 +110,15 @@ class RMSprop:
         """How many steps were taken makes no difference here."""
 
     @torch.no_grad()
-    def update_(self, grads: Tensors, rate: Tensor, active: Tensor) -> None:
+    def update_(self, grads: Sequence[Tensor | None], rate: Tensor, active: Tensor) -> None:
         """One step in place. rate (R,); replicas with ``active`` (R,) False stay as they are.
 
-        Their averages stay, too: such a replica may be one that waits for others.
+        Their averages stay, too: such a replica may be one that waits for others. Parameters whose
+        gradient is None are passed over, as by PyTorch: momentum would move them on.
         """
         for p, grad, m, v in zip(self.params, grads, self.first, self.second, strict=True):
+            if grad is None:
+                continue
             going = spread(active, p)
             square = torch.addcmul(v * self.alpha, grad, grad, value=1 - self.alpha)
             move = m * self.momentum + grad / (square.sqrt() + self.epsilon)

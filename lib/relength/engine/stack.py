@@ -245,6 +245,7 @@ class Stack:
         self.graphs = torch.device(device).type == "cuda" if graphs is None else graphs
         self.courses = [Course(spec) for spec in specs]
         self.failures: dict[str, str] = {}  # key -> what went wrong
+        self.reached: dict[Lengths, frozenset[str]] = {}  # parameters, by the widths of a batch
         self.batched: set[str] = set()  # what vmap has been seen to batch
         self.put_aside: set[str] = set()  # keys of finished runs whose last state is saved
         self.training = specs[0].training
@@ -450,6 +451,11 @@ class Stack:
         keys = step_key(self.keys, self.step)
         grads, loss = self.gradients(samples, keys)
         if self.streams:
+            used = self._used(samples, keys)
+            grads = [
+                grad if name in used else None
+                for name, grad in zip(self.params, grads, strict=True)
+            ]
             optimisers.clip_values_(grads, self.training.clip_value)
         else:
             optimisers.clip_(grads, self.training.clip_norm)
@@ -457,6 +463,22 @@ class Stack:
         self.step += self.active
         self.loss.copy_(loss)
         self.loss_sum += loss
+
+    def _used(self, samples: Samples, keys: Tensor) -> frozenset[str]:
+        """Names of the parameters that batches of this shape reach, as autograd sees it.
+
+        A batch of length 1 may not come by the weights of a decoder, say. A run alone has no
+        gradient there, and leaves them; in a stack there are zeros, which look like a gradient.
+        """
+        widths = samples[0].shape[2], samples[1].shape[2]
+        if widths not in self.reached:
+            names, weights = zip(*self.call.named_parameters(), strict=True)
+            loss = self.call("loss", _batch(*(x[0] for x in samples)), keys[0])
+            grads = torch.autograd.grad(loss, weights, allow_unused=True)
+            self.reached[widths] = frozenset(
+                name for name, grad in zip(names, grads, strict=True) if grad is not None
+            )
+        return self.reached[widths]
 
     def gradients(self, samples: Samples, keys: Tensor) -> tuple[list[Tensor], Tensor]:
         """Gradients, each (R, …), and losses (R,) of one batch per replica."""
