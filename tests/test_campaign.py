@@ -3,6 +3,8 @@
 import re
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import handmade
@@ -212,6 +214,35 @@ def test_what_has_no_price_is_measured_before_it_is_planned(tmp_path, monkeypatc
     assert list(campaign.records()) == []
     assert [job.specs[0].model.name for job in seen] == ["Relative", "LocAttn", "Content"]
     assert campaign.seconds() == (pytest.approx(6 * campaign.prices.steps(specs[0])), 0)
+
+
+class Watched(ThreadPoolExecutor):
+    """Takes note of how much it was given that is not done."""
+
+    futures, most = (), 0
+
+    def submit(self, *call):
+        self.futures = (*self.futures, super().submit(*call))
+        self.most = max(self.most, sum(not future.done() for future in self.futures))
+        return self.futures[-1]
+
+
+@pytest.mark.parametrize(("cluster", "ahead"), [("local", 2), ("tcp://elsewhere:1", 6)])
+def test_dask_workers_of_this_machine_are_measured_and_get_no_more_than_they_can_do(
+    tmp_path, monkeypatch, cluster, ahead
+):
+    measured = []
+    monkeypatch.setattr(campaign_module, "warm_up", lambda job: measured.append(job) or 0.001)
+    monkeypatch.setattr(campaign_module, "execute", lambda job: time.sleep(0.05) or [])
+    pool = Watched(2)
+    monkeypatch.setattr(campaign_module, "place", lambda *_: nullcontext(pool))
+    specs = [spec_of("Content", scale="smoke", seed=seed) for seed in range(6)]
+    runs = [Run(TABLE_2, spec) for spec in specs]
+    campaign = Campaign(runs, Store(tmp_path), budget=1e6, workers=2, cluster=cluster)
+    assert list(campaign.records()) == []
+    assert bool(measured) == (cluster == "local")
+    assert pool.most == ahead
+    pool.shutdown()
 
 
 def test_a_warm_up_measures_steps_and_evaluations_of_the_run_itself(tiny, monkeypatch):

@@ -97,7 +97,7 @@ class Campaign:
         self.workers = min(self.workers, len(self._jobs()))
         with place(self.cluster, self.workers, self.device) as pool:
             try:
-                if self.deadline is not None and self.cluster is None:
+                if self.deadline is not None and self.prices is not None:
                     self._warm_up(pool, time.time() + WARM_UP * self.budget)
                 self.waiting = self._jobs()
                 yield from self._train(pool)
@@ -228,8 +228,8 @@ class Campaign:
 
     def _train(self, pool: Executor) -> Iterator[Record]:
         specs = {(run.experiment.name, run.spec.key): run.spec for run in self.runs}
-        # A scheduler is given everything at once: its workers come and go, and it knows them.
-        ahead = self.workers if self.cluster is None else len(self.waiting)
+        # A scheduler elsewhere is given everything at once: its workers come and go.
+        ahead = len(self.waiting) if self.prices is None else self.workers
         for job, future in self._worked(pool, execute, self._next, ahead):
             records = future.result()
             known = {record["key"] for record in records}
@@ -275,4 +275,5 @@ class Campaign:
             for future in done:
                 yield self.running.pop(future)[0], future
             if self.cluster is not None and stopping.asked():  # its workers have not heard of it
+                self.running.clear()
                 return
