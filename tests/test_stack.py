@@ -425,9 +425,9 @@ def recorded(monkeypatch):
     return graphs
 
 
-def finished(specs, graphs, folder=None):
+def finished(specs, graphs, folder=None, place="cpu"):
     """A stack at its end; with a folder, one that was stopped after an epoch and resumed."""
-    stack = Stack(specs, graphs=graphs)
+    stack = Stack(specs, place, graphs)
     if folder is not None:
         stack.run_epoch()
         stack.save(folder)
