@@ -138,6 +138,8 @@ class Window:
     def open(self, address: str) -> Visit:
         """Go to a page and look at it. A complaint that comes later counts for the next page."""
         self.page.goto(address)
+        self.page.add_style_tag(content=STILL)
+        self.page.evaluate("document.fonts.ready.then(() => null)")
         seen = self.page.evaluate(LOOK)
         visit = Visit(tuple(self.complaints), tuple(self.outside), **seen)
         self.complaints.clear()
@@ -155,7 +157,6 @@ class Window:
         """
         from axe_playwright_python.sync_playwright import Axe
 
-        self.page.add_style_tag(content=STILL)
         self.unfold()
         alike = {"exclude": [f"tbody tr:nth-child(n+{ROWS + 1})"]}
         found = Axe().run(self.page, context=alike, options=AXE).response["violations"]

@@ -15,7 +15,7 @@ import pandas as pd
 from relength import claims
 from relength.claim_models import Claim
 from relength.claims import DECIDED, VERDICTS, counted
-from relength.papers import EXPERIMENTS, experiment, page_of, published
+from relength.papers import BORROWED, EXPERIMENTS, experiment, page_of, published
 from relength.papers.published import name_of
 from relength.paths import BOOK, NOTEBOOKS
 from relength.report.freshness import freshness_of
@@ -62,22 +62,30 @@ def outcomes(survey: Survey) -> str:
     used = survey.runs.drop_duplicates("run_id")
     made = f"{len(used):,} trainings ({used['seconds'].sum() / 3600:,.1f} hours)"
     made = made if len(used) else "no runs yet"
-    cells = survey.ledger[~survey.ledger["prose"]]
+    tested = survey.ledger[_tested(survey.ledger)]
+    cells = tested[~tested["prose"]]
     tables = "; ".join(
         f"{', '.join(map(name_of, rows['artifact'].unique()))} of *{PAPERS[paper]}*"
         for paper, rows in cells.groupby("paper", sort=False)
     )
+    waiting = len(survey.ledger) - len(tested)
     columns = (
         _column(reproduced, "reproduced", f"A verdict takes {seeds} seeds."),
         _column(contradicted, "contradicted", "Only runs at the paper's own scale can contradict."),
         _column(undecided, "open", _leanings(undecided)),
     )
     return raw(f'<div class="outcomes">{"".join(columns)}</div>') + (
-        f"\n**{len(prose)} claims in words and {len(cells)} printed numbers** ({tables}) have been "
-        f"put to the test so far, with {made}. Of the numbers: "
-        f"{counted(Counter(cells['verdict'])) or 'none is judged'}. "
+        f"\n**{int(tested['prose'].sum())} claims in words and {len(cells)} printed numbers** "
+        f"({tables or 'of no table yet'}) have been put to the test so far, with {made}. Of the "
+        f"numbers: {counted(Counter(cells['verdict'])) or 'none is judged'}. {waiting} more claims "
+        "and numbers are written down and wait for runs. "
         "The {doc}`ledger </claims_ledger>` has each of them.\n"
     )
+
+
+def _tested(rows: pd.DataFrame) -> pd.Series:
+    """Whether there is a run for a claim."""
+    return ~rows["verdict"].isin(("not run", "not testable"))
 
 
 def _column(rows: pd.DataFrame, word: str, note: str) -> str:
@@ -157,9 +165,10 @@ def _paper(paper: str, survey: Survey) -> str:
     )
     board = survey.board[survey.board["paper"] == paper]
     begun = int(board["state"].isin(BEGUN).sum())
-    verdicts = counted(Counter(judged["verdict"]))
-    says = f"{len(judged)} of {len(made)} claims examined" + (f": {verdicts}" if verdicts else "")
-    count = f"{says}. {begun} of {len(board)} tables and figures begun."
+    tested = judged[_tested(judged)]
+    verdicts = counted(Counter(tested["verdict"]))
+    says = f"{len(tested)} of {len(made)} claims tested" + (f": {verdicts}" if verdicts else "")
+    count = f"{says}. {begun} of {len(board)} tables and figures have runs."
     overview = f"{paper}_overview"
     return (
         ":::::{container} paper\n"
@@ -188,7 +197,10 @@ def links(paper: str) -> Iterable[str]:
     yield f"{{cite:t}}`{CITED[paper]}`"
     for name, found in EXPERIMENTS.items():
         if found.paper == paper and (NOTEBOOKS / f"{name}.ipynb").exists():
-            yield f"{{doc}}`{found.heading}, re-run </executed/{name}>`"
+            yield f"{{doc}}`{found.heading} </executed/{name}>`"
+    for name in BORROWED:
+        if name.startswith(f"{paper}_"):
+            yield f"{{doc}}`/executed/{name}`"
     if (BOOK / f"deviations_{paper}.md").exists():
         yield f"{{doc}}`contradictions and deviations </deviations_{paper}>`"
 

@@ -9,7 +9,7 @@ from relength.papers import published
 from relength.papers.published import name_of
 from relength.report import landing
 from relength.report.markdown import table
-from relength.report.scoreboard import PAPERS, Survey
+from relength.report.scoreboard import BEGUN, PAPERS, Survey
 from relength.report.tables import number
 
 HEADLINES = {  # the tables that carry a paper's main claim
@@ -31,14 +31,14 @@ def facts(paper: str, survey: Survey) -> str:
     made = published.prose_claims().query("paper == @paper")
     judged = survey.ledger[survey.ledger["prose"] & (survey.ledger["paper"] == paper)]
     board = survey.board[survey.board["paper"] == paper]
-    begun = int((board["state"] != "untouched").sum())
+    begun, planned = int(board["state"].isin(BEGUN).sum()), int((board["state"] == "planned").sum())
     kinds = Counter(board["kind"])
     size = ", ".join(f"{kinds[kind]} {kind}s" for kind in ("table", "figure") if kinds[kind])
     source, *pages = landing.links(paper)
     entries = [
         ("The paper", source),
         ("Its results", f"{size}, {len(made)} claims in words"),
-        ("Begun here", f"{begun} of {len(board)} tables and figures"),
+        ("Trained here", f"{begun} of {len(board)} tables and figures; {planned} more are set up"),
         ("Claims judged", counted(Counter(judged["verdict"])) or "none yet"),
         ("Also here", ", ".join(pages) or "no page yet"),
     ]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from relength.claims import counted
 from relength.false_verdicts import false_verdict_rates
 from relength.margins import load_margins
+from relength.papers import page_of
 from relength.report import (
     deviations,
     environment,
@@ -46,7 +47,7 @@ def scoreboard_tables(survey: Survey) -> str:
             ),
             (
                 (
-                    artifact_link(row.artifact, row.experiment),
+                    artifact_link(row.artifact, page_of(row.artifact, row.experiment)),
                     row.title,
                     STATES[row.state],
                     row.cells or "",
