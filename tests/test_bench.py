@@ -9,6 +9,7 @@ import torch
 from relength.engine import bench
 from relength.engine.baseline import PlainOneStep
 from relength.models import MODELS
+from relength.report import expenses
 from relength.spec import make_spec
 from relength.store import Store
 
@@ -56,6 +57,7 @@ def test_the_frozen_loop_and_the_library_compute_the_same_function():
 def test_panm_is_measured_beside_a_frozen_loop_of_its_own():
     outcome = bench.measure("panm_copy", rounds=1, seconds=0.05, workers=1)
     assert (outcome["model"], outcome["batch_size"]) == ("PANM", 128)
+    assert {row[1] for row in expenses._ways(outcome)} >= {"plain loop", "one core"}
     assert all(rate > 0 for rate in outcome["steps_per_second"].values())
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from relength import plan
 from relength.engine import bench
-from relength.papers import EXPERIMENTS, Experiment
+from relength.papers import EXPERIMENTS, Experiment, panm
 from relength.paths import EXECUTED
 from relength.prices import Device, OwnRun, Prices, device_seconds, own_runs
 from relength.progress import clock
@@ -19,6 +19,8 @@ from relength.report.markdown import run_link, table
 from relength.report.scoreboard import SCALES, Survey, costs, repeats
 from relength.spec import make_spec
 from relength.store import Store
+from relength.tasks import TASKS
+from relength.tasks.algorithmic import AlgorithmicTask
 
 SHORT = {"mla": "MLA", "panm": "PANM", "dnc": "DNC", "memreasoner": "MemReasoner"}
 SPEED_NUMBERS = ("steps/s", "× plain loop", "trainings/hour", "memory", "share of limit")
@@ -264,8 +266,7 @@ def _speed_table(number: int, device: Device, torch: str, outcomes: list[dict[st
 
 
 def _ways(outcome: dict[str, Any]) -> Iterator[tuple[str, ...]]:
-    spec = make_spec(task=outcome["task"], model=outcome["model"], scale="paper", seed=0)
-    steps = spec.training.most_steps(spec.task)
+    steps = _steps(outcome["task"], outcome["model"])
     for way, rate in outcome["steps_per_second"].items():
         memory = outcome.get("memory_bytes", {}).get(way)
         yield (
@@ -277,6 +278,15 @@ def _ways(outcome: dict[str, Any]) -> Iterator[tuple[str, ...]]:
             "not measured" if memory is None else f"{memory / 2**20:,.0f} MiB",
             limit_share(outcome, way),
         )
+
+
+def _steps(task: str, model: str) -> int:
+    """Optimiser steps of a training at scale paper."""
+    if issubclass(TASKS[task], AlgorithmicTask):
+        spec = panm.spec("paper", 0, {"name": model, "arm": "released"}, task)
+    else:
+        spec = make_spec(task=task, model=model, scale="paper", seed=0)
+    return spec.training.most_steps(spec.task)
 
 
 def limit_share(outcome: dict[str, Any], way: str) -> str:
