@@ -19,6 +19,8 @@ from relength.papers import EXPERIMENTS
 from relength.plan import choose, missing
 from relength.prices import Device, Pace, Prices, own_runs
 from relength.provenance import device_name
+from relength.report import scoreboard
+from relength.report.runs import Runs
 from relength.spec import make_spec
 from relength.store import Store
 
@@ -135,12 +137,30 @@ def test_of_equally_valuable_runs_the_one_that_has_begun_comes_first(tmp_path):
 def test_everything_is_wanted_unless_something_is_named(tmp_path):
     whole = choose((), "reduced", 2)
     assert {run.experiment.name for run in whole} == set(EXPERIMENTS)
+    assert len({run.spec.key for run in whole}) == len(whole)
     assert [run.spec.seed for run in whole] == sorted(run.spec.seed for run in whole)
     key = spec_of(seed=1).key
     (one,) = choose(("mla_table2",), "reduced", 2, key=[key])
     assert one.spec.key == key
     with pytest.raises(RelengthError, match=r"key '000000000000'.*page of provenance"):
         choose((), "reduced", 2, key=["0" * 12])
+
+
+def test_a_run_that_two_tables_want_is_trained_once_and_shown_by_both(tmp_path):
+    ablations = EXPERIMENTS["mla_ablations"]
+    both = choose(("mla_ablations", "mla_table2"), "reduced", 2, task=["copy"])
+    assert len({run.spec.key for run in both}) == len(both)
+    shared = [run for run in both if run.spec.model.name == "OneStepAttn"]
+    assert {run.experiment for run in shared} == {TABLE_2} and len(shared) == 4
+    store = stored(tmp_path, [record(run.spec) for run in shared])
+    assert set(missing(both, store)) == set(both) - set(shared)
+    assert len(own_runs(store)) == 4
+    for found in (TABLE_2, ablations):
+        shown = Runs.read(found, "reduced", 2, store, models=["OneStepAttn"])
+        assert {r["key"] for r in shown.records} == {run.spec.key for run in shared}
+        assert {r["experiment"] for r in shown.records} == {found.name}
+    rows = scoreboard.runs(store).drop_duplicates(["experiment", "key"])
+    assert rows["experiment"].value_counts().to_dict() == {TABLE_2.name: 4, ablations.name: 4}
 
 
 def test_what_is_recorded_in_any_of_the_stores_is_not_missing(tmp_path):

@@ -110,6 +110,12 @@ def test_an_effect_is_the_difference_between_runs_equal_in_everything_else():
     assert "+50.0, OneStepAttn on recopy, test 100" in said and "chance" not in said
 
 
+def test_runs_that_two_tables_share_are_one_pair():
+    once = records(by_arm)
+    twice = [*once, *(record | {"experiment": "mla_ablations"} for record in once)]
+    assert len(effect(ARMS, frame(twice)).table) == len(effect(ARMS, frame(once)).table)
+
+
 def test_few_seeds_are_called_what_they_may_be():
     assert "1 seed:" in (said := str(effect(ARMS, frame(records(by_arm, seeds=[0])))))
     assert said.endswith("Fewer than 5 seeds: it may be chance.")

@@ -273,7 +273,10 @@ def render(
 @app.command()
 def refresh(
     notebooks: Annotated[
-        list[Path] | None, typer.Argument(help="Notebooks.", show_default="all of notebooks/")
+        list[Path] | None,
+        typer.Argument(
+            help="Notebook files.", exists=True, dir_okay=False, show_default="all of notebooks/"
+        ),
     ] = None,
 ) -> None:
     """Bring committed files up to date with results/: notebooks' outputs, exports for others.

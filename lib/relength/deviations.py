@@ -175,6 +175,7 @@ def effect(measure: Measure, runs: pd.DataFrame) -> Effect | None:
     second = _values(measure.second, measure.metric, chosen).rename(columns={"value": "second"})
     same = [c for c in (*COLUMNS, "seed", "test") if c not in measure.first.columns]
     table = first.merge(second.drop(columns=list(measure.first.columns)), on=same)
+    table = table.drop_duplicates([c for c in same if c != "experiment"])  # runs that pages share
     if table.empty:
         return None
     table = table.assign(difference=table["second"] - table["first"]).reset_index(drop=True)

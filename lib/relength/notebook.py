@@ -22,12 +22,11 @@ from typing import Any
 import nbformat
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from relength.campaign import Run
 from relength.errors import RelengthError
 from relength.executors import check_device
 from relength.papers import experiment as find_experiment
 from relength.paths import RESULTS, ROOT
-from relength.plan import missing
+from relength.plan import missing, wanted
 from relength.report.runs import Runs, wanted_specs
 from relength.run import run_or_load
 from relength.spec import Scale, explain
@@ -149,8 +148,8 @@ def runs(
     specs = wanted_specs(found, chosen.scale, chosen.seeds, artifacts, models)
     failed = 0
     if chosen.trains:
-        wanted = [Run(found, spec) for spec in specs]
-        with TrainingLine(len(wanted if chosen.refresh else missing(wanted, store))) as line:
+        asked = wanted((found, spec) for spec in specs)
+        with TrainingLine(len(asked if chosen.refresh else missing(asked, store))) as line:
             run_or_load(
                 specs,
                 store,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from relength.campaign import Run
 from relength.errors import RelengthError
-from relength.papers import EXPERIMENTS, experiment
+from relength.papers import EXPERIMENTS, Experiment, experiment
 from relength.spec import RunSpec, Scale
 from relength.store import Store
 
@@ -34,32 +34,34 @@ def choose(
     Raises RelengthError for a name that nothing has.
     """
     named = [experiment(name) for name in experiments or EXPERIMENTS]
-    runs = [
-        Run(found, spec)
+    runs = wanted(
+        (found, spec)
         for seed in range(seeds)
         for found in named
         for spec in found.grid(scale, seed)
-    ]
-    for kind, wanted in names.items():
+    )
+    for kind, chosen in names.items():
         known = dict.fromkeys(NAMES[kind](run.spec) for run in runs)
-        if unknown := [name for name in wanted or () if name not in known]:
+        if unknown := [name for name in chosen or () if name not in known]:
             where = f"{', '.join(experiments)}: no" if experiments else "No experiment has a"
             way_out = f"choose from {', '.join(known)}"
             if kind == "key":
                 way_out = "its entry on the book's page of provenance has the command that finds it"
             raise RelengthError(f"{where} {kind} {unknown[0]!r} at scale {scale}: {way_out}.")
-        runs = [run for run in runs if not wanted or NAMES[kind](run.spec) in wanted]
+        runs = [run for run in runs if not chosen or NAMES[kind](run.spec) in chosen]
     number, of = shard
     return runs[number - 1 :: of]
+
+
+def wanted(pairs: Iterable[tuple[Experiment, RunSpec]]) -> list[Run]:
+    """The runs that experiments want, each once and for the experiment that keeps its records."""
+    runs = {spec.key: Run(found.keeper(spec), spec) for found, spec in pairs}
+    return list(runs.values())
 
 
 def missing(runs: Iterable[Run], *stores: Store) -> list[Run]:
     """Those without a successful record in any of the stores, in the order given."""
     runs = list(runs)
-    done = {
-        (found.name, record["key"])
-        for found in {run.experiment for run in runs}
-        for store in stores
-        for record in store.usable(found.name)
-    }
-    return [run for run in runs if (run.experiment.name, run.spec.key) not in done]
+    files = {name for run in runs for name in run.experiment.files}
+    done = {record["key"] for store in stores for record in store.usable(*files)} if files else ()
+    return [run for run in runs if run.spec.key not in done]

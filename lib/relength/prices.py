@@ -103,12 +103,13 @@ class Prices:
 
 
 def own_runs(*stores: Store) -> list[OwnRun]:
-    """The usable records of all experiments' own specs, each spec of each experiment once."""
-    found: dict[Key, OwnRun] = {}
-    for experiment in EXPERIMENTS.values():
-        for store in stores:
-            for run in own(experiment, store.usable(experiment.name)):
-                found.setdefault((experiment.name, run.spec.key), run)
+    """The usable records of all experiments' own specs, each spec once."""
+    found: dict[str, OwnRun] = {}
+    for store in stores:
+        records = store.usable()
+        for experiment in EXPERIMENTS.values():
+            for run in own(experiment, records):
+                found.setdefault(run.spec.key, run)
     return list(found.values())
 
 

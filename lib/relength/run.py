@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from relength.campaign import Campaign, Run
+from relength.campaign import Campaign
 from relength.papers import Experiment
-from relength.plan import missing
+from relength.plan import missing, wanted
 from relength.spec import RunSpec
 from relength.store import Record, Store
 
@@ -33,10 +33,10 @@ def run_or_load(
     """
     specs = list(specs)
     if train:
-        runs = [Run(experiment, spec) for spec in specs]
+        runs = wanted((experiment, spec) for spec in specs)
         campaign = Campaign(runs if refresh else missing(runs, store), store, **resources)
         for record in campaign.records():
             if on_record is not None:
                 on_record(record)
-    wanted = {spec.key for spec in specs}
-    return [record for record in store.usable(experiment.name) if record["key"] in wanted]
+    keys = {spec.key for spec in specs}
+    return [record for record in store.usable(*experiment.files) if record["key"] in keys]

@@ -77,8 +77,8 @@ class Store:
         """Every file of records, in a fixed order."""
         return sorted(self.path.glob(f"*/*{SUFFIX}"))
 
-    def records(self, experiment: str | None = None) -> list[Record]:
-        """All records, of one experiment if named, in the order in which they were written.
+    def records(self, *experiments: str) -> list[Record]:
+        """All records, or those in the files of the named experiments, in the order of writing.
 
         Raises RelengthError naming file and line when a line is damaged. A last line that was cut
         off while it was written is left out with a warning.
@@ -86,7 +86,7 @@ class Store:
         return [
             record
             for file in self.files()
-            if experiment is None or file.name == f"{experiment}{SUFFIX}"
+            if not experiments or file.name.removesuffix(SUFFIX) in experiments
             for record in _read(file)
         ]
 
@@ -126,9 +126,9 @@ class Store:
                 f"{self.freshness} is damaged: remove it and run `relength verify` again."
             ) from None
 
-    def usable(self, experiment: str | None = None) -> list[Record]:
+    def usable(self, *experiments: str) -> list[Record]:
         """What tables, figures and verdicts are made from: see :func:`usable`."""
-        return usable(self.records(experiment), self.stale)
+        return usable(self.records(*experiments), self.stale)
 
     def append(self, paper: str, record: Record) -> None:
         """Add one record: one write and one fsync under a lock, or nothing.

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args
 
 from relength.errors import RelengthError
 from relength.papers import mla, panm, published
@@ -85,10 +85,35 @@ class Experiment:
         """Whether a record's run is one of this experiment's, and not one with other settings."""
         return self.spec_of(record) is not None
 
+    def own(self, records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Those records whose runs are this experiment's, in its name whoever keeps them."""
+        return [record | {"experiment": self.name} for record in records if self.owns(record)]
+
+    def keeper(self, spec: RunSpec) -> "Experiment":
+        """Whose file keeps the records of a run: the paper's first experiment that wants it."""
+        same_paper = (found for found in EXPERIMENTS.values() if found.paper == self.paper)
+        return next((found for found in same_paper if found.wants(spec)), self)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The experiments whose files keep its runs, itself first: pages may share runs."""
+        return _files(self)
+
+    def wants(self, spec: RunSpec) -> bool:
+        """Whether a run is one of this experiment's."""
+        return spec.key in _by_key(self, spec.scale, spec.seed)
+
 
 @lru_cache(maxsize=1024)
 def _by_key(experiment: Experiment, scale: Scale, seed: int) -> dict[str, RunSpec]:
     return {spec.key: spec for spec in experiment.grid(scale, seed)}
+
+
+@lru_cache(maxsize=64)
+def _files(experiment: Experiment) -> tuple[str, ...]:
+    grids = (experiment.grid(scale, 0) for scale in get_args(Scale))
+    keepers = (experiment.keeper(spec).name for grid in grids for spec in grid)
+    return tuple(dict.fromkeys((experiment.name, *keepers)))
 
 
 @lru_cache(maxsize=64)
@@ -108,6 +133,36 @@ EXPERIMENTS: dict[str, Experiment] = {
         artifacts=("mla-table-2",),
         judged_arm="released",
         grid=mla.table_2,
+    ),
+    "mla_ablations": Experiment(
+        name="mla_ablations",
+        paper="mla",
+        artifacts=("mla-table-4",),
+        judged_arm="released",
+        grid=mla.table_4,
+    ),
+    "mla_extra_tasks": Experiment(
+        name="mla_extra_tasks",
+        paper="mla",
+        artifacts=("mla-table-6",),
+        judged_arm="released",
+        grid=mla.table_6,
+    ),
+    "mla_scan": Experiment(
+        name="mla_scan",
+        paper="mla",
+        artifacts=("mla-table-3", "mla-table-8"),
+        judged_arm="released",
+        grid=mla.scan,
+        parts=mla.PARTS,
+        title="Tables 3 and 8",
+    ),
+    "mla_variants": Experiment(
+        name="mla_variants",
+        paper="mla",
+        artifacts=("mla-table-7",),
+        judged_arm="released",
+        grid=mla.table_7,
     ),
     "panm_algorithmic": Experiment(
         name="panm_algorithmic",

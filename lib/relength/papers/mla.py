@@ -42,6 +42,12 @@ SCAN_MODELS = (
 )
 
 
+PARTS = {  # what the tables on SCAN print
+    "mla-table-3": lambda spec: spec.model.name in SCAN_MODELS,
+    "mla-table-8": lambda spec: spec.model.name not in SCAN_MODELS,
+}
+
+
 def grid(
     scale: Scale, seed: int, models: Iterable[str], tasks: Iterable[str], arm: int = 0
 ) -> list[RunSpec]:

@@ -88,7 +88,7 @@ def rebuilds(experiment: Experiment) -> str:
 
 def _devices(experiment: Experiment, recorded: list[OwnRun]) -> list[Device | None]:
     """Where an experiment's runs were made; None stands for anywhere if there are none."""
-    mine = (run.record for run in recorded if run.record["experiment"] == experiment.name)
+    mine = (run.record for run in recorded if experiment.wants(run.spec))
     return list(dict.fromkeys(map(Device.of, mine))) or [None]
 
 
@@ -99,7 +99,7 @@ def _price(
     here = [
         run.record
         for run in recorded
-        if run.record["experiment"] == experiment.name
+        if experiment.wants(run.spec)
         and run.record["spec"]["scale"] == scale
         and Device.of(run.record) == device
     ]

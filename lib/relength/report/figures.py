@@ -11,6 +11,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from relength.margins import load_margins
+from relength.papers import published
 from relength.report import attention as heatmaps
 from relength.report import exhibits, reach
 from relength.report.exhibits import Exhibit, badges
@@ -185,6 +186,68 @@ def by_length(runs: Runs, tasks: Sequence[str], number: int) -> Exhibit:
     )
     alt = reach.in_words(data, tasks)
     return exhibit(runs, number, draw, "by-length", caption, alt, flat(data))
+
+
+def seeds(runs: Runs, artifact: str, test: str, number: int) -> Exhibit:
+    """Accuracy at one test of one task, a row per model: every seed, our mean and the paper's.
+
+    For tables that print means with their spread.
+    """
+    (task,) = runs.tasks
+    cells = published.table(artifact).query("task == @task and test == @test").set_index("row")
+    data = pd.DataFrame(
+        [
+            {"model": model, "arm": arm, "seeds": runs.values(model, arm, task, test)}
+            | cells[["value", "spread"]].reindex([model]).iloc[0].to_dict()
+            for model, arm in runs.rows
+        ]
+    )
+
+    def draw(layout: Layout) -> Figure:
+        high, row = 0.42, 0.25
+        tall = high + row * len(data) + 0.3
+        left = (1.55 if layout.narrow else 2.05) / layout.width
+        figure = canvas(layout, tall)
+        axes = figure.add_axes(
+            (left, 0.3 / tall, 0.97 - left - (0.62 / layout.width), row * len(data) / tall)
+        )
+        axes.patch.set_visible(False)
+        axes.set(xlim=(0, 100), ylim=(len(data) - 0.5, -0.5), yticks=[])
+        axes.set_xticks([0, 25, 50, 75, 100], ["0", "25", "50", "75", "100 %"])
+        axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
+        axes.grid(axis="x", color=LIGHT.rule, linewidth=0.6)
+        axes.set_axisbelow(True)
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+        for i, cell in enumerate(data.itertuples()):
+            shade, label = colour(cell.model), runs.label(cell.model, cell.arm)
+            name, _, reading = label.partition(", ")
+            words = f"{name}, text" if reading and layout.narrow else label
+            heavy = "normal" if reading else "bold"
+            beside(axes, words, (0, i), -6, color=shade, size=7.5, weight=heavy)
+            ends = [cell.value - cell.spread, cell.value + cell.spread]
+            axes.hlines(i, *ends, color=LIGHT.ink, linewidth=BAND, alpha=0.18)
+            axes.vlines(cell.value, i - 0.26, i + 0.26, color=LIGHT.ink, linewidth=1, alpha=0.6)
+            axes.scatter(
+                cell.seeds, [i] * len(cell.seeds), s=11, color=shade, linewidth=0, zorder=3
+            )
+            mean = f"{np.mean(cell.seeds):.1f}" if cell.seeds else NOT_RUN
+            beside(axes, mean, (1, i), 6, color=LIGHT.muted, size=7)
+        return figure
+
+    caption = (
+        f"{title(task)}, {published.name_of(artifact)}: {MEASURE_WORDS[runs.experiment.measure]} "
+        "in percent. Each dot is a seed of ours, their mean stands at the right. Grey: the mean "
+        "that the paper prints, and one standard deviation to either side."
+    )
+    said = "; ".join(
+        f"{runs.label(cell.model, cell.arm).replace(', ', ' ')}: "
+        f"{f'{np.mean(cell.seeds):.1f}' if cell.seeds else NOT_RUN}, printed {cell.value:g}"
+        for cell in data.itertuples()
+    )
+    alt = f"Every seed and the means, a row per model. Our mean and the printed one: {said}."
+    flattened = data.assign(seeds=[" ".join(f"{v:.6g}" for v in found) for found in data["seeds"]])
+    return exhibit(runs, number, draw, f"{artifact}-seeds", caption, alt, flattened)
 
 
 # Learning

@@ -132,8 +132,8 @@ def _leanings(rows: pd.DataFrame) -> str:
 def picture(survey: Survey) -> str:
     """How far the models reach, at the scale with the most runs."""
     name, artifact = PICTURE
-    own = survey.runs.drop_duplicates("run_id")
-    counts = own[own["experiment"] == name]["scale"].value_counts()
+    own = survey.runs[survey.runs["experiment"] == name].drop_duplicates("run_id")
+    counts = own["scale"].value_counts()
     scale = max(reversed(SCALES), key=lambda s: counts.get(s, 0))
     runs = Runs.read(experiment(name), scale, claims.load_margins().least_seeds, survey.store)
     return raw(reach(runs, artifact).html)
@@ -211,7 +211,7 @@ def links(paper: str) -> Iterable[str]:
 def answers(survey: Survey) -> str:
     """A box to ask in, and an answer for every claim: the numbers' and those in words."""
     known = {claim.id: claim for paper in claims.papers() for claim in claims.load(paper)}
-    runs = survey.runs.drop_duplicates("run_id").sort_values("seed")
+    runs = survey.runs.drop_duplicates(["experiment", "run_id"]).sort_values("seed")
     rows = sorted(survey.ledger.fillna({"scale": ""}).itertuples(), key=_importance)
     items = "".join(_answer(row, known[row.claim], runs, survey) for row in rows)
     examples = "".join(f'<button type="button">{escape(words)}</button>' for words in EXAMPLES)

@@ -47,7 +47,7 @@ def claims_list(survey: Survey) -> str:
     """The summary, the claims of the text paper by paper, then the printed numbers by artifact."""
     judged = survey.ledger.fillna({"scale": ""})
     known = {claim.id: claim for paper in judged["paper"].unique() for claim in claims.load(paper)}
-    runs = survey.runs.drop_duplicates("run_id").sort_values("seed")
+    runs = survey.runs.drop_duplicates(["experiment", "run_id"]).sort_values("seed")
     prose, cells = judged[judged["prose"]], judged[~judged["prose"]]
     data = csv("claims", judged[list(DOWNLOAD)])
     parts = [

@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from relength.papers import EXPERIMENTS
+from relength.papers import EXPERIMENTS, Experiment
 from relength.plan import SEEDS
 from relength.provenance import code_fingerprint
 from relength.report.expenses import rebuilds
@@ -96,8 +96,11 @@ def _row(store: Store, key: str, made: list[Record]) -> str:
 
 def _used_by(record: Record) -> str:
     """What is made from runs of this spec; nothing, where no experiment has its settings now."""
-    experiment = EXPERIMENTS.get(record["experiment"])
-    return rebuilds(experiment) if experiment and experiment.owns(record) else "nothing"
+    return ", ".join(map(rebuilds, _users(record))) or "nothing"
+
+
+def _users(record: Record) -> list[Experiment]:
+    return [found for found in EXPERIMENTS.values() if found.owns(record)]
 
 
 def _longest(record: Record) -> str:
@@ -151,14 +154,13 @@ def commands(record: Record) -> dict[str, str]:
     A run with settings that no experiment has any longer can be compared, and not recorded anew.
     """
     found = {"compare": f"relength verify --full {record['key']}"}
-    if _used_by(record) == "nothing":
+    if not (users := _users(record)):
         return found
-    experiment = EXPERIMENTS[record["experiment"]]
     scale, seed = record["spec"]["scale"], record["spec"]["seed"]
     seeds = f" --seeds {seed + 1}" if seed >= (1 if scale == "smoke" else SEEDS) else ""
     device = " --device cuda" if record["provenance"]["device"] == "cuda" else ""
     return found | {
-        "record": f"relength run {experiment.name} --scale {scale}{seeds} --key {record['key']} "
+        "record": f"relength run {users[0].name} --scale {scale}{seeds} --key {record['key']} "
         f"--refresh{device}"
     }
 

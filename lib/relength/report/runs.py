@@ -1,7 +1,7 @@
 """The runs that a page shows: those of one experiment at one scale, laid out as rows and cells."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pandas as pd
@@ -68,12 +68,24 @@ class Runs:
         """
         specs = tuple(wanted_specs(experiment, scale, seeds, artifacts, models))
         wanted = {spec.key for spec in specs}
-        every = tuple(store.records(experiment.name))
-        records = tuple(r for r in store.usable(experiment.name) if r["key"] in wanted)
+        every = tuple(
+            record
+            for record in store.records(*experiment.files)
+            if record["experiment"] == experiment.name or experiment.owns(record)
+        )
+        usable = experiment.own(store.usable(*experiment.files))
+        records = tuple(record for record in usable if record["key"] in wanted)
         shown = tuple(experiment.artifacts if artifacts is None else artifacts)
         page = page_of(shown[0], experiment.name) if shown else experiment.name
         fresh = freshness(store, records)
         return cls(experiment, scale, specs, records, every, fresh, shown, page)
+
+    def part(self, artifact: str) -> "Runs":
+        """The runs that one of its tables is made from."""
+        specs = tuple(spec for spec in self.specs if self.experiment.makes(artifact, spec))
+        keys = {spec.key for spec in specs}
+        records = tuple(record for record in self.records if record["key"] in keys)
+        return replace(self, specs=specs, records=records, artifacts=(artifact,))
 
     @cached_property
     def frame(self) -> pd.DataFrame:

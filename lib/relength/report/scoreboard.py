@@ -153,7 +153,7 @@ def board(store: Store, judged: pd.DataFrame) -> pd.DataFrame:
 
 def own_records(experiment: Experiment, store: Store) -> list[Record]:
     """Usable records of an experiment's own specs, without re-runs with other hyperparameters."""
-    return [record for record in store.usable(experiment.name) if experiment.owns(record)]
+    return experiment.own(store.usable(*experiment.files))
 
 
 def cell_seeds(
@@ -193,7 +193,10 @@ def ledger(store: Store) -> pd.DataFrame:
 
 
 def runs(store: Store) -> pd.DataFrame:
-    """The usable runs of every experiment's own specs (:func:`relength.store.frame`)."""
+    """The usable runs of every experiment's own specs (:func:`relength.store.frame`).
+
+    A run that two experiments want is there once for each of them.
+    """
     return frame(r for experiment in EXPERIMENTS.values() for r in own_records(experiment, store))
 
 

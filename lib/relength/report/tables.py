@@ -307,7 +307,7 @@ def _matrix(
             f'<th colspan="{len(tests[t])}" scope="colgroup">{title(t)}</th>' for t in half
         )
         lengths = "".join(
-            f'<th scope="col" class="{"first" if i == 0 else ""}">{test or "mean"}</th>'
+            f'<th scope="col" class="{"first" if i == 0 else ""}">{_length(test)}</th>'
             for task in half
             for i, test in enumerate(tests[task])
         )
@@ -335,6 +335,11 @@ def _matrix(
             f"<tbody>{''.join(body)}</tbody></table></div>"
         )
     return "".join(blocks)
+
+
+def _length(test: str) -> str:
+    """What heads a column; none is the mean over the tests."""
+    return {"": "mean", "iid": "IID"}.get(test, test)
 
 
 def _cell_verdicts(runs: Runs, artifact: str) -> dict[tuple[str, str, str, str], str]:
@@ -387,7 +392,7 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
     rows = [
         (
             title(row.task),
-            "IID" if row.test == "iid" else row.test,
+            _length(row.test),
             runs.label(row.model, row.arm),
             number(row.paper),
             number(row.median) if row.seeds else NOT_RUN,
@@ -435,7 +440,7 @@ def numbers(runs: Runs, artifact: str | None = None) -> str:
     lines = [head if data["paper"].notna().any() else head.replace(" (paper's value)", "")]
     for task in data["task"].unique():
         tests = runs.tests[task]
-        head = "".join(f"{'IID' if test == 'iid' else test:>17}" for test in tests)
+        head = "".join(f"{_length(test):>17}" for test in tests)
         lines.append(f"\n{title(task) + ', length':<32}{'seeds':>5}{head}")
         for model, arm in (row for row in runs.rows if runs.plans(*row, task)):
             cells = data.query("task == @task and model == @model and arm == @arm")

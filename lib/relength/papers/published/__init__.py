@@ -85,7 +85,7 @@ def _numbers(name: str) -> pd.DataFrame:
     names = TASK_NAMES.get(cells["artifact"].iloc[0].partition("-")[0], {})
     return cells.assign(
         task=[names.get(task or test, task or test) for task, _, test in split],
-        test=[test if task else "" for task, _, test in split],
+        test=[("iid" if test == "IID" else test) if task else "" for task, _, test in split],
         value=pd.to_numeric(cells["value"]).astype(float),
         spread=pd.to_numeric(cells["spread"]).astype(float),
         n=pd.to_numeric(cells["n"]).astype("Int64"),
