@@ -179,7 +179,9 @@ def test_passages_from_an_empty_store_say_that_nothing_was_run(tmp_path, monkeyp
     assert set(text) == set(PASSAGES) and all(t.strip() for t in text.values())
     assert "with no runs yet" in text["outcomes"]
     assert "Not run" in text["spent"] and "Not run" in text["runs"]
-    assert "not run" in text["claims"] and "reproduced}" not in text["claims"]
+    decided = re.findall(r"f-verdict-reproduced.*\n\n(?:.*\n)*?(?=::::::\n)", text["claims"])
+    assert "not run" in text["claims"] and decided
+    assert all("no training decides this" in claim for claim in decided)
     for artifact in artifacts()["artifact"]:
         assert artifact in text["scoreboard"]
 

@@ -71,7 +71,11 @@ def outcomes(survey: Survey) -> str:
     waiting = len(survey.ledger) - len(tested)
     columns = (
         _column(reproduced, "reproduced", f"A verdict takes {seeds} seeds."),
-        _column(contradicted, "contradicted", "Only runs at the paper's own scale can contradict."),
+        _column(
+            contradicted,
+            "contradicted",
+            "Of trainings, only those at the paper's own scale can contradict.",
+        ),
         _column(undecided, "open", _leanings(undecided)),
     )
     return raw(f'<div class="outcomes">{"".join(columns)}</div>') + (
@@ -213,7 +217,7 @@ def answers(survey: Survey) -> str:
     known = {claim.id: claim for paper in claims.papers() for claim in claims.load(paper)}
     runs = survey.runs.drop_duplicates(["experiment", "run_id"]).sort_values("seed")
     rows = sorted(survey.ledger.fillna({"scale": ""}).itertuples(), key=_importance)
-    items = "".join(_answer(row, known[row.claim], runs, survey) for row in rows)
+    items = "".join(_answer(row, known.get(row.claim), runs, survey) for row in rows)
     examples = "".join(f'<button type="button">{escape(words)}</button>' for words in EXAMPLES)
     return raw(
         '<div class="ask" id="ask"><form class="ask-form" role="search" aria-label="Ask about a '
@@ -230,21 +234,21 @@ def _importance(row: Any) -> tuple[bool, bool, str]:
     return row.claim != ANSWERED_FIRST, not row.prose, row.claim
 
 
-def _answer(row: Any, claim: Claim, runs: pd.DataFrame, survey: Survey) -> str:
-    used = _behind(row, claim, runs)
+def _answer(row: Any, claim: Claim | None, runs: pd.DataFrame, survey: Survey) -> str:
+    """claim: None for one that no run decides."""
     says, words = _question(row, claim)
-    page = f"executed/{page_of(row.artifact, claim.source.experiment)}.html"
+    page = f"executed/{page_of(row.artifact, claim.source.experiment) if claim else row.page}.html"
     where = f'<a href="{page}">the page that shows it</a>'
-    if row.artifact in experiment(claim.source.experiment).tables:
+    if claim and row.artifact in experiment(claim.source.experiment).tables:
         where = f'<a href="{page}#{row.artifact}-side-by-side">the table, side by side</a>'
     anchor = f"claim-{row.claim}" if row.prose else f"numbers-{row.artifact}"
     facts = [
         ("the paper", _printed(row, claim)),
-        ("our runs", escape(row.seen)),
-        *_provenance(used, survey),
+        ("our runs" if claim else f"{row.seeds} {row.unit}s", escape(row.seen)),
+        *(_provenance(_behind(row, claim, runs), survey) if claim else ()),
         ("to decide it", escape(row.needed)),
         ("other readings", escape(row.others)),
-        ("train it again", f"<code>{escape(command(claim, row.scale))}</code>"),
+        ("train it again", f"<code>{escape(command(claim, row.scale))}</code>" if claim else ""),
         ("more", f'{where} · <a href="claims_ledger.html#{anchor}">the ledger</a>'),
     ]
     listed = "".join(f"<dt>{term}</dt><dd>{text}</dd>" for term, text in facts if text)
@@ -256,7 +260,7 @@ def _answer(row: Any, claim: Claim, runs: pd.DataFrame, survey: Survey) -> str:
     )
 
 
-def _question(row: Any, claim: Claim) -> tuple[str, str]:
+def _question(row: Any, claim: Claim | None) -> tuple[str, str]:
     """What a claim says in a line, and the words by which it is found."""
     if row.prose:
         return row.statement, f"{row.statement} {row.quote or ''} {row.claim}".lower()
@@ -282,7 +286,7 @@ def _value(claim: Claim, test: str) -> str:
     return f"{claim.parts[0].printed[test]:g}{unit}"
 
 
-def _printed(row: Any, claim: Claim) -> str:
+def _printed(row: Any, claim: Claim | None) -> str:
     if not row.prose:
         value = _value(claim, row.claim.rsplit("/", 1)[1])
         return f"prints {value} in {escape(name_of(row.artifact))}"

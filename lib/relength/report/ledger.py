@@ -7,7 +7,7 @@ what readers filter by as classes (``f-paper-mla``, ``f-verdict-not-run``), whic
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -60,7 +60,10 @@ def claims_list(survey: Survey) -> str:
         if words.empty and printed.empty:
             continue
         parts.append(f":::::::{{container}} ledger-group\n**{title}**\n")
-        parts += [_claim(row, known[row.claim], runs) for row in words.itertuples()]
+        parts += [
+            _computed(row) if row.page else _claim(row, known[row.claim], runs)
+            for row in words.itertuples()
+        ]
         parts += [
             _numbers(artifact, rows, known, runs)
             for artifact, rows in printed.groupby("artifact", sort=False)
@@ -85,11 +88,6 @@ def _claim(row: Any, claim: Claim, runs: pd.DataFrame) -> str:
     """One claim of the text: a line that opens."""
     fixed = load_margins()
     used = _runs(row, claim, runs)
-    seeds = f"{row.seeds} seed{'' if row.seeds == 1 else 's'}" + (row.scale and f", {row.scale}")
-    head = (
-        f"{badge(row.label)} [{plain(row.statement)}]{{.claim-says}} "
-        f"[{row.claim} [{seeds}]{{.claim-seeds}}]{{.claim-id}}"
-    )
     facts = [
         ("The paper says", _quoted(row)),
         ("Here", plain(row.scope)),
@@ -101,8 +99,7 @@ def _claim(row: Any, claim: Claim, runs: pd.DataFrame) -> str:
         ("Query", _query(claim)),
         ("Margins", f"{plain(_margin_words(claim, fixed))}. {_made_under(used)}"),
     ]
-    listed = "\n\n".join(f"{term}\n: {text}" for term, text in facts if text)
-    body = [f":::{{container}} facts\n{listed}\n:::\n"]
+    body = [_facts(facts)]
     if row.parts:
         lines = ((plain(_expected(p.part)), plain(p.seen), badge(p.outcome)) for p in row.parts)
         body.append(grid(("what is expected", "seen", "judged alone"), lines) + "\n")
@@ -116,9 +113,37 @@ def _claim(row: Any, claim: Claim, runs: pd.DataFrame) -> str:
         f":::{{dropdown}} As written in `book/claims/{claim.paper}.yml`\n\n"
         f"```text\n{_written(claim.paper)[claim.id]}\n```\n:::\n"
     )
+    return _box(row, "seed", "\n".join(body))
+
+
+def _computed(row: Any) -> str:
+    """A claim that no run decides."""
+    facts = [
+        ("The paper says", _quoted(row)),
+        ("Here", plain(row.scope)),
+        ("Seen", plain(row.seen)),
+        ("To decide it", f"`{row.needed}`" if row.needed else ""),
+        ("Page", f"{{doc}}`/executed/{row.page}`"),
+        ("Kind", row.kind),
+    ]
+    return _box(row, row.unit, _facts(facts))
+
+
+def _facts(facts: Iterable[tuple[str, str]]) -> str:
+    listed = "\n\n".join(f"{term}\n: {text}" for term, text in facts if text)
+    return f":::{{container}} facts\n{listed}\n:::\n"
+
+
+def _box(row: Any, unit: str, body: str) -> str:
+    """A line that opens: verdict, statement, and how many of a unit it was decided by."""
+    count = f"{row.seeds} {unit}{'' if row.seeds == 1 else 's'}" + (row.scale and f", {row.scale}")
+    head = (
+        f"{badge(row.label)} [{plain(row.statement)}]{{.claim-says}} "
+        f"[{row.claim} [{count}]{{.claim-seeds}}]{{.claim-id}}"
+    )
     return (
         f"::::::{{dropdown}} {head}\n:name: claim-{row.claim}\n"
-        f":class-container: claim {facets(row)}\n\n" + "\n".join(body) + "::::::\n"
+        f":class-container: claim {facets(row)}\n\n{body}::::::\n"
     )
 
 

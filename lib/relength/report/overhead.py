@@ -172,7 +172,7 @@ def verdicts(measured: dict[str, Any] | None) -> Exhibit:
     columns = {"claim": "text", "what the paper says": "prose wide", "seen": "prose"}
     columns |= {"verdict": "text"}
     found = decisions(measured)
-    rows = [(claim, said[claim], *_judged(decision)) for claim, decision in found]
+    rows = [(claim, said[claim], *judged(decision)) for claim, decision in found]
     shown = [
         (claim, text, seen, f'<span class="verdict verdict-{word.replace(" ", "-")}">{word}</span>')
         for claim, text, seen, word in rows
@@ -188,7 +188,8 @@ def verdicts(measured: dict[str, Any] | None) -> Exhibit:
     return Exhibit(html, lines(found), table_of)
 
 
-def _judged(decision: rules.Decision | None) -> tuple[str, str]:
+def judged(decision: rules.Decision | None) -> tuple[str, str]:
+    """What was seen, and the verdict."""
     return (
         ("nothing is measured", NOT_RUN) if decision is None else (decision.seen, decision.outcome)
     )
@@ -196,4 +197,4 @@ def _judged(decision: rules.Decision | None) -> tuple[str, str]:
 
 def lines(found: Sequence[tuple[str, rules.Decision | None]]) -> str:
     """The verdicts as plain text."""
-    return "\n".join(f"{claim}: {_judged(d)[1]} ({_judged(d)[0]})" for claim, d in found)
+    return "\n".join(f"{claim}: {judged(d)[1]} ({judged(d)[0]})" for claim, d in found)

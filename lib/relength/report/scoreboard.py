@@ -17,6 +17,7 @@ from relength.papers import EXPERIMENTS, Experiment
 from relength.papers.published import artifacts as published_artifacts
 from relength.prices import Prices, device_seconds, own_runs
 from relength.provenance import device_name
+from relength.report import computed
 from relength.spec import row_name
 from relength.store import Record, Store, frame
 
@@ -65,7 +66,7 @@ def survey(store: Store) -> Survey:
             "PAPERS, IDEAS and CITED of lib/relength/report/scoreboard.py."
         )
     found = runs(store)
-    judged = judge(found)
+    judged = judge(found, store)
     return Survey(board(store, judged), judged, costs(store), found, store)
 
 
@@ -93,7 +94,7 @@ def status(store: Store) -> dict[str, Any]:
                 **rest.get(row.experiment, {"runs": dict.fromkeys(SCALES, 0), "rest": {}}),
                 "verdicts": row.verdicts,
             }
-            for row in board(store, ledger(store)).itertuples()
+            for row in board(store, judge(runs(store))).itertuples()
         },
     }
 
@@ -186,10 +187,11 @@ def _state(row: Any) -> str:
 def ledger(store: Store) -> pd.DataFrame:
     """One row per claim of every paper that has claims, with today's verdict.
 
-    The columns are :data:`relength.claims.COLUMNS` and ``prose``: whether the paper makes the claim
-    in words (True) or prints it as one cell of a table (False).
+    The columns are :data:`relength.claims.COLUMNS`, ``prose``: whether the paper makes the claim in
+    words (True) or prints it as one cell of a table (False), and for claims that no run decides
+    ``page`` and ``unit`` (:mod:`relength.report.computed`), else empty.
     """
-    return judge(runs(store))
+    return judge(runs(store), store)
 
 
 def runs(store: Store) -> pd.DataFrame:
@@ -200,11 +202,21 @@ def runs(store: Store) -> pd.DataFrame:
     return frame(r for experiment in EXPERIMENTS.values() for r in own_records(experiment, store))
 
 
-def judge(found: pd.DataFrame) -> pd.DataFrame:
-    """The :func:`ledger` that these :func:`runs` give."""
-    tables = [claims.ledger(claims.load(paper), found) for paper in claims.papers()]
+def judge(found: pd.DataFrame, store: Store | None = None) -> pd.DataFrame:
+    """The :func:`ledger` that these :func:`runs` give.
+
+    store  for the claims that no run decides; without one they are left out
+    """
+    tables = [
+        claims.ledger(claims.load(paper), found).assign(page="", unit="")
+        for paper in claims.papers()
+    ]
+    if store is not None:
+        tables.append(computed.ledger(store))
     table = pd.concat(tables, ignore_index=True)
-    return table.assign(prose=table["where"] != "")
+    order = list(PAPERS)
+    table = table.sort_values("paper", key=lambda p: p.map(order.index), kind="stable")
+    return table.assign(prose=table["where"] != "").reset_index(drop=True)
 
 
 def costs(store: Store) -> pd.DataFrame:

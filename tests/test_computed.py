@@ -1,0 +1,64 @@
+"""Claims that pages decide: the ledger says of them what the pages say."""
+
+import pytest
+
+from relength import claims
+from relength.papers import published
+from relength.report import computed, exposure, landing, overhead, scoreboard
+from relength.report.ledger import claims_list
+from relength.store import Store
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Store:
+    """Without runs, but with a measurement of speeds: every backbone keeps 75 % of its own."""
+    made = Store(tmp_path_factory.mktemp("measured"))
+    pairs = {
+        pair.name: {
+            "bare": [20.0] * 5, "with": [15.0] * 5, "printed": pair.printed, "parameters": [1, 2],
+        }
+        for pair in overhead.overhead.PAIRS
+    }  # fmt: skip
+    made.append_benchmark({"kind": overhead.overhead.KIND, "rounds": 5, "pairs": pairs})
+    return made
+
+
+@pytest.fixture(scope="module")
+def survey(store) -> scoreboard.Survey:
+    return scoreboard.survey(store)
+
+
+def test_the_ledger_says_what_the_pages_say(survey, store):
+    rows = survey.ledger[survey.ledger["page"] != ""].set_index("claim")
+    on_pages = [
+        *exposure.lines(exposure.checked(exposure.simulate(), exposure.in_training())).split("\n"),
+        *overhead.lines(overhead.decisions(overhead.latest(store))).split("\n"),
+    ]
+    said = [f"{row.Index}: {row.verdict} ({row.seen})" for row in rows.itertuples()]
+    assert said == on_pages and len(said) == 9
+
+
+def test_no_claim_is_decided_twice_and_each_is_one_of_the_paper(survey, store):
+    assert not survey.ledger["claim"].duplicated().any()
+    known = set(published.prose_claims()["claim_id"])
+    assert {one.claim for one in computed.decided(store)} <= known
+    judged = {claim.id for paper in claims.papers() for claim in claims.load(paper)}
+    assert not judged & {one.claim for one in computed.decided(store)}
+
+
+def test_what_is_not_measured_is_not_run_and_says_how_it_would_be(tmp_path):
+    rows = computed.ledger(Store(tmp_path)).set_index("claim")
+    assert rows.loc["panm-077", ["verdict", "seeds"]].tolist() == ["not run", 0]
+    assert rows.loc["panm-077", "needed"] == "relength bench --pointers"
+    assert rows.loc["panm-018", "verdict"] == "reproduced"  # arithmetic needs no measurement
+
+
+def test_pages_link_to_the_page_that_decides(survey):
+    listed = claims_list(survey)
+    for claim, page in (("panm-016", exposure.PAGE), ("panm-077", overhead.PAGE)):
+        box = listed.split(f":name: claim-{claim}\n")[1].split("::::::\n")[0]
+        assert f"{{doc}}`/executed/{page}`" in box
+    assert "5 simulations" in listed and "5 rounds" in listed
+    answers = landing.answers(survey)
+    assert f'<a href="executed/{exposure.PAGE}.html">the page that shows it</a>' in answers
+    assert "<dt>5 rounds</dt>" in answers
