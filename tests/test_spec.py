@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from relength.errors import RelengthError
+from relength.fields import added
 from relength.papers import EXPERIMENTS, mla, panm
-from relength.spec import SCALES, RunSpec, Training, added, make_spec
+from relength.spec import SCALES, RunSpec, Training, make_spec
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_keys.json").read_text())
 LATER_TASKS = ("dedupe", "posretrieve", "scan")

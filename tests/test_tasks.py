@@ -217,6 +217,17 @@ def test_lengths_cover_the_range_of_the_split_and_digits_are_uniform(seed):
         assert abs(digits.count(digit) / len(digits) - 0.1) < 5 * (0.09 / len(digits)) ** 0.5
 
 
+@pytest.mark.parametrize("name", ["copy", "inv_recopy", "dedupe"])
+def test_tests_beyond_the_papers_change_nothing_but_themselves(name):
+    usual, far = TASKS[name](), TASKS[name](far_size=3)
+    assert far.tests == (*usual.tests, "200", "500", "1000")
+    assert [len(far.pairs(test, 0)) for test in ("200", "500", "1000")] == [3, 3, 3]
+    digits = [len(pair.source if name == "copy" else pair.target) for pair in far.pairs("500", 0)]
+    assert name == "dedupe" or digits == [500] * 3
+    assert far.pairs("30", 0) == usual.pairs("30", 0)
+    assert far.pairs("train", 1) == usual.pairs("train", 1)
+
+
 def test_training_and_test_samples_of_the_same_length_are_drawn_apart():
     task = Copy()
     train, iid = ({pair.source for pair in task.pairs(split, 0)} for split in ("train", "iid"))

@@ -172,6 +172,13 @@ def runs(
     return shown
 
 
+def recorded(name: str, chosen: Parameters, seeds: int, models: Sequence[str]) -> Runs:
+    """What is recorded of so many seeds of some models; trains nothing, whatever is asked for."""
+    shown = Runs.read(find_experiment(name), chosen.scale, seeds, chosen.store(), None, models)
+    print(f"{len(shown.records)} of {len(shown.specs)} runs at scale {chosen.scale} are recorded.")
+    return shown
+
+
 def _place(store: Store) -> str:
     """A folder as a reader of the page can use it."""
     if store.path.is_relative_to(ROOT):

@@ -1,9 +1,9 @@
 """Everything that determines one training run, and the key that names it.
 
 The key is a hash of the canonical JSON of the spec. A field that is added later declares, with
-:func:`added`, the value that earlier records had; it stays out of the key while it has that value,
-so old keys never change. Defaults may change freely: the spec that is hashed and stored always
-spells out every value.
+:func:`relength.fields.added`, the value that earlier records had; it stays out of the key while it
+has that value, so old keys never change. Defaults may change freely: the spec that is hashed and
+stored always spells out every value.
 """
 
 import hashlib
@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from relength.errors import RelengthError
+from relength.fields import added
 from relength.models import MODELS
 from relength.models.free_running import FreeRunning
 from relength.tasks import TASKS, Task
@@ -31,11 +32,6 @@ Scale = Literal["smoke", "reduced", "paper"]
 Measure = Literal["exact_match", "token_accuracy"]
 SCALES: tuple[Scale, ...] = ("smoke", "reduced", "paper")
 ARMS = ("released", "paper", "repaired")
-
-
-def added(default: Any, *, before: Any, **constraints: Any) -> Any:
-    """A pydantic field that older records lack: they had the value ``before``."""
-    return Field(default, json_schema_extra={"before": before}, **constraints)
 
 
 def _task(value: Any) -> Any:

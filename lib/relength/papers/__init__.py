@@ -164,6 +164,14 @@ EXPERIMENTS: dict[str, Experiment] = {
         judged_arm="released",
         grid=mla.table_7,
     ),
+    "mla_lengths": Experiment(
+        name="mla_lengths",
+        paper="mla",
+        artifacts=(),
+        judged_arm="released",
+        grid=mla.lengths,
+        title="Ten times as far",
+    ),
     "panm_algorithmic": Experiment(
         name="panm_algorithmic",
         paper="panm",

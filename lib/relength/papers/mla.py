@@ -42,6 +42,9 @@ SCAN_MODELS = (
 )
 
 
+FAR_TASKS = ("copy", "reverse_copy", "recopy", "inv_recopy")
+FAR_SIZES: dict[Scale, int] = {"smoke": 2, "reduced": 200, "paper": 200}
+
 PARTS = {  # what the tables on SCAN print
     "mla-table-3": lambda spec: spec.model.name in SCAN_MODELS,
     "mla-table-8": lambda spec: spec.model.name not in SCAN_MODELS,
@@ -94,6 +97,21 @@ def table_7(scale: Scale, seed: int) -> list[RunSpec]:
         for arm in (0, 1)
         for tasks in (TOLD_APART, others)
         for spec in grid(scale, seed, VARIANTS, tasks, arm)
+    ]
+
+
+def lengths(scale: Scale, seed: int) -> list[RunSpec]:
+    """Beyond the paper: the best attentions, tested at lengths up to 1,000."""
+    far = {"far_size": FAR_SIZES[scale]}
+    pairs = [
+        *((model, task) for model in TWO_ARMED for task in FAR_TASKS),
+        *(("Bi-Relative", task) for task in FAR_TASKS[:2]),
+    ]
+    return [
+        make_spec(**spec.model_dump() | {"task": spec.task.model_dump() | far})
+        for arm in (0, 1)
+        for model, task in pairs
+        for spec in grid(scale, seed, (model,), (task,), arm)
     ]
 
 

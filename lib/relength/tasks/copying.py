@@ -11,9 +11,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from relength.fields import added
 from relength.tasks.base import Pair, Split, TextTask
 
 DIGITS = tuple("0123456789")
+FAR = (200, 500, 1000)
 
 
 def repeated(digits: tuple[str, ...]) -> tuple[str, ...]:
@@ -27,12 +29,16 @@ class DigitTask(TextTask):
     """Digits drawn uniformly; lengths uniform over a range, counted in digits *before* expansion.
 
     Training has lengths 5-10, the development set 10-15, the tests are in distribution ("iid") and
-    of length 15, 30 and 100. The released generator stops one sample late: 10,001 and 2,001.
+    of length 15, 30 and 100. The released generator stops one sample late: 10,001 and 2,001. With a
+    ``far_size`` there are tests beyond the paper's, at lengths 200, 500 and 1,000.
     """
 
     symbols: ClassVar[tuple[str, ...]] = DIGITS
 
+    far_size: int = added(0, before=0, ge=0, description="samples per test beyond length 100")
+
     def splits(self) -> dict[str, Split]:
+        far = FAR if self.far_size else ()
         return {
             "train": Split(5, 10, self.train_size),
             "dev": Split(10, 15, self.dev_size),
@@ -41,6 +47,7 @@ class DigitTask(TextTask):
             "15": Split(15, 15, self.test_size),
             "30": Split(30, 30, self.test_size),
             "100": Split(100, 100, self.test_size),
+            **{str(length): Split(length, length, self.far_size) for length in far},
         }
 
     def draw(self, random: np.random.Generator, length: int) -> Pair:

@@ -1,0 +1,79 @@
+"""Errors per symbol and success rates: numbers with known answers."""
+
+import handmade
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relength.papers import EXPERIMENTS
+from relength.report import lengths
+from relength.report.runs import Runs
+from relength.store import Store
+
+ERROR = 0.002
+
+
+def runs_of(name, accuracy, folder, seeds=5, models=None) -> Runs:
+    found, store = EXPERIMENTS[name], Store(folder)
+    for spec in found.specs("reduced", range(seeds)):
+        if models is None or spec.model.name in models:
+            store.append("mla", handmade.record(spec, accuracy, experiment=name))
+    return Runs.read(found, "reduced", seeds, store, models=models)
+
+
+@given(st.floats(1e-5, 0.2), st.floats(2, 300))
+def test_independent_errors_are_recovered(error, length):
+    right = (1 - error) ** length
+    items = 10**9
+    found, bound = lengths.error_per_symbol(right, items, length)
+    assert bound == (right <= 0.5 / items or right >= 1 - 0.5 / items)
+    assert bound or found == pytest.approx(error, rel=1e-6)
+
+
+def test_none_or_all_right_is_a_bound():
+    worst, bound = lengths.error_per_symbol(0.0, 200, 100)
+    assert bound and (1 - worst) ** 100 == pytest.approx(0.5 / 200)
+    best, bound = lengths.error_per_symbol(1.0, 200, 100)
+    assert bound and 0 < best < worst
+
+
+def test_outputs_are_as_long_as_the_rules_make_them():
+    assert lengths.symbols("copy", "500") == 501  # the end is written, too
+    # Four digits are repeated once, three three times and three five times.
+    assert lengths.symbols("recopy", "1000") / 1000 == pytest.approx(2.8, rel=0.02)
+
+
+def test_an_error_that_is_the_same_at_every_symbol_gives_a_level_row(tmp_path):
+    def noise(spec, test):
+        return 1.0 if test == "iid" else (1 - ERROR) ** lengths.symbols(spec.task.name, test)
+
+    runs = runs_of("mla_lengths", noise, tmp_path, seeds=2)
+    data = lengths.errors(runs)
+    level = data[~data["bound"]]
+    assert len(level) > 50 and np.allclose(level["error"], ERROR, rtol=1e-3)
+    assert "above" in lengths.errors_table(runs).html  # a thousand symbols: none is right
+    assert "1000" in lengths.errors_table(runs).html
+
+
+def test_success_counts_seeds_with_an_exact_interval(tmp_path):
+    runs = runs_of(
+        "mla_table2",
+        lambda spec, test: float(spec.seed < 7 or spec.task.name == "copy"),
+        tmp_path,
+        seeds=10,
+        models=("OneStepAttn",),
+    )
+    rates = lengths.success(runs).set_index(["task", "arm"])
+    assert rates.loc[("recopy", "released"), ["seeds", "solved"]].tolist() == [10, 7]
+    low, high = rates.loc[("recopy", "paper"), ["low", "high"]]
+    assert (low, high) == (pytest.approx(34.75, abs=0.01), pytest.approx(93.33, abs=0.01))
+    assert rates.loc[("copy", "paper"), "high"] == 100
+    assert "7 of 10" in lengths.success_figure(runs, 1).html
+    assert "35-93 %" in lengths.numbers(runs)
+
+
+def test_without_runs_the_page_says_so(tmp_path):
+    runs = Runs.read(EXPERIMENTS["mla_lengths"], "reduced", 5, Store(tmp_path))
+    assert "not run" in lengths.errors_table(runs).html
+    assert "not run" in lengths.success_figure(runs, 1).html
