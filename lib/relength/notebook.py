@@ -16,6 +16,7 @@ import re
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -172,11 +173,14 @@ def runs(
     return shown
 
 
-def recorded(name: str, chosen: Parameters, seeds: int, models: Sequence[str]) -> Runs:
-    """What is recorded of so many seeds of some models; trains nothing, whatever is asked for."""
+def recorded(name: str, chosen: Parameters, page: str, seeds: int, models: Sequence[str]) -> Runs:
+    """What is recorded of so many seeds of some models; trains nothing, whatever is asked for.
+
+    page  the notebook that shows it
+    """
     shown = Runs.read(find_experiment(name), chosen.scale, seeds, chosen.store(), None, models)
     print(f"{len(shown.records)} of {len(shown.specs)} runs at scale {chosen.scale} are recorded.")
-    return shown
+    return replace(shown, page=page)
 
 
 def _place(store: Store) -> str:

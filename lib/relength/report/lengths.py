@@ -127,7 +127,7 @@ def success_figure(runs: Runs, number: int) -> Exhibit:
             y += gap
         tall = y + foot
         figure = canvas(layout, tall)
-        left = (2.1 if layout.narrow else 3.4) / layout.width
+        left = (2.05 if layout.narrow else 2.9) / layout.width
         axes = figure.add_axes((left, foot / tall, 0.86 - left, 1 - foot / tall))
         axes.patch.set_visible(False)
         axes.set(xlim=(-2, 102), ylim=(y, 0), yticks=[])
@@ -143,10 +143,10 @@ def success_figure(runs: Runs, number: int) -> Exhibit:
             label = runs.label(cell.model, cell.arm).replace(", as in the text", ", text")
             beside(axes, label, (0, place), -6, color=shade, size=7.2)
             if cell.task != previous:
-                away = -100 if layout.narrow else -125
-                name = title(cell.task).replace("Reverse", "Rev.") if layout.narrow else None
-                beside(axes, name or title(cell.task), (0, place), away, color=LIGHT.ink, size=7.5,
-                       weight="bold")  # fmt: skip
+                words = title(cell.task).replace("Reverse", "Rev.")
+                away = -72 * left * layout.width
+                beside(axes, words, (0, place), away, color=LIGHT.ink, size=7.5, weight="bold",
+                       ha="left")  # fmt: skip
                 previous = cell.task
             words = f"{cell.solved} of {cell.seeds}" if cell.seeds else NOT_RUN
             beside(axes, words, (1, place), 6, color=LIGHT.muted, size=7)

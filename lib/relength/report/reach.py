@@ -22,6 +22,7 @@ TASKS = {
     "recopy": "wait, then one step forward",
     "inv_recopy": "jump ahead, up to five at once",
 }
+CROWDED = 5  # tests per panel, beyond which four panels in a row are too narrow
 HEAD, FOOT, LABELS = 0.5, 0.26, 1.06  # inches above, below and at the right of a panel
 TALL = 1.7  # inches of a panel
 LETTER = 0.058  # inches of a letter of a label, about
@@ -65,7 +66,8 @@ def judged(runs: Runs, artifact: str | None, tasks: Sequence[str]) -> pd.DataFra
 
 def draw(runs: Runs, data: pd.DataFrame, tasks: Sequence[str], layout: Layout) -> Figure:
     """A panel per task: what :func:`judged` gives, one line per model."""
-    across = 1 if layout.narrow else len(tasks)
+    most = max(len(runs.tests[task]) for task in tasks)
+    across = 1 if layout.narrow else len(tasks) if most <= CROWDED else 2
     down = -(-len(tasks) // across)
     pitch, block = layout.width / across, HEAD + TALL + FOOT
     room = max(LABELS, LETTER * max(len(_ending(*row)) for row in _ends_of(data)))
@@ -111,7 +113,7 @@ def _line(axes: Axes, rows: pd.DataFrame, place: float) -> tuple[float, bool]:
     rings = {"facecolors": "none", "edgecolors": shade, "linewidths": 0.9, "zorder": 4}
     axes.scatter(x, printed + lift, s=30, alpha=0.85, clip_on=False, **rings)
     if not rows["seeds"].any():
-        return float(printed[-1] + lift), False
+        return float(np.nan_to_num(printed[-1])) + lift, False  # nothing is printed: at the floor
     axes.plot(x, medians + lift, color=shade, linewidth=1.5, zorder=2, clip_on=False)
     for i, values in enumerate(rows["values"]):
         spread = 0.05 * (np.arange(len(values)) - (len(values) - 1) / 2)
