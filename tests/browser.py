@@ -29,29 +29,37 @@ AXE = {
 # What is fading in has too little contrast for a moment.
 STILL = "*, ::before, ::after { animation: none !important; transition: none !important; }"
 
-# Runs in the page. What sticks out is text that only scrolling the page would show; a table or an
-# equation may scroll in a box of its own.
+# Runs in the page. What sticks out is text that only scrolling the page would show. A table of
+# short cells or an equation may scroll in a box of its own; sentences may not, on a phone at least.
+# What is folded is looked at, too.
 LOOK = r"""async () => {
   await window.MathJax?.startup?.promise;
+  const SENTENCE = 40, PHONE = 760; // letters, pixels
   const root = document.documentElement;
   const main = document.querySelector("main");
   const name = (e) => (e.getAttribute("alt") ?? e.getAttribute("aria-label")
     ?? document.getElementById(e.getAttribute("aria-labelledby"))?.textContent
     ?? e.querySelector("title")?.textContent ?? "").trim();
   const brief = (e) => `${e.tagName.toLowerCase()} “${e.textContent.trim().slice(0, 60)}”`;
+  const worded_table = (e) => window.innerWidth < PHONE && [...e.querySelectorAll(
+    "table:not(.matrix, .highlighttable) > tbody > tr > *")].some((cell) =>
+      cell.textContent.trim().replace(/\s+/g, " ").length > SENTENCE);
   const scrolls = (e) => {
     for (; e && e !== main; e = e.parentElement)
-      if (["auto", "scroll"].includes(getComputedStyle(e).overflowX)) return true;
+      if (["auto", "scroll"].includes(getComputedStyle(e).overflowX)) return !worded_table(e);
     return false;
   };
+  const folded = [...document.querySelectorAll("details:not([open])")];
+  folded.forEach((e) => (e.open = true));
   const out = [];
   for (let e = main; e; e = e.parentElement)
     if (e.scrollWidth > e.clientWidth + 1) out.push(`${e.tagName} is ${e.scrollWidth} px wide`);
-  const text = "h1, h2, h3, p, li, dt, dd, figcaption, label, a, button, svg";
+  const text = "h1, h2, h3, p, li, dt, dd, td, th, figcaption, label, a, button, svg";
   for (const e of main.querySelectorAll(text)) {
     const box = e.getBoundingClientRect();
     if (box.width && box.right > root.clientWidth + 1 && !scrolls(e)) out.push(brief(e));
   }
+  folded.forEach((e) => (e.open = false));
   // A picture inside of something with words of its own is decoration.
   const worded = (e) => e && (e.textContent.trim() || name(e));
   const pictures = [...main.querySelectorAll("img, svg")].filter((e) =>

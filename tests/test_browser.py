@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import pandas as pd
 import pytest
 import yaml
-from browser import AUDITED, CHROMIUM, DESK, VIEWS, View, Visit, Window, served
+from browser import AUDITED, CHROMIUM, DESK, PHONE, VIEWS, View, Visit, Window, served
 
 from relength import bookbuild
 from relength.paths import BOOK, RESULTS, ROOT
@@ -119,6 +119,20 @@ def test_a_bad_page_is_noticed(window, tmp_path):
     assert any("pale" in text for text in seen.sticking_out)
     found = {line.split(":")[0] for line in window.violations()}
     assert {"color-contrast", "html-has-lang", "page-has-heading-one"} <= found
+
+
+def test_on_a_phone_a_table_of_numbers_may_scroll_and_one_of_sentences_may_not(chromium, tmp_path):
+    long = "A sentence of which one would have to push every line to and fro."
+    box = "<div style='overflow-x: auto'><table><tbody><tr>{}</tr></tbody></table></div>"
+    cells = {"numbers": "<td style='min-width: 9rem'>1.5</td>" * 9, "words": f"<td>{long}" * 9}
+    window = Window(chromium, View("light", PHONE))
+    for kind, row in cells.items():
+        (tmp_path / f"{kind}.html").write_text(
+            f"<!doctype html><html lang='en'><title>T</title><main>{box.format(row)}</main>"
+        )
+        seen = window.open((tmp_path / f"{kind}.html").as_uri())
+        assert any(long[:9] in text for text in seen.sticking_out) == (kind == "words")
+    window.context.close()
 
 
 # Every page
