@@ -13,6 +13,7 @@ from relength.engine import bench
 from relength.papers import EXPERIMENTS
 from relength.paths import BOOK, ROOT
 from relength.prices import Device
+from relength.provenance import code_fingerprint
 from relength.report import environment, expenses, run_index
 from relength.report.scoreboard import Survey, costs
 from relength.spec import make_spec
@@ -269,6 +270,14 @@ def test_a_run_made_on_a_gpu_is_made_again_on_one():
     gpu = record(COPY, device="cuda", device_name="a GPU")
     assert run_index.commands(gpu)["record"].endswith("--refresh --device cuda")
     assert str(Device("cuda", "a GPU")) == "a GPU"
+
+
+def test_the_page_of_provenance_warns_where_the_code_has_changed_since_runs_were_replayed(tmp_path):
+    state = survey(tmp_path, record(COPY))
+    for code in ("000000000000", code_fingerprint()):
+        state.store.freshness.write_text(json.dumps({"code": code, "stale": [], "probes": []}))
+        warned = "The code has changed since the runs were replayed" in run_index.index(state)
+        assert warned == (code != code_fingerprint())
 
 
 @pytest.fixture

@@ -203,11 +203,17 @@ def test_a_run_is_fresh_if_todays_code_made_it_or_reproduced_it(tmp_path, code, 
     assert freshness_of(store, made).words == words
 
 
-def test_a_check_with_other_code_says_nothing(tmp_path):
+@pytest.mark.parametrize(
+    ("replayed", "words"),
+    [(["a", "b"], "replayed with an earlier version"), ([], "not replayed yet"),
+     (["a"], "1 of 2 replayed with an earlier version")],
+)  # fmt: skip
+def test_a_check_with_other_code_says_nothing_of_todays(tmp_path, replayed, words):
     store = Store(tmp_path)
-    probes = [{"outcome": "fresh", "run_ids": ["a"]}]
+    probes = [{"outcome": "fresh", "run_ids": replayed}]
     store.freshness.write_text(json.dumps({"code": "other code", "probes": probes}))
-    assert freshness_of(store, [("a", "other code")]).fresh == 0
+    found = freshness_of(store, [("a", "other code"), ("b", "other code")])
+    assert (found.fresh, found.words) == (0, words)
 
 
 def test_a_store_without_runs_says_not_run_everywhere(empty):

@@ -81,6 +81,7 @@
   const FRESH = {
     fresh: "today's code is known to reproduce the beginning of this run",
     stale: "today's code does not reproduce this run; tables leave it out",
+    "replayed earlier": "an earlier version of the code reproduced the beginning of this run, today's was not asked: relength verify does",
     unchecked: "nobody has replayed it with today's code yet: relength verify does",
   };
   const origin = (execution) => {

@@ -6,33 +6,46 @@ verify` replayed it, or one that stands for it, with that code. Records that fai
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from relength.provenance import code_fingerprint
 from relength.store import Record, Store
 
+EARLIER = "replayed with an earlier version"
+
 
 class Freshness(NamedTuple):
-    """runs: how many are shown; fresh: how many of them today's code is known to reproduce."""
+    """How many runs are shown, and how many of them code was seen to give again.
+
+    fresh    made by today's code, or reproduced by it
+    earlier  reproduced by an earlier version of the code, and not looked at since
+    """
 
     runs: int
     fresh: int
+    earlier: int
 
     @property
     def words(self) -> str:
         """A badge's text."""
         if self.fresh == self.runs:
             return "fresh"
-        return f"{self.fresh} of {self.runs} fresh" if self.fresh else "not replayed yet"
+        if self.fresh:
+            return f"{self.fresh} of {self.runs} fresh"
+        if self.earlier == self.runs:
+            return EARLIER
+        return f"{self.earlier} of {self.runs} {EARLIER}" if self.earlier else "not replayed yet"
 
     @property
     def hint(self) -> str:
         """What the badge means, in a sentence."""
-        return (
+        said = (
             f"{self.fresh} of {self.runs} runs were made by the training code as it is now, or "
             "their first steps were replayed with it by relength verify"
         )
+        return f"{said}; {self.earlier} with an earlier version" if self.earlier else said
 
 
 def freshness(store: Store, records: Iterable[Record]) -> Freshness:
@@ -42,22 +55,40 @@ def freshness(store: Store, records: Iterable[Record]) -> Freshness:
 
 def freshness_of(store: Store, made: Iterable[tuple[str, str]]) -> Freshness:
     """The same for runs of which only these are at hand: the run_id and the code's fingerprint."""
-    made = list(made)
     replayed, today = _replayed(store), code_fingerprint()
-    fresh = sum(code == today or run_id in replayed for run_id, code in made)
-    return Freshness(len(made), fresh)
+    current = verified_with(store) == today
+    states = Counter(
+        "fresh"
+        if code == today or (current and run_id in replayed)
+        else "earlier"
+        if run_id in replayed
+        else "unchecked"
+        for run_id, code in made
+    )
+    return Freshness(states.total(), states["fresh"], states["earlier"])
+
+
+def verified_with(store: Store) -> str | None:
+    """The fingerprint of the code that runs were last replayed with; None if they never were."""
+    return _state(store)["code"]
+
+
+def outdated(store: Store) -> bool:
+    """Whether records were replayed, and the training code has changed since."""
+    return verified_with(store) not in (None, code_fingerprint())
 
 
 def _replayed(store: Store) -> frozenset[str]:
-    """The run_ids that stand behind a probe that today's code reproduced."""
-    if not store.freshness.exists():
-        return frozenset()
-    state = json.loads(store.freshness.read_text())
-    if state["code"] != code_fingerprint():
-        return frozenset()
+    """The run_ids that stand behind a probe that the code of that time reproduced."""
     return frozenset(
         run_id
-        for probe in state["probes"]
+        for probe in _state(store)["probes"]
         if probe["outcome"] == "fresh"
         for run_id in probe["run_ids"]
     )
+
+
+def _state(store: Store) -> dict[str, Any]:
+    if not store.freshness.exists():
+        return {"code": None, "probes": []}
+    return json.loads(store.freshness.read_text())

@@ -17,7 +17,7 @@ from relength.papers import EXPERIMENTS, Experiment
 from relength.plan import SEEDS
 from relength.provenance import code_fingerprint
 from relength.report.expenses import rebuilds
-from relength.report.freshness import freshness
+from relength.report.freshness import freshness, outdated, verified_with
 from relength.report.scoreboard import Survey
 from relength.report.style import title
 from relength.spec import row_name
@@ -54,11 +54,28 @@ def index(survey: Survey) -> str:
     if not rows:
         return "*Not run*: the store is empty.\n"
     head = "".join(f'<th scope="col">{column}</th>' for column in COLUMNS)
-    return (
+    return _outdated(survey.store) + (
         f"```{{raw}} html\n{STYLE}\n"
         '<section id="run-entry" aria-live="polite" hidden></section>\n'
         '<div class="scroll"><table class="sortable runs"><thead><tr>'
         f"{head}</tr></thead><tbody>\n{''.join(rows)}</tbody></table></div>\n{SCRIPT}\n```\n"
+    )
+
+
+def _outdated(store: Store) -> str:
+    """A warning where the code has changed since runs were replayed.
+
+    No test asks that it has not: whoever changes the training code may commit that, and replay the
+    runs, which takes a while, in another commit. Until then every badge says *earlier version*, and
+    this is why.
+    """
+    if not outdated(store):
+        return ""
+    return (
+        ":::{admonition} The code has changed since the runs were replayed\n:class: warning\n"
+        f"`relength verify` last replayed them with the training code {verified_with(store)}, and "
+        f"today's is {code_fingerprint()}: only a new replay tells whether it still gives them.\n"
+        ":::\n\n"
     )
 
 
@@ -115,7 +132,8 @@ def _fresh(store: Store, record: Record) -> str:
     """What is known of today's code and a record."""
     if record["run_id"] in store.stale:
         return "stale"
-    return "fresh" if freshness(store, [record]).fresh else "unchecked"
+    found = freshness(store, [record])
+    return "fresh" if found.fresh else "replayed earlier" if found.earlier else "unchecked"
 
 
 # --- data files -----------------------------------------------------------------------------------
