@@ -43,7 +43,8 @@ def test_without_a_measurement_the_page_says_so(tmp_path):
     nothing = page.latest(Store(tmp_path))
     assert nothing is None
     assert page.numbers(nothing).count("not run") == 3 * len(overhead.PAIRS)
-    assert "not run" in page.figure(nothing, 1).text
+    for waits in (page.figure(nothing, 1), page.table(nothing)):
+        assert "Not run yet" in waits.html and "relength bench --pointers" in waits.html
     assert set(page.verdicts(nothing).data["verdict"]) == {"not run"}
 
 

@@ -9,7 +9,6 @@ from relength.plan import SEEDS
 from relength.prices import Device, Prices, device_seconds, own
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, csv, rows_table
-from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import title
 from relength.report.tables import MEASURE_WORDS, number
@@ -87,6 +86,8 @@ def costs(runs: Runs) -> Exhibit:
         "seconds per step recorded on the device; kinds of runs that were recorded count with the "
         "steps they took. Divide by the number of cores."
     )
+    if not rows:
+        return exhibits.waiting(caption, name, exhibits.training(runs), recorded)
     html = exhibits.table(rows_table(columns, rows), caption, name, [csv(name, recorded)])
     trainings = int(recorded["trainings"].sum())
     return Exhibit(html, f"{trainings:,} trainings, {recorded['hours'].sum():.1f} hours.", recorded)
@@ -164,13 +165,10 @@ def cap_check(runs: Runs) -> Exhibit:
         "on the left of each bar and the paper's on the right: steps, then "
         f"{MEASURE_WORDS[runs.experiment.measure]} in percent at the test lengths, shortest first."
     )
-    body = (
-        rows_table(columns, rows)
-        if rows
-        else f"<p><i>{NOT_RUN}</i>: no seed has been trained at both.</p>"
-    )
     data = pd.DataFrame(
         numbers, columns=["task", "model", "arm", "seed", "test", "reduced", "paper"]
     )
-    html = exhibits.table(body, caption, name, [csv(name, data)] if rows else [])
+    if not rows:
+        return exhibits.waiting(caption, name, exhibits.training(runs, scale="paper"), data)
+    html = exhibits.table(rows_table(columns, rows), caption, name, [csv(name, data)])
     return Exhibit(html, f"{len(rows)} runs trained at both scales.", data)

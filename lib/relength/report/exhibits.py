@@ -8,6 +8,7 @@ server or from a folder. The book numbers exhibits and lets pages refer to them
 
 import gzip
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from html import escape
 import pandas as pd
 
 from relength.report.freshness import Freshness
+from relength.report.runs import Runs
 from relength.report.style import DARK, LIGHT, variables
 from relength.spec import Scale
 
@@ -90,6 +92,10 @@ html[data-theme="dark"] .rl, [data-jp-theme-light="false"] .rl {{ {variables(DAR
   color: var(--rl-muted); }
 .rl table.matrix tr.other-arm th { font-weight: 500; }
 .rl table.matrix tr.rule > * { border-top: 1px solid var(--rl-muted); }
+.rl.waiting { border: 1px dashed var(--rl-muted); border-radius: 7px; padding: .5rem .9rem;
+  max-width: 46rem; font-size: .88rem; color: var(--rl-muted); }
+.rl.waiting p { margin: 0; }
+.rl.waiting code { overflow-wrap: anywhere; }
 .rl details > summary { cursor: pointer; font-size: .9rem; margin: .3rem 0 .6rem; }
 .rl details .scroll { max-height: 36rem; overflow-y: auto; }
 """
@@ -139,7 +145,9 @@ def download(name: str, content: bytes, label: str, media: str) -> str:
 
 
 def csv(name: str, data: pd.DataFrame) -> str:
-    """A download link of a table's or figure's data, compressed when it is large."""
+    """A download link of a table's or figure's data, compressed when it is large; "" for none."""
+    if data.empty:
+        return ""
     text = data.to_csv(index=False, lineterminator="\n").encode()
     label = f"data (CSV, {len(data):,} rows)"
     if len(text) > LARGE:
@@ -161,6 +169,27 @@ def specs(name: str, records: Iterable[Mapping]) -> str:
 def notebook(name: str) -> str:
     """A link to the notebook that makes an exhibit, which lies beside the page."""
     return f'<a href="{name}.ipynb">notebooks/{name}.ipynb</a>'
+
+
+def waiting(what: str, name: str, command: str, data: pd.DataFrame) -> Exhibit:
+    """A sentence in a box, where nothing is recorded yet that an exhibit could show.
+
+    what: what would stand there, as the beginning of a caption. It has no number, as there is
+    nothing to refer to. data: as the exhibit itself would have it, without rows.
+    """
+    first = re.match(r"(?:<b>)?(.*?)([.:?])(?=[ <]|$)", what)
+    said = first[1][0].lower() + first[1][1:] + first[2].replace(":", ".")
+    html = (
+        f'<div class="rl waiting" id="{name}"><p><b>Not run yet</b>: {said} It takes '
+        f"<code>{escape(command)}</code>.</p></div>"
+    )
+    return Exhibit(html, f"Not run yet: {said}", data)
+
+
+def training(*runs: Runs, scale: Scale | None = None) -> str:
+    """The command that trains what some exhibit lacks, at the scale of the page or another."""
+    names = " ".join(r.experiment.name for r in runs)
+    return f"relength run {names} --scale {scale or runs[0].scale}"
 
 
 def table(body: str, caption: str, name: str, links: Iterable[str]) -> str:

@@ -37,9 +37,21 @@ Draw = Callable[[Layout], Figure]
 
 
 def exhibit(
-    runs: Runs, number: int, draw: Draw, name: str, caption: str, alt: str, data: pd.DataFrame
+    runs: Runs,
+    number: int,
+    draw: Draw,
+    name: str,
+    caption: str,
+    alt: str,
+    data: pd.DataFrame,
+    waits: bool = True,
 ) -> Exhibit:
-    """A drawing of runs in both widths, with caption, badges, alt text and downloads."""
+    """A drawing of runs in both widths, with caption, badges, alt text and downloads.
+
+    waits  whether without runs there is nothing to be seen
+    """
+    if waits and not runs.records:
+        return exhibits.waiting(caption, f"{runs.page}-{name}", exhibits.training(runs), data)
     return drawn(
         draw,
         f"{runs.page}-{name}",

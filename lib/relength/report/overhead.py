@@ -19,6 +19,7 @@ from relength.report.style import LIGHT, Layout, beside, canvas, colour
 from relength.store import Store
 
 PAGE = "panm_cost"
+COMMAND = "relength bench --pointers"
 ALLOWED = (70, 80)  # percent: what the paper says overall
 COLUMNS = ("backbone", "round", "bare", "with_pointers", "share", "printed")
 
@@ -80,6 +81,8 @@ def figure(measured: dict[str, Any] | None, number: int) -> Exhibit:
         "the right. Band: what the paper says overall. Rings: the examples that it gives, measured "
         f"on a GPU. {_where(measured)}"
     )
+    if measured is None:
+        return exhibits.waiting(caption, f"{PAGE}-shares", COMMAND, found)
     medians = found.groupby("backbone", sort=False)["share"].median()
     said = "; ".join(f"{name} {value:.0f} %" for name, value in medians.items()) or NOT_RUN
     alt = f"Share of the backbone's training speed that is left with PANM. Medians: {said}."
@@ -88,7 +91,7 @@ def figure(measured: dict[str, Any] | None, number: int) -> Exhibit:
 
 def _where(measured: dict[str, Any] | None) -> str:
     if measured is None:
-        return "Nothing is measured yet: `relength bench --pointers` does it.".replace("`", "")
+        return ""
     origin = measured["provenance"]
     return (
         f"{measured['rounds']} rounds on {Device.of(measured)}, PyTorch {origin['torch']}, batches "
@@ -117,6 +120,8 @@ def table(measured: dict[str, Any] | None) -> Exhibit:
         rows.append((pair.name, *speeds, f"{middle['share']:.0f} %", printed, *sizes))
     caption = f"<b>Medians of the rounds.</b> {_where(measured)}"
     name = f"{PAGE}-table"
+    if measured is None:
+        return exhibits.waiting(caption, name, COMMAND, found)
     links = [exhibits.csv(name, found), exhibits.notebook(PAGE)]
     html = exhibits.table(rows_table(columns, rows), caption, name, links)
     return Exhibit(html, f"{found['backbone'].nunique()} of {len(rows)} backbones measured.", found)

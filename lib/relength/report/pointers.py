@@ -97,6 +97,8 @@ def steps(runs: Runs) -> Exhibit:
         "at that length."
     )
     name = f"{runs.page}-steps"
+    if not runs.records:
+        return exhibits.waiting(caption, name, exhibits.training(runs), data)
     links = [exhibits.csv(name, data), exhibits.notebook(runs.page)]
     html = exhibits.table(rows_table(columns, rows), caption, name, links)
     return Exhibit(html, f"{len(rows)} cells with traced pointers.", data)
@@ -217,7 +219,7 @@ def sharpness(runs: Runs, number: int) -> Exhibit:
     medians = data.groupby("row", sort=False)["weight"].median()
     measured = "; ".join(f"{row} {w:.0f} %" for row, w in medians.items()) or NOT_RUN
     alt = f"Largest pointer weight against slots. Bound of Eq. 2: {limits}. Measured: {measured}."
-    return exhibit(runs, number, draw, "sharpness", caption, alt, data)
+    return exhibit(runs, number, draw, "sharpness", caption, alt, data, waits=False)
 
 
 def _peaks(runs: Runs) -> pd.DataFrame:

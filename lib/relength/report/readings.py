@@ -141,6 +141,8 @@ def table(main: Runs, second: Runs) -> Exhibit:
         "token accuracy gained or lost when one thing is changed, pairs of runs of equal seed: "
         "their median, below it smallest and largest, at each test length."
     )
+    if not (main.records and second.records):
+        return exhibits.waiting(caption, name, exhibits.training(main, second), data)
     links = [exhibits.csv(name, data), exhibits.notebook(PAGE)]
     html = exhibits.table(rows_table(columns, rows), caption, name, links)
     measured = int((data.groupby(["what", "task"])["seeds"].max() > 0).sum())

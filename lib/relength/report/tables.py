@@ -4,6 +4,7 @@ Every function takes :class:`relength.report.runs.Runs`. Where nothing is record
 *not run*. Only runs of the scales ``reduced`` and ``paper`` get verdicts.
 """
 
+import itertools
 import textwrap
 from collections.abc import Callable, Sequence
 from html import escape
@@ -136,8 +137,11 @@ def _median(values: list[float]) -> float:
 # The matrix: models down, tasks and lengths across, as the paper prints it
 
 
-def published_table(artifact: str) -> Exhibit:
-    """A table of the paper as printed: one row per model, a group of columns per task."""
+def published_table(artifact: str, name: str = "", note: str = "") -> Exhibit:
+    """A table of the paper as printed: one row per model, a group of columns per task.
+
+    name, note: its anchor, if not the usual one, and what else its caption says, as HTML.
+    """
     paper = printed(artifact)
     tests: dict[str, tuple[str, ...]] = {}
     for _, task, test in paper:
@@ -151,19 +155,32 @@ def published_table(artifact: str) -> Exhibit:
     entry = published.artifacts().set_index("artifact").loc[artifact]
     caption = (
         f"<b>What the paper prints.</b> {escape(entry['title'])}: {escape(entry['metric'])}, "
-        f"{escape(entry['protocol'])}."
+        f"{escape(entry['protocol'])}. {note}".rstrip()
     )
     data = published.table(artifact).dropna(axis="columns", how="all")
     html = exhibits.table(
-        _matrix(rows, tests, cell), caption, f"{artifact}-printed", [exhibits.csv(artifact, data)]
+        _matrix(rows, tests, cell),
+        caption,
+        name or f"{artifact}-printed",
+        [exhibits.csv(artifact, data)],
     )
     return Exhibit(html, f"The numbers of {artifact} as printed: {len(paper)} cells.", data)
+
+
+def _untouched(runs: Runs) -> bool:
+    """Whether nothing of a grid is recorded, at any scale that counts."""
+    places = itertools.product(runs.rows, runs.tasks)
+    return not runs.records and not any(runs.elsewhere(*row, task) for row, task in places)
 
 
 def side_by_side(runs: Runs, artifact: str) -> Exhibit:
     """The paper's table with ours in every cell: our median above, the printed value below."""
     data = comparison(runs, artifact)
     found = data.set_index(["model", "arm", "task", "test"]).to_dict("index")
+    if _untouched(runs):
+        command = exhibits.training(runs)
+        note = f"<b>Not run yet</b>: ours will stand beside them, after <code>{command}</code>."
+        return published_table(artifact, f"{artifact}-side-by-side", note)
     verdicts = _cell_verdicts(runs, artifact)
     room = load_margins().measures["accuracy"]
     known = {(task, test) for _, task, test in printed(artifact)}
@@ -256,6 +273,9 @@ def means(runs: Runs, artifact: str, row: str = "PANM", others: str = "Other Max
         "in percent; below, smaller: what the paper prints. <i>Other Max</i> takes the best other "
         "model anew at each length, among those that have runs: point at a cell to see how many."
     )
+    if not runs.records:
+        name = f"{artifact}-side-by-side"
+        return exhibits.waiting(caption, name, exhibits.training(runs), data)
     html = exhibits.table(
         _matrix(rows, dict.fromkeys(tasks, ("",)), cell),
         caption,
@@ -416,6 +436,8 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
         f"{level:g} % or more, with the exact interval of that share. <i>True length</i> is the "
         "median exact match when decoding is stopped at the right place."
     )
+    if not runs.records:
+        return exhibits.waiting(caption, f"{name}-details", exhibits.training(runs), flat(data))
     html = exhibits.table(
         f"<details><summary>Show all {len(rows)} "
         f"rows</summary>{exhibits.rows_table(columns, rows)}</details>",
@@ -482,15 +504,15 @@ def verdicts(runs: Runs) -> Exhibit:
         )
         for row in prose.itertuples()
     ]
-    changed = ledger["margins_changed"].eq(True).any()
-    margins = (
-        "<b>The margins have changed since some of these runs.</b>"
-        if changed
-        else "The margins are those that the records were made under."
-    )
+    if ledger["margins_changed"].eq(True).any():
+        basis = "<b>The margins have changed since some of these runs.</b>"
+    elif runs.records:
+        basis = "The margins are those that the records were made under."
+    else:
+        basis = "No run is recorded yet."
     caption = (
         f"<b>Verdicts on the claims of the prose.</b> {badges(runs.scale, runs.freshness)} "
-        f"Computed from the runs above. {margins} Claims are judged on the arm "
+        f"Computed from the runs above. {basis} Claims are judged on the arm "
         f"<i>{runs.experiment.judged_arm}</i>; the last column has the verdicts on other readings, "
         "where there are any."
     )
