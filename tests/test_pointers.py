@@ -161,6 +161,28 @@ def test_a_table_has_its_own_task_and_says_what_is_not_run(stores):
     assert line.split()[:5] == ["PANM", "2", "100", "(100)", "90"]
 
 
+def test_where_the_paper_prints_means_ours_are_means(tmp_path):
+    """Four seeds that solve Copy and one that fails have the median 100 and the mean 80."""
+    specs = [
+        spec
+        for spec in ALGORITHMIC.specs("reduced", range(5))
+        if (spec.row, spec.task.name, spec.model.arm) == ("PANM", "panm_copy", "released")
+    ]
+    file = Store(tmp_path).file("panm", ALGORITHMIC.name)
+    file.parent.mkdir(parents=True)
+    made = (
+        handmade.record(spec, lambda spec, _: float(spec.seed > 0), experiment=ALGORITHMIC.name)
+        for spec in specs
+    )
+    file.write_text("".join(f"{json.dumps(record)}\n" for record in made))
+    runs = Runs.read(ALGORITHMIC, "reduced", 5, Store(tmp_path))
+    cell = tables.comparison(runs, "panm-table-13").dropna(subset="ours").iloc[0]
+    assert (cell["ours"], cell["mean"], cell["median"], cell["paper"]) == (80, 80, 100, 100)
+    shown = tables.side_by_side(runs, "panm-table-13").html
+    assert "above: our mean" in shown and '<b class="apart">80' in shown
+    assert "mean of our seeds" in tables.numbers(runs)
+
+
 def test_what_was_run_at_another_scale_only_says_at_which(tmp_path):
     specs = [s for s in ALGORITHMIC.specs("paper", [0]) if s.task.name == "panm_copy"]
     file = Store(tmp_path).file("panm", ALGORITHMIC.name)

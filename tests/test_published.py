@@ -65,3 +65,15 @@ def test_a_returned_table_is_a_copy():
 def test_a_table_without_numbers_is_an_error_in_one_sentence(artifact, sentence):
     with pytest.raises(RelengthError, match=sentence):
         published.table(artifact)
+
+
+def test_a_table_of_means_is_told_from_one_of_medians_as_its_protocol_says():
+    said = [
+        (row.artifact, row.protocol.split()[0])
+        for row in published.artifacts().itertuples()
+        if row.values and row.protocol.startswith(("mean and std over", "median of 5 seeds"))
+    ]
+    assert len(said) > 10
+    for artifact, word in said:
+        assert published.statistic(artifact) == word, artifact
+    assert published.statistic() == "median"

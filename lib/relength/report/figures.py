@@ -153,9 +153,16 @@ def accuracy(runs: Runs, artifact: str | None = None, *, number: int) -> Exhibit
         f"{MEASURE_WORDS[runs.experiment.measure].capitalize()} against length. Read along a row: "
         "the first point is the range of lengths trained on, the others are longer. A model that "
         "generalises keeps a flat line at 100; the usual picture is a cliff. Where the dots of a "
-        "cell lie apart, seeds disagree."
+        f"cell lie apart, seeds disagree.{_of_means(runs)}"
     )
     return exhibit(runs, number, draw, "accuracy", caption, _accuracy_in_words(runs), data)
+
+
+def _of_means(runs: Runs) -> str:
+    """A remark for captions where our medians stand beside something else."""
+    if published.statistic(*runs.experiment.tables) == "median":
+        return ""
+    return " What the paper prints are means; the tables have ours."
 
 
 def _places(tests: Sequence[str]) -> np.ndarray:
@@ -194,7 +201,7 @@ def by_length(runs: Runs, tasks: Sequence[str], number: int) -> Exhibit:
     caption = (
         f"{words.capitalize()} in percent against length, all models. Lines: the median of our "
         "seeds, each seed a dot. Rings: what the paper prints. The shaded length was trained on. "
-        "Lines that would lie on each other are drawn a little apart."
+        f"Lines that would lie on each other are drawn a little apart.{_of_means(runs)}"
     )
     alt = reach.in_words(data, tasks)
     return exhibit(runs, number, draw, "by-length", caption, alt, flat(data))

@@ -84,22 +84,25 @@ def comparison(runs: Runs, artifact: str | None = None) -> pd.DataFrame:
               where it has none, for ours alone
 
     Columns: task, test, model, arm, scale, paper (NaN where nothing is printed), seeds (how many),
-    median, low, high and confidence (of the median, :func:`relength.stats.median_interval`), solved
-    (seeds at the level "solved"), solved_low, solved_high (percent, 95 %), true_length (median,
-    stopped at the true length), edit_distance (median), values (every seed, in the order of seeds).
+    ours (:func:`relength.papers.published.statistic` of them), mean, median, low, high and
+    confidence (of the median, :func:`relength.stats.median_interval`), solved (seeds at the level
+    "solved"), solved_low, solved_high (percent, 95 %), true_length (median, stopped at the true
+    length), edit_distance (median), values (every seed, in the order of seeds).
     """
     artifacts = runs.experiment.tables if artifact is None else (artifact,)
     paper, level = printed(*artifacts), load_margins().levels["solved"]
-    rows = []
+    statistic, rows = published.statistic(*artifacts), []
     for task, tests in compared_tasks(runs, artifacts).items():
         for test in tests:
             for model, arm in (row for row in runs.rows if runs.plans(*row, task)):
                 values = runs.values(model, arm, task, test)
+                summary = _summary(values, level.holds)
                 rows.append(
                     {
                         **dict(task=task, test=test, model=model, arm=arm, scale=runs.scale),
                         "paper": paper.get((model, task, test), np.nan),
-                        **_summary(values, level.holds),
+                        "ours": summary[statistic],
+                        **summary,
                         "true_length": _median(
                             runs.values(model, arm, task, test, "exact_match_true_length")
                         ),
@@ -112,14 +115,29 @@ def comparison(runs: Runs, artifact: str | None = None) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _statistic(runs: Runs, artifact: str | None) -> str:
+    """What the column ``ours`` of a :func:`comparison` is of the seeds."""
+    return published.statistic(*(runs.experiment.tables if artifact is None else (artifact,)))
+
+
 def _summary(values: list[float], solved: Callable[[float], bool]) -> dict[str, float]:
     if not values:
-        nothing = ("median", "low", "high", "confidence", "solved", "solved_low", "solved_high")
+        nothing = (
+            "mean",
+            "median",
+            "low",
+            "high",
+            "confidence",
+            "solved",
+            "solved_low",
+            "solved_high",
+        )
         return {"seeds": 0, **dict.fromkeys(nothing, np.nan)}
     interval, successes = stats.median_interval(values), sum(map(solved, values))
     rate = stats.rate_interval(successes, len(values))
     return {
         "seeds": len(values),
+        "mean": float(np.mean(values)),
         "median": _median(values),
         "low": interval.low,
         "high": interval.high,
@@ -174,7 +192,10 @@ def _untouched(runs: Runs) -> bool:
 
 
 def side_by_side(runs: Runs, artifact: str) -> Exhibit:
-    """The paper's table with ours in every cell: our median above, the printed value below."""
+    """The paper's table with ours in every cell: ours above, the printed value below.
+
+    Ours are means where the paper prints means, and medians where it prints medians.
+    """
     data = comparison(runs, artifact)
     found = data.set_index(["model", "arm", "task", "test"]).to_dict("index")
     if _untouched(runs):
@@ -199,24 +220,25 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
             words = f"{' and '.join(others)} only" if others else NOT_RUN
             hint = "; ".join(f"{n} seeds at scale {scale}" for scale, n in others.items())
             return f'<b class="none">{words}</b>{paper}', hint or NOT_RUN, np.nan
-        apart = abs(ours["median"] - ours["paper"]) > room.around(ours["paper"])
+        apart = abs(ours["ours"] - ours["paper"]) > room.around(ours["paper"])
         mark = f"<s>{MARKS[verdict]}</s>" if verdict in MARKS else ""
         seeds = ", ".join(map(number, ours["values"]))
         solve = f"{ours['solved']} of {ours['seeds']} solve it"
         hint = f"scale {runs.scale}, seeds: {seeds}; {solve}; {verdict}".rstrip("; ")
         return (
-            f'<b class="{"apart" if apart else "near"}">{short(ours["median"])}{mark}</b>{paper}',
+            f'<b class="{"apart" if apart else "near"}">{short(ours["ours"])}{mark}</b>{paper}',
             hint,
-            ours["median"],
+            ours["ours"],
         )
 
     caption = (
         f"<b>{name_of(artifact)} of the paper, side by side.</b> "
         f"{badges(runs.scale, runs.freshness)} {_seeds_phrase(data)} In each cell, above: our "
-        f"median {MEASURE_WORDS[runs.experiment.measure]} in percent; below, smaller: the value "
-        f"that the paper prints. Coloured numbers are further than {room.absolute:g} points from "
-        "it. ✓ and ≠ mark cells whose claim is reproduced or contradicted; ↓ and ↑ those below or "
-        f"above the printed value at reduced scale, which decides nothing.{_readings(runs)}"
+        f"{published.statistic(artifact)} {MEASURE_WORDS[runs.experiment.measure]} in percent; "
+        "below, smaller: the value that the paper prints. Coloured numbers are further than "
+        f"{room.absolute:g} points from it. ✓ and ≠ mark cells whose claim is reproduced or "
+        "contradicted; ↓ and ↑ those below or above the printed value at reduced scale, which "
+        f"decides nothing.{_readings(runs)}"
     )
     html = exhibits.table(
         _matrix(rows, tests, cell),
@@ -396,12 +418,13 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
     artifact: as in :func:`comparison`.
     """
     data, name = comparison(runs, artifact), artifact or runs.page
+    statistic = _statistic(runs, artifact)
     columns = {
         "task": "text",
         "length": "number",
         "model": "text",
         "paper": "number",
-        "ours": "number",
+        f"our {statistic}": "number",
         "every seed": "text",
         "interval of the median": "text",
         "solved": "text",
@@ -415,7 +438,7 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
             _length(row.test),
             runs.label(row.model, row.arm),
             number(row.paper),
-            number(row.median) if row.seeds else NOT_RUN,
+            number(row.ours) if row.seeds else NOT_RUN,
             ", ".join(map(number, row.values)) or "–",
             f"{number(row.low)}–{number(row.high)} ({row.confidence:.0%})"
             if row.seeds > 1
@@ -454,11 +477,14 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
 def numbers(runs: Runs, artifact: str | None = None) -> str:
     """The comparison as plain text, a line per row and task; in brackets the paper's value.
 
+    Ours are means or medians as in :func:`side_by_side`.
+
     artifact: as in :func:`comparison`.
     """
     data = comparison(runs, artifact)
     name = name_of(artifact) if artifact else runs.experiment.heading
-    head = f"{name}, {runs.scale} scale: median of our seeds (paper's value), percent"
+    head = f"{name}, {runs.scale} scale: {_statistic(runs, artifact)} of our seeds "
+    head += "(paper's value), percent"
     lines = [head if data["paper"].notna().any() else head.replace(" (paper's value)", "")]
     for task in data["task"].unique():
         tests = runs.tests[task]
@@ -473,7 +499,7 @@ def numbers(runs: Runs, artifact: str | None = None) -> str:
 
 
 def _ours_and_paper(row) -> str:
-    ours = number(row.median) if row.seeds else NOT_RUN
+    ours = number(row.ours) if row.seeds else NOT_RUN
     return ours if isnan(row.paper) else f"{ours} ({number(row.paper)})"
 
 

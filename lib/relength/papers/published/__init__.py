@@ -10,6 +10,7 @@ The tables hold what is printed. Where the papers contradict themselves stands i
 
 from functools import cache
 from importlib.resources import files
+from typing import Literal
 
 import pandas as pd
 
@@ -67,6 +68,14 @@ def prints_tests(artifact: str) -> bool:
     """Whether the paper prints numbers for an artifact, and one per test length."""
     has_numbers = artifacts().set_index("artifact").loc[artifact, "values"] != ""
     return bool(has_numbers and (table(artifact)["test"] != "").all())
+
+
+def statistic(*artifacts: str) -> Literal["mean", "median"]:
+    """What the paper's printed numbers are of its seeds: means where it prints a spread beside
+    them, medians otherwise, as for no artifact at all.
+    """
+    spread = [table(artifact)["spread"].notna().any() for artifact in artifacts]
+    return "mean" if spread and all(spread) else "median"
 
 
 def prose_claims() -> pd.DataFrame:
