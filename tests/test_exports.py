@@ -4,7 +4,8 @@ import pytest
 import yaml
 
 from relength import exports
-from relength.paths import RESULTS, ROOT
+from relength.papers import EXPERIMENTS
+from relength.paths import NOTEBOOKS, RESULTS, ROOT
 from relength.store import Store
 
 
@@ -28,6 +29,16 @@ def test_a_codecheck_lists_files_that_exist_and_claims_no_check_that_nobody_made
     assert content["manifest"] and all((ROOT / e["file"]).is_file() for e in content["manifest"])
     assert content["paper"]["title"] and content["paper"]["authors"][0]["name"]
     assert not content.keys() & {"codechecker", "report", "certificate", "check_time"}
+
+
+def test_a_codecheck_has_every_notebook_and_says_what_it_is_about(committed):
+    manifest = yaml.safe_load(committed["codecheck.yml"])["manifest"]
+    comments = {entry["file"]: entry["comment"] for entry in manifest}
+    assert set(comments) == {f"notebooks/{path.name}" for path in NOTEBOOKS.glob("*.ipynb")}
+    assert all(comment[0].isalpha() and comment.endswith(".") for comment in comments.values())
+    text = "\n".join(comments.values())
+    for name in (name for found in EXPERIMENTS.values() for name in found.artifacts):
+        assert text.count(f"{name}: ") == 1, name
 
 
 def test_a_replication_names_the_papers_it_is_of(committed):

@@ -9,10 +9,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import yaml
 
 from relength.claims import counted
-from relength.papers import EXPERIMENTS, Experiment
+from relength.papers import page_of, shown_by
 from relength.papers.published import artifacts
 from relength.paths import BOOK, NOTEBOOKS, ROOT
 from relength.plan import SEEDS, choose, missing
@@ -45,12 +46,8 @@ def codecheck(store: Store) -> str:
         {
             "version": "https://codecheck.org.uk/spec/config/1.0/",
             "manifest": [
-                {
-                    "file": f"notebooks/{experiment.name}.ipynb",
-                    "comment": _shows(experiment, store),
-                }
-                for experiment in EXPERIMENTS.values()
-                if (NOTEBOOKS / f"{experiment.name}.ipynb").exists()
+                {"file": f"notebooks/{path.name}", "comment": _shows(path, store)}
+                for path in sorted(NOTEBOOKS.glob("*.ipynb"))
             ],
             "paper": {"title": _cff()["title"], "authors": _authors()},
             "source": "The runs that the notebooks show are recorded in results/, one line of JSON "
@@ -60,15 +57,31 @@ def codecheck(store: Store) -> str:
     )
 
 
-def _shows(experiment: Experiment, store: Store) -> str:
-    """Which artifacts a notebook rebuilds, and from how many of their runs."""
+def _shows(path: Path, store: Store) -> str:
+    """What a notebook is about, which artifacts it rebuilds, and from how many of their runs."""
+    heading, *_ = nbformat.read(path, as_version=4).cells[0].source.splitlines()
+    parts, shown = [heading.removeprefix("# ")], shown_by(path.stem)
+    if shown is None:
+        return _sentences([*parts, "Needs no recorded runs"])
+    experiment, named = shown
     titles = artifacts().set_index("artifact")["title"]
-    shown = "; ".join(f"{name}: {titles[name]}" for name in experiment.artifacts)
+    here = [name for name in named if page_of(name, experiment.name) == path.stem]
+    if here:
+        parts.append("; ".join(f"{name}: {titles[name]}" for name in here))
     counts = []
     for scale in SCALES:
-        runs = choose((experiment.name,), scale, SEEDS)
+        runs = [
+            run
+            for run in choose((experiment.name,), scale, SEEDS)
+            if not named or any(experiment.makes(name, run.spec) for name in named)
+        ]
         counts.append(f"{len(runs) - len(missing(runs, store))} of {len(runs)} at scale {scale}")
-    return f"{shown}. Runs recorded: {', '.join(counts)}."
+    parts.append(f"Runs recorded: {', '.join(counts)}")
+    return _sentences(parts)
+
+
+def _sentences(parts: list[str]) -> str:
+    return " ".join(part if part.endswith("?") else f"{part}." for part in parts)
 
 
 def rescience(store: Store) -> str:
