@@ -321,6 +321,19 @@ def test_the_ledger_shows_what_is_asked_for_and_can_be_linked_to(window, origins
     assert shown.count() == everything
 
 
+def test_a_wide_table_takes_the_margin_and_the_list_of_contents_makes_room(window, origins):
+    window.open(f"{origins['file']}/memreasoner_overview.html")
+    table = window.page.locator("#tab-headline-memreasoner-table-2")
+    table.scroll_into_view_if_needed()
+    box = table.locator("xpath=..")
+    assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
+    assert (
+        box.bounding_box()["width"]
+        > window.page.locator(".bd-article p").first.bounding_box()["width"]
+    )
+    window.page.locator(".bd-sidebar-secondary.hide").wait_for(state="attached")
+
+
 # The whole
 
 

@@ -56,6 +56,14 @@
         : "";
     };
 
+    if (navigator.clipboard)
+      list.querySelectorAll("dd > code").forEach((code) => {
+        const copy = Object.assign(document.createElement("button"), { type: "button", textContent: "Copy" });
+        copy.addEventListener("click", () =>
+          navigator.clipboard.writeText(code.textContent).then(() => (copy.textContent = "Copied")),
+        );
+        code.after(copy);
+      });
     input.addEventListener("input", show);
     box.querySelector("form").addEventListener("submit", (event) => event.preventDefault());
     box.querySelectorAll(".ask-examples button").forEach((button) =>
