@@ -310,6 +310,12 @@ def test_a_book_is_current_until_something_changes_that_it_is_made_from(sources,
     assert bookbuild.is_current(html, results) == current
 
 
+@pytest.mark.parametrize(("part", "word"), [(0.5, "within"), (1, "within"), (1.5, "over")])
+def test_a_build_says_how_long_it_took_beside_what_it_should_take(part, word):
+    said = bookbuild.pace(part * bookbuild.BUDGET)
+    assert word in said and f"the {bookbuild.BUDGET} s" in said
+
+
 def test_a_book_with_a_broken_reference_is_not_built_and_the_old_one_stays(tmp_path, monkeypatch):
     book, out = tmp_path / "book", tmp_path / "out"
     for folder in (book, out / "html"):

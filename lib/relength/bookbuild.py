@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -32,6 +33,7 @@ REMOTE = re.compile(
     r"""[^>]*\b(?:src|srcset|href|data|poster)=["'](?:https?:)?//"""
     r"""|@import\s+["'](?:https?:)?//|\burl\(\s*["']?(?:https?:)?//"""
 )
+BUDGET = 180  # seconds that a build should take, where nothing else runs
 SOURCES = ".sources"  # beside the pages: what they were made from, as a hash
 
 
@@ -42,6 +44,7 @@ def render(results: Path, out: Path = BUILD, say: Callable[[str], None] = print)
     out: where the folder ``html`` goes, replacing the one of an earlier build.
     Raises RelengthError when a notebook fails or the book does not build without a warning.
     """
+    began = time.monotonic()
     sources = fingerprint(results)
     say("Executing the notebooks from the recorded runs")
     execute_notebooks(results)
@@ -50,7 +53,17 @@ def render(results: Path, out: Path = BUILD, say: Callable[[str], None] = print)
     say("Building the book")
     index = build(out)
     index.with_name(SOURCES).write_text(sources)
+    say(pace(time.monotonic() - began))
     return index
+
+
+def pace(seconds: float) -> str:
+    """How long a build took, beside what one should take.
+
+    It is said and not asserted: how busy a machine is, is no fact about the book.
+    """
+    compared = "within" if seconds <= BUDGET else "over"
+    return f"Built in {seconds:.0f} s, {compared} the {BUDGET} s that a build should take"
 
 
 def fingerprint(results: Path) -> str:
