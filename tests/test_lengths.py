@@ -75,5 +75,5 @@ def test_success_counts_seeds_with_an_exact_interval(tmp_path):
 
 def test_without_runs_the_page_says_so(tmp_path):
     runs = Runs.read(EXPERIMENTS["mla_lengths"], "reduced", 5, Store(tmp_path))
-    assert "not run" in lengths.errors_table(runs).html
-    assert "not run" in lengths.success_figure(runs, 1).html
+    assert "Not run yet" in lengths.errors_table(runs).html
+    assert "Not run yet" in lengths.success_figure(runs, 1).html

@@ -79,6 +79,8 @@ def errors_table(runs: Runs) -> Exhibit:
         "median seed were right, which bounds it on one side."
     )
     name = f"{runs.page}-errors"
+    if not runs.records:
+        return exhibits.waiting(caption, name, exhibits.training(runs), data)
     links = [exhibits.csv(name, data), exhibits.notebook(runs.page)]
     html = exhibits.table(rows_table(columns, rows), caption, name, links)
     return Exhibit(html, f"{len(rows)} rows, {data['seed'].count()} errors per symbol.", data)
