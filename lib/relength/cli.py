@@ -150,6 +150,10 @@ def run(
     known = Store(results or RESULTS)
     store = known if out is None else Store(out)
     missing = chosen if refresh else plan.missing(chosen, known, store)
+    if not (experiments or task or key):
+        missing, without = plan.at_hand(missing)
+        for reason in without:
+            console.print(f"Left out for want of data, {reason}.", soft_wrap=True)
     campaign = Campaign(
         missing,
         store,

@@ -7,6 +7,9 @@ Files come from the first place that applies:
 2. pooch's cache of this package, filled from the files' own addresses (``RELENGTH_OFFLINE=1``
    leaves out this place, the cache included);
 3. nowhere: the caller generates data by the published procedure, or stops.
+
+Small sets are read whole by :func:`find`. A large one is a single file, found by :func:`archive`,
+which downloads it only where a run is asked for that needs it.
 """
 
 import hashlib
@@ -53,14 +56,76 @@ def find(name: str) -> Found:
 
     Raises RelengthError when the data in the folder of ``RELENGTH_DATA`` are missing or damaged.
     """
-    folder = os.environ.get("RELENGTH_DATA", "")
-    offline = os.environ.get("RELENGTH_OFFLINE", "") not in ("", "0")
-    return _find(name, str(Path(folder).expanduser().resolve()) if folder else "", offline)
+    folder = _folder()
+    return _find(name, "" if folder is None else str(folder), _offline())
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A published archive on this machine; sha256 is that of the file as it is here."""
+
+    source: Literal["RELENGTH_DATA", "download"]
+    path: Path
+    sha256: str
+
+
+def archive(name: str) -> Archive:
+    """The archive ``name`` of the index, checked against its SHA-256; downloaded if need be.
+
+    Raises RelengthError when it cannot be had, or is another file than the index describes.
+    """
+    entry = index()[name]
+    source, path = _place(entry)
+    if why := lacks(name):
+        if source == "RELENGTH_DATA" or _offline():
+            raise RelengthError(
+                f"{name} has no data: {why}. Put {entry['url']} there as {entry['archive']}, in a "
+                "folder that RELENGTH_DATA names, or unset RELENGTH_DATA and RELENGTH_OFFLINE to "
+                "download it."
+            )
+        path = _download(name, entry)
+    found = _sha256(path, path.stat().st_mtime_ns)
+    if found != entry["sha256"]:
+        raise RelengthError(
+            f"{path} is damaged or another version (its SHA-256 is {found}): replace it with "
+            f"{entry['url']}, whose SHA-256 is {entry['sha256']}."
+        )
+    return Archive(source, path, found)
+
+
+def lacks(name: str) -> str:
+    """Why the archive ``name`` of the index is not on this machine; empty if it is."""
+    entry = index()[name]
+    source, path = _place(entry)
+    if path.is_file():
+        return ""
+    if source == "RELENGTH_DATA":
+        return f"RELENGTH_DATA names {path.parents[1]}, which has no {entry['archive']}"
+    if _offline():
+        return "RELENGTH_DATA is not set and RELENGTH_OFFLINE forbids downloads"
+    return f"RELENGTH_DATA is not set and {entry['url']} was not downloaded"
 
 
 def index() -> dict[str, Index]:
     """What can be found: data set -> its archive, licence and files."""
     return json.loads(files("relength").joinpath("data_index.json").read_text(encoding="utf-8"))
+
+
+def _folder() -> Path | None:
+    named = os.environ.get("RELENGTH_DATA", "")
+    return Path(named).expanduser().resolve() if named else None
+
+
+def _offline() -> bool:
+    return os.environ.get("RELENGTH_OFFLINE", "") not in ("", "0")
+
+
+def _place(entry: Index) -> tuple[Literal["RELENGTH_DATA", "download"], Path]:
+    """Where an archive is looked for."""
+    folder = _folder()
+    if folder is not None:
+        return "RELENGTH_DATA", folder / entry["archive"]
+    return "download", _cache() / Path(entry["archive"]).name
 
 
 @lru_cache
@@ -120,6 +185,21 @@ def _from_network(entry: Index) -> dict[str, bytes]:
 
 def _fetch(file: Index) -> bytes:
     """The file's content from pooch's cache, downloaded if it is not there or damaged."""
+    return _retrieve(file, file["member"].replace("/", "-")).read_bytes()
+
+
+def _download(name: str, entry: Index) -> Path:
+    """An archive in pooch's cache. RelengthError where it cannot be had."""
+    try:
+        return _retrieve(entry, Path(entry["archive"]).name)
+    except (OSError, ValueError) as error:  # the second is pooch's complaint about a checksum
+        raise RelengthError(
+            f"{name} has no data: the download of {entry['url']} failed ({type(error).__name__}). "
+            f"Put the file as {entry['archive']} into a folder that RELENGTH_DATA names."
+        ) from None
+
+
+def _retrieve(file: Index, name: str) -> Path:
     # late: it imports tqdm's notebook bar, which warns on standard error of every notebook
     import pooch
 
@@ -127,11 +207,24 @@ def _fetch(file: Index) -> bytes:
     path = pooch.retrieve(
         file["url"],
         known_hash=f"sha256:{file['sha256']}",
-        fname=file["member"].replace("/", "-"),
-        path=pooch.os_cache("relength"),
+        fname=name,
+        path=_cache(),
         downloader=pooch.HTTPDownloader(timeout=(FIRST_ANSWER_SECONDS, READ_SECONDS)),
     )
-    return Path(path).read_bytes()
+    return Path(path)
+
+
+def _cache() -> Path:
+    import pooch
+
+    return Path(pooch.os_cache("relength"))
+
+
+@lru_cache
+def _sha256(path: Path, changed: int) -> str:
+    """SHA-256 of a file; changed: when it was, so that a changed one is read again."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _within(seconds: float, call: Callable[[], bytes]) -> bytes:

@@ -65,3 +65,14 @@ def missing(runs: Iterable[Run], *stores: Store) -> list[Run]:
     files = {name for run in runs for name in run.experiment.files}
     done = {record["key"] for store in stores for record in store.usable(*files)} if files else ()
     return [run for run in runs if run.spec.key not in done]
+
+
+def at_hand(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
+    """The runs whose tasks have their data on this machine; and of the others, task and reason.
+
+    Nothing is downloaded to find out. It is for runs that nobody asked for by name: what was named
+    is trained or is an error.
+    """
+    reasons = {task.name: task.lacks() for task in {run.spec.task for run in runs}}
+    there = [run for run in runs if not reasons[run.spec.task.name]]
+    return there, [f"{name}: {why}" for name, why in sorted(reasons.items()) if why]

@@ -100,12 +100,14 @@ def probes(
 ) -> Iterable[tuple[int, int, Probe]]:
     """Replay a record per task, model, arm and code version; yield (number, of how many, probe).
 
-    Only records of the experiments' own specs count: the others enter no table.
+    Only records of the experiments' own specs count: the others enter no table. Those whose task
+    lacks its data here are left out.
     """
     groups: dict[tuple[str, ...], list[Record]] = {}
     for record in usable(store.records()):
         spec, code = record["spec"], record["provenance"]["code"]
-        if choose(record) and experiment(record["experiment"]).owns(record):
+        found = experiment(record["experiment"]).spec_of(record) if choose(record) else None
+        if found is not None and not found.task.lacks():
             kind = (spec["task"]["name"], spec["model"]["name"], spec["model"]["arm"], code)
             groups.setdefault(kind, []).append(record)
     for number, records in enumerate(groups.values(), start=1):
@@ -140,6 +142,8 @@ def write(store: Store, done: Iterable[Probe]) -> Path:
 
 def _comparable(spec: RunSpec, record: Record) -> bool:
     """Whether this CPU can make the run again: from the same data, in the same arithmetic."""
+    if spec.task.lacks():
+        return False
     here, there = spec.task.provenance().get("sha256"), record["provenance"]["data"].get("sha256")
     return here == there and spec.training.products == "exact"
 

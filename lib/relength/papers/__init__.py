@@ -147,6 +147,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         artifacts=("mla-table-6",),
         judged_arm="released",
         grid=mla.table_6,
+        parts=mla.PARTS,
     ),
     "mla_scan": Experiment(
         name="mla_scan",
@@ -163,6 +164,29 @@ EXPERIMENTS: dict[str, Experiment] = {
         artifacts=("mla-table-7",),
         judged_arm="released",
         grid=mla.table_7,
+        parts=mla.PARTS,
+    ),
+    "mla_cfq": Experiment(
+        name="mla_cfq",
+        paper="mla",
+        artifacts=("mla-table-3",),
+        judged_arm="released",
+        grid=mla.cfq,
+        title="Table 3, CFQ",
+    ),
+    "mla_edit_distance": Experiment(
+        name="mla_edit_distance",
+        paper="mla",
+        artifacts=("mla-table-9",),
+        judged_arm="released",
+        grid=mla.table_2,
+    ),
+    "mla_failures": Experiment(
+        name="mla_failures",
+        paper="mla",
+        artifacts=("mla-table-10",),
+        judged_arm="released",
+        grid=mla.table_2,
     ),
     "mla_lengths": Experiment(
         name="mla_lengths",

@@ -40,13 +40,20 @@ SCAN_MODELS = (
     *("Content", "Relative", "Bi-Relative"),
     *("Mix LocAttn", "Mix OneStepAttn", "Mix MonoAttn"),
 )
-
-
+CFQ_MODEL = {"embedding_size": 128, "hidden_size": 256, "dropout": 0.4}
+CFQ_SIZES: dict[Scale, dict[str, int]] = {
+    "smoke": SIZES["smoke"],
+    "reduced": {"train_size": 20_000, "dev_size": 2_000, "test_size": 2_000},
+    "paper": {},
+}
 FAR_TASKS = ("copy", "reverse_copy", "recopy", "inv_recopy")
 FAR_SIZES: dict[Scale, int] = {"smoke": 2, "reduced": 200, "paper": 200}
 
-PARTS = {  # what the tables on SCAN print
+# What a table is made from, where its experiment has other runs, too.
+PARTS = {
     "mla-table-3": lambda spec: spec.model.name in SCAN_MODELS,
+    "mla-table-6": lambda spec: spec.task.name in EXTRA_TASKS,
+    "mla-table-7": lambda spec: spec.model.name in VARIANTS,
     "mla-table-8": lambda spec: spec.model.name not in SCAN_MODELS,
 }
 
@@ -84,20 +91,25 @@ def table_4(scale: Scale, seed: int) -> list[RunSpec]:
 
 
 def table_6(scale: Scale, seed: int) -> list[RunSpec]:
-    """Table 6: five attention mechanisms on two further tasks."""
+    """Table 6: five attention mechanisms on two further tasks; and what DeDupe is compared with."""
     first = grid(scale, seed, EXTRA_MODELS, EXTRA_TASKS)
-    return [*first, *grid(scale, seed, EXTRA_MODELS, EXTRA_TASKS, arm=1)]
+    compared = grid(scale, seed, ("MonoAttn",), ("inv_recopy",))
+    return [*first, *grid(scale, seed, EXTRA_MODELS, EXTRA_TASKS, arm=1), *compared]
 
 
 def table_7(scale: Scale, seed: int) -> list[RunSpec]:
-    """Table 7: twelve variants on the eight probing tasks, the telling tasks first."""
+    """Table 7: twelve variants on the eight probing tasks, the telling tasks first.
+
+    Last come the models of Table 2, which the variants are compared with.
+    """
     others = tuple(task for task in TASKS if task not in TOLD_APART)
-    return [
+    variants = [
         spec
         for arm in (0, 1)
         for tasks in (TOLD_APART, others)
         for spec in grid(scale, seed, VARIANTS, tasks, arm)
     ]
+    return [*variants, *grid(scale, seed, MODELS, TASKS)]
 
 
 def lengths(scale: Scale, seed: int) -> list[RunSpec]:
@@ -119,3 +131,19 @@ def scan(scale: Scale, seed: int) -> list[RunSpec]:
     """Tables 3 (left) and 8: the length split of SCAN."""
     models = tuple(dict.fromkeys((*SCAN_MODELS, "LocAttn", "OneStepAttn", "MonoAttn", *VARIANTS)))
     return [*grid(scale, seed, models, ("scan",)), *grid(scale, seed, models, ("scan",), arm=1)]
+
+
+def cfq(scale: Scale, seed: int) -> list[RunSpec]:
+    """Table 3, right: the length split of CFQ, with the released code's sizes for it."""
+    return [
+        make_spec(
+            task={"name": "cfq", **CFQ_SIZES[scale]},
+            model={"name": model, "arm": arms_of(model)[arm], **CFQ_MODEL},
+            training=TRAINING[scale] | {"batch_size": 128},
+            scale=scale,
+            seed=seed,
+        )
+        for arm in (0, 1)
+        for model in SCAN_MODELS
+        if arm < len(arms_of(model))
+    ]

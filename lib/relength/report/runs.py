@@ -100,7 +100,11 @@ class Runs:
     @cached_property
     def ledger(self) -> pd.DataFrame:
         """Claims on the artifacts with the verdicts that exactly these runs give."""
-        about = [c for c in claims.load(self.experiment.paper) if c.artifact in self.artifacts]
+        about = [
+            claim
+            for claim in claims.load(self.experiment.paper)
+            if claim.artifact in self.artifacts and claim.source.experiment == self.experiment.name
+        ]
         return claims.ledger(about, self.frame)
 
     @cached_property
@@ -123,7 +127,8 @@ class Runs:
         if test != "iid":
             return test
         config = next(spec.task for spec in self.specs if spec.task.name == task)
-        return f"≤ {config.splits()['iid'].longest}"
+        longest = config.splits()["iid"].longest
+        return f"≤ {longest}" if longest else "IID"
 
     @property
     def tasks(self) -> list[str]:

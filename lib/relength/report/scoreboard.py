@@ -116,33 +116,33 @@ def board(store: Store, judged: pd.DataFrame) -> pd.DataFrame:
 
     judged: the :func:`ledger`.
 
-    Columns: artifact, paper, kind, title, needs, experiment (empty without one), cells, trained
+    Columns: artifact, paper, kind, title, needs, experiment (the first that has runs of it; empty
+    without one), cells, trained
     (cells with at least one seed), min_seeds (dict, by scale), verdicts (dict of counts), state:
     *untouched* (no experiment), *planned* (no runs yet), *partly* (some cells), *recorded* (every
     cell), *decided* (a claim is reproduced or contradicted).
     """
     counts = judged.groupby("artifact")["verdict"].agg(Counter).to_dict()
-    experiments = {artifact: e for e in EXPERIMENTS.values() for artifact in e.artifacts}
     rows = []
     for artifact in published_artifacts().itertuples():
-        experiment = experiments.get(artifact.artifact)
+        name = artifact.artifact
+        makers = [e for e in EXPERIMENTS.values() if name in e.artifacts]
         seeds = {
-            scale: cell_seeds(experiment, store, scale, artifact.artifact)
+            scale: {c: n for e in makers for c, n in cell_seeds(e, store, scale, name).items()}
             for scale in SCALES
-            if experiment
         }
-        verdicts = dict(counts.get(artifact.artifact, {}))
+        verdicts = dict(counts.get(name, {}))
         rows.append(
             {
-                "artifact": artifact.artifact,
+                "artifact": name,
                 "paper": artifact.paper,
                 "kind": artifact.kind,
                 "title": artifact.title,
                 "needs": artifact.needs,
-                "experiment": experiment.name if experiment else "",
-                "cells": len(seeds["reduced"]) if experiment else 0,
+                "experiment": makers[0].name if makers else "",
+                "cells": len(seeds["reduced"]),
                 "trained": len({c for s in seeds.values() for c, n in s.items() if n}),
-                "min_seeds": {s: min(seeds[s].values()) if experiment else 0 for s in SCALES},
+                "min_seeds": {s: min(seeds[s].values(), default=0) for s in SCALES},
                 "verdicts": verdicts,
             }
         )

@@ -2,6 +2,7 @@
 
 from relength.tasks import algorithmic
 from relength.tasks.base import Task
+from relength.tasks.cfq import Cfq
 from relength.tasks.copying import (
     Copy,
     DeDupe,
@@ -27,6 +28,7 @@ TASKS: dict[str, type[Task]] = {
     "dedupe": DeDupe,
     "posretrieve": PosRetrieve,
     "scan": Scan,
+    "cfq": Cfq,
     "panm_copy": algorithmic.Copy,
     "panm_reverse": algorithmic.Reverse,
     "panm_mix": algorithmic.Mix,

@@ -15,7 +15,10 @@ SPECIALS = ("<pad>", "<sos>", "<eos>", "<unk>")
 
 
 class Split(NamedTuple):
-    """One named set of samples: shortest and longest length in it, and how many samples it has."""
+    """One named set of samples: shortest and longest length in it, and how many samples it has.
+
+    The lengths are 0 where only the data could tell.
+    """
 
     shortest: int
     longest: int
@@ -80,8 +83,15 @@ class Task(BaseModel, ABC):
         return tuple(n for n in self.splits() if n not in ("train", "validation", *self.dev_splits))
 
     def provenance(self) -> dict[str, Any]:
-        """Where the samples come from, for the record of a run."""
+        """Where the samples come from, for the record of a run.
+
+        Raises RelengthError where there are none.
+        """
         return {"source": "generated"}
+
+    def lacks(self) -> str:
+        """What it lacks on this machine to have samples, and why; nothing if it has them."""
+        return ""
 
     def _split(self, name: str) -> Split:
         if name not in self.splits():
