@@ -1,6 +1,7 @@
 """Claims: what the files say, which runs they judge, and what verdicts come out."""
 
 import re
+from collections import Counter
 
 import pandas as pd
 import pytest
@@ -92,16 +93,18 @@ def test_every_printed_cell_is_a_claim_and_prose_claims_keep_their_ids(mla):
     ids = [c.id for c in mla]
     assert len(ids) == len(set(ids))
     cells = [i for i in ids if "/" in i]
-    assert len(cells) == 144
+    tables = {"2": 144, "3": 12, "4": 96, "6": 40, "7": 288, "8": 12, "9": 144}
+    counts = Counter(i.partition("/")[0] for i in cells)
+    assert counts == {f"mla-table-{number}": count for number, count in tables.items()}
     assert f"{ARTIFACT}/MonoAttn/inv_reverse_recopy/100" in cells
-    of_the_table = {f"mla-{n:03d}" for n in (*range(1, 20), 29, 52, 54)}
-    assert set(ids) - set(cells) == of_the_table
+    assert set(ids) - set(cells) == {f"mla-{n:03d}" for n in range(1, 55)}
 
 
 def test_prose_claims_speak_of_the_artifact_that_the_paper_names(mla):
     prose = published.prose_claims().set_index("claim_id")
     for c in (c for c in mla if "/" not in c.id):
-        assert c.artifact in prose.loc[c.id, "artifact"].split("; ")
+        named = prose.loc[c.id, "artifact"]
+        assert c.artifact in named.split("; ") or (not named and c.not_testable)
         assert c.kind == prose.loc[c.id, "kind"]
 
 
@@ -564,6 +567,77 @@ def test_few_seeds_have_no_false_discovery_rate(mla):
     assert "in 8 of 8 parts" in table.set_index("claim").loc["mla-016", "seen"]
 
 
+# All tables of one paper
+
+ALSO_PRINTED = {"mla-table-9": ("edit_distance",)}  # beside what the experiments measure by
+# Tables whose claims compare their own models with those of Table 2.
+BESIDE = {"mla-table-6": "mla-table-2", "mla-table-7": "mla-table-2"}
+
+
+def cells_as_printed(artifact: str, source: Source, seeds: int = 5) -> pd.DataFrame:
+    """Every cell of a table, each model in the arm that is judged, as printed."""
+    metric = {"edit_distance": "edit_distance"}.get(source.metric, "exact_match")
+    rows = []
+    for cell in published.table(artifact).itertuples():
+        names = {"experiment": source.of({cell.task}).experiment, "scale": "paper"}
+        names |= {"arm": source.arm_of(cell.row), metric: cell.value}
+        rows.append(runs([0] * seeds, model=cell.row, task=cell.task, test=cell.test, **names))
+    return pd.concat(rows, ignore_index=True).assign(
+        **{metric: lambda frame: frame[metric].astype(float)}
+    )
+
+
+@pytest.fixture(scope="module")
+def mla_as_printed(mla) -> pd.DataFrame:
+    sources = {c.artifact: c.source for c in mla if "/" in c.id}
+    frames = [
+        cells_as_printed(printed, source)
+        for artifact, source in sources.items()
+        for printed in (artifact, *filter(None, [BESIDE.get(artifact)]))
+    ]
+    return claims.ledger(mla, pd.concat(frames, ignore_index=True)).set_index("claim")
+
+
+def test_the_printed_tables_reproduce_what_the_paper_says_of_them_but_for_known_sentences(
+    mla_as_printed,
+):
+    prose = mla_as_printed[~mla_as_printed.index.str.contains("/")]["verdict"]
+    assert set(prose[prose == "not testable"].index) == {
+        f"mla-{number:03d}" for number in (*range(30, 35), 50, 51)
+    }
+    # MonoAttn is at 98 on Lookup 9 and solves six tasks only to the level "solved"; Bi-ROPE is said
+    # to be like Bi-Relative.
+    assert set(prose[prose == "contradicted"].index) == {"mla-039"}
+    assert (prose == "reproduced").sum() == len(prose) - 8, prose
+
+
+def test_printed_cells_reproduce_themselves_unless_they_spread_too_widely(mla_as_printed):
+    cells = mla_as_printed[mla_as_printed.index.str.contains("/")]
+    medians = cells[~cells["artifact"].isin(["mla-table-3", "mla-table-8"])]
+    assert set(medians["verdict"]) == {"reproduced"}
+    assert set(cells["verdict"]) == {"reproduced", "inconclusive"}
+
+
+def test_a_claim_has_its_runs_in_one_experiment(mla):
+    by_id = {c.id: c for c in mla}
+    assert by_id["mla-021"].source.experiment == "mla_scan"
+    assert by_id["mla-022"].source.experiment == "mla_cfq"
+    assert by_id["mla-table-3/Content/cfq/length"].source.experiment == "mla_cfq"
+    with pytest.raises(RelengthError, match="cfq, scan are tasks of mla_cfq and mla_scan"):
+        by_id["mla-021"].source.of({"cfq", "scan"})
+
+
+@pytest.mark.parametrize(("dedupe", "verdict"), [(75, "reproduced"), (99, "contradicted")])
+def test_one_task_can_be_harder_than_another(mla, dedupe, verdict):
+    (harder,) = [c for c in mla if c.id == "mla-036"]
+    found = {"experiment": "mla_extra_tasks", "model": "MonoAttn", "scale": "paper"}
+    frame = [
+        runs([value + seed / 10 for seed in range(5)], task=task, test="100", **found)
+        for task, value in (("dedupe", dedupe), ("inv_recopy", 98.8))
+    ]
+    assert claims.judge(harder, pd.concat(frame)).outcome == verdict
+
+
 # Claims of tables and figures that are more than one table's cells
 
 
@@ -607,7 +681,7 @@ def test_every_claim_names_an_artifact_that_the_paper_names_and_an_experiment_ma
 def test_claims_judge_what_their_experiment_measures(mla, panm):
     for c in [*mla, *panm]:
         own = experiment(c.source.experiment).measure
-        assert c.source.metric in (own, *pointing.METRICS), c.id
+        assert c.source.metric in (own, *pointing.METRICS, *ALSO_PRINTED.get(c.artifact, ())), c.id
         assert c.source.judged_arm == experiment(c.source.experiment).judged_arm
 
 

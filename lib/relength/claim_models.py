@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from relength import pointing
 from relength.errors import RelengthError
-from relength.papers import EXPERIMENTS, published
+from relength.papers import EXPERIMENTS, Experiment, published
 from relength.rules import Relation
 
 Kind = Literal["value", "threshold", "solves", "trend", "property", "order", "cost", "conjunction"]
@@ -40,6 +40,17 @@ class Source(_Frozen):
     judged_arm: Literal["released", "paper", "repaired", "mended"]
     other_arms: dict[str, tuple[str, ...]] = {}  # arm: the models that have it
     claim_per_cell: bool = False  # each printed cell is a value claim of its own
+    elsewhere: dict[str, str] = {}  # task: the experiment that its runs are of, if another
+
+    def of(self, tasks: set[str]) -> "Source":
+        """The source of a claim about these tasks; RelengthError if they are of two experiments."""
+        found = {self.elsewhere.get(task, self.experiment) for task in tasks} or {self.experiment}
+        if len(found) > 1:
+            raise RelengthError(
+                f"{', '.join(sorted(tasks))} are tasks of {' and '.join(sorted(found))}: a claim "
+                "has its runs in one experiment."
+            )
+        return self.model_copy(update={"experiment": found.pop()})
 
     def arm_of(self, model: str) -> str:
         """The arm of a model that is judged: ``judged_arm``, or the one it has if it lacks that."""
@@ -65,6 +76,7 @@ class Expectation(_Frozen):
                   in how many of the tasks named a seed is "solved" at every length
     better_than, on_par_with
                   other models, in the number of tasks solved or the mean over cells
+    harder_than   other cells in which the same model is better, in the mean of each
     better_than_best_of
                   several models of whom the best counts at each test, in the mean over each task's
     cost_ratio    seconds of a run relative to those of the model `than`
@@ -79,6 +91,7 @@ class Expectation(_Frozen):
     better_than: tuple[str, ...] | None = None
     on_par_with: tuple[str, ...] | None = None
     better_than_best_of: tuple[str, ...] | None = None
+    harder_than: tuple[str, ...] | None = None
     mean: float | None = None
     lead: tuple[float, float] | None = None
     over: tuple[str, ...] | None = None  # only for lead
@@ -92,7 +105,7 @@ class Expectation(_Frozen):
             name
             for name in (
                 *("is_", "trend", "tasks_solved", "tasks_solved_at_most"),
-                *("better_than", "on_par_with", "better_than_best_of"),
+                *("better_than", "on_par_with", "better_than_best_of", "harder_than"),
                 *("mean", "lead", "cost_ratio"),
             )
             if getattr(self, name) is not None
@@ -192,7 +205,8 @@ class CountPart(_Frozen):
 class OrderPart(_Frozen):
     """One model is better than another, or on par with it, in one number per seed.
 
-    best_of  the models behind `other`, if it is several: the best of them at each test
+    best_of      the models behind `other`, if it is several: the best of them at each test
+    other_tests  where the other's number comes from, if not from the same tests
     """
 
     rule: Literal["order"] = "order"
@@ -202,10 +216,12 @@ class OrderPart(_Frozen):
     relation: Relation
     by: Literal["tasks_solved", "mean"]
     tests: dict[str, tuple[str, ...]]
+    other_tests: dict[str, tuple[str, ...]] = {}
 
     @property
     def samples(self) -> tuple[Sample, ...]:
-        others = tuple((m, task) for m in self.best_of or (self.other,) for task in self.tests)
+        tasks = self.other_tests or self.tests
+        others = tuple((m, task) for m in self.best_of or (self.other,) for task in tasks)
         return (tuple((self.model, task) for task in self.tests), others)
 
 
@@ -282,8 +298,12 @@ def parts(line: Expectation, artifact: str) -> list[Part]:
     """The parts of one line of a claim. RelengthError for an unknown model or cell."""
     others = (line.better_than, line.on_par_with, line.better_than_best_of, line.over)
     named = set(line.models).union(*(models or () for models in others))
-    _known(named, known_cells(artifact)["row"])
+    _known(named, known_rows(artifact))
     tests = lengths_by_task(line.cells, artifact)
+    if line.harder_than:
+        easier = _matching(line.harder_than, run_cells(artifact), artifact)
+        order = {"relation": "better", "by": "mean", "tests": easier, "other_tests": tests}
+        return [OrderPart(model=model, other=model, **order) for model in line.models]
     if line.better_than_best_of:
         best = {"other": OTHER_MAX, "best_of": line.better_than_best_of}
         return [
@@ -357,8 +377,14 @@ def lengths_by_task(patterns: tuple[str, ...], artifact: str) -> dict[str, tuple
 
     "*" stands for anything; the test "longest" is the last one of each task.
     """
+    return _matching(patterns, known_cells(artifact), artifact)
+
+
+def _matching(
+    patterns: tuple[str, ...], cells: pd.DataFrame, artifact: str
+) -> dict[str, tuple[str, ...]]:
     tests: dict[str, list[str]] = {}
-    for cell in known_cells(artifact)[["task", "test"]].drop_duplicates().itertuples():
+    for cell in cells[["task", "test"]].drop_duplicates().itertuples():
         tests.setdefault(cell.task, []).append(cell.test)
     names = {
         (task, test): [f"{task}/{test}"] + [f"{task}/longest"] * (test == known[-1])
@@ -378,20 +404,36 @@ def lengths_by_task(patterns: tuple[str, ...], artifact: str) -> dict[str, tuple
 
 @cache
 def known_cells(artifact: str) -> pd.DataFrame:
-    """What claims about an artifact can name: the columns are row, task and test.
+    """The cells that claims about an artifact can name: the columns are row, task and test.
 
     All that the tables of its experiment print; where these print nothing, what its runs have.
     """
-    found = next((e for e in EXPERIMENTS.values() if artifact in e.artifacts), None)
+    found = _experiment_of(artifact)
     if found is None or found.tables:
         tables = [published.table(name) for name in (found.tables if found else (artifact,))]
         return pd.concat(tables)[["row", "task", "test"]]
-    specs = found.grid("reduced", 0)
+    return run_cells(artifact)
+
+
+@cache
+def run_cells(artifact: str) -> pd.DataFrame:
+    """The cells of the runs of an artifact's experiment, in the columns of known_cells."""
+    found = _experiment_of(artifact)
+    specs = found.grid("reduced", 0) if found else ()
     cells = [(spec.row, spec.task.name, test) for spec in specs for test in spec.task.tests]
     return pd.DataFrame(cells, columns=["row", "task", "test"]).drop_duplicates()
 
 
-def _known(models: set[str], rows: pd.Series) -> None:
-    known = list(dict.fromkeys(rows))
+def known_rows(artifact: str) -> list[str]:
+    """The models that claims about an artifact can name: of its tables, and of its runs."""
+    both = (known_cells(artifact)["row"], run_cells(artifact)["row"])
+    return list(dict.fromkeys(pd.concat(both)))
+
+
+def _experiment_of(artifact: str) -> Experiment | None:
+    return next((e for e in EXPERIMENTS.values() if artifact in e.artifacts), None)
+
+
+def _known(models: set[str], known: list[str]) -> None:
     for model in sorted(models - set(known)):
         raise RelengthError(f"There is no row {model!r}: choose from {', '.join(known)}.")

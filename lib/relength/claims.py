@@ -94,9 +94,10 @@ def _prose_claim(entry: ClaimEntry, file: ClaimFile, prose: pd.DataFrame, path: 
     row = prose.loc[entry.id]
     try:
         spelt_out = tuple(part for line in entry.expect for part in parts(line, entry.artifact))
+        source = file.artifacts[entry.artifact].of(_tasks(spelt_out))
     except RelengthError as error:
         raise RelengthError(f"{where}: {error}") from None
-    source, metric = file.artifacts[entry.artifact], {"metric": entry.metric}
+    metric = {"metric": entry.metric}
     return Claim(
         id=entry.id,
         paper=file.paper,
@@ -126,11 +127,15 @@ def _cell_claims(paper: str, artifact: str, source: Source) -> list[Claim]:
                 artifact=artifact,
                 kind="value",
                 statement=f"{row.row} on {task}, test {test}: {value} {row.unit}",
-                source=source,
+                source=source.of({task}),
                 parts=(part,),
             )
         )
     return claims
+
+
+def _tasks(parts: Sequence[Part]) -> set[str]:
+    return {task for part in parts for sample in part.samples for _, task in sample}
 
 
 # Verdicts

@@ -181,12 +181,16 @@ class Reading:
         return rules.median_value(solved, part.count, margin, self.margins)
 
     def _order(self, part: OrderPart) -> rules.Decision:
+        others_tests = part.other_tests or part.tests
         if part.by == "tasks_solved":
-            samples = [self._tasks_solved(m, part.tests) for m in (part.model, part.other)]
+            samples = [
+                self._tasks_solved(part.model, part.tests),
+                self._tasks_solved(part.other, others_tests),
+            ]
             margin, best = self.margins.measures["tasks_solved"], len(part.tests)
         else:
             others = part.best_of or (part.other,)
-            samples = [self._mean(part.model, part.tests), self._best_mean(others, part.tests)]
+            samples = [self._mean(part.model, part.tests), self._best_mean(others, others_tests)]
             margin, best = self._margin, self._best
             if self._lower_is_better:
                 samples = [-sample for sample in samples]

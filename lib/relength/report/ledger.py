@@ -255,6 +255,9 @@ def _expected(part: Part) -> str:
             tasks = f"{len(part.tests)} task{'' if len(part.tests) == 1 else 's'}"
             if part.by == "mean" and len(part.tests) == 1:
                 tasks = next(iter(part.tests))
+            if part.other_tests:
+                here, there = ", ".join(part.tests), ", ".join(part.other_tests)
+                return f"{part.model} {relation} itself: {here} against {there}, {by}"
             other = _others(part.best_of) if part.best_of else part.other
             return f"{part.model} {relation} {other}: {by}, {tasks}"
         case CostPart():
