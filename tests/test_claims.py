@@ -86,6 +86,12 @@ def mla() -> list[Claim]:
     return claims.load("mla")
 
 
+@pytest.fixture(scope="module")
+def table_2(mla) -> list[Claim]:
+    """The claims that runs of Table 2 can decide."""
+    return [c for c in mla if c.artifact == ARTIFACT and not c.not_testable]
+
+
 # The files
 
 
@@ -521,8 +527,8 @@ def test_what_would_decide(values, needed):
 
 
 @pytest.fixture(scope="module")
-def as_printed(mla) -> pd.DataFrame:
-    return claims.ledger(mla, printed_runs(5))
+def as_printed(table_2) -> pd.DataFrame:
+    return claims.ledger(table_2, printed_runs(5))
 
 
 def test_a_store_that_equals_the_paper_reproduces_every_claim(as_printed):
@@ -530,19 +536,19 @@ def test_a_store_that_equals_the_paper_reproduces_every_claim(as_printed):
     assert wrong.empty, wrong.to_list()
 
 
-def test_the_ledger_counts_what_it_judged(mla, as_printed):
+def test_the_ledger_counts_what_it_judged(table_2, as_printed):
     assert list(as_printed.columns) == list(claims.COLUMNS)
     said = claims.summary(as_printed)
-    assert "166 of 166 claims have the 5 seeds that judging takes: 166 decided (166 rep" in said
-    assert "up to 8.3 wrong verdicts" in said
-    empty = claims.ledger(mla, printed_runs(0))
+    assert "164 of 164 claims have the 5 seeds that judging takes: 164 decided (164 rep" in said
+    assert "up to 8.2 wrong verdicts" in said
+    empty = claims.ledger(table_2, printed_runs(0))
     assert set(empty["verdict"]) == {"not run"}
-    assert "0 of 166 claims have the 5 seeds that judging takes. No" in claims.summary(empty)
+    assert "0 of 164 claims have the 5 seeds that judging takes. No" in claims.summary(empty)
 
 
-def test_negative_outcomes_at_reduced_scale_are_counted_as_left_open(mla):
+def test_negative_outcomes_at_reduced_scale_are_counted_as_left_open(table_2):
     solved = printed_runs(5, scale="reduced").assign(exact_match=100.0)
-    table = claims.ledger([c for c in mla if "/" in c.id], solved)
+    table = claims.ledger([c for c in table_2 if "/" in c.id], solved)
     counts = table["verdict"].value_counts()
     reproduced, exceeded = counts["reproduced"], counts[claims.EXCEEDED]
     assert set(counts.index) == {"reproduced", claims.EXCEEDED}
@@ -560,8 +566,8 @@ def test_order_claims_carry_a_false_discovery_rate(as_printed):
     assert ordered["q"].to_list() == pytest.approx([1 / 252] * 2)
 
 
-def test_few_seeds_have_no_false_discovery_rate(mla):
-    order = [c for c in mla if c.kind == "order"]
+def test_few_seeds_have_no_false_discovery_rate(table_2):
+    order = [c for c in table_2 if c.kind == "order"]
     table = claims.ledger(order, printed_runs(3, scale="reduced"))
     assert table["q"].isna().all()
     assert "in 8 of 8 parts" in table.set_index("claim").loc["mla-016", "seen"]
@@ -589,7 +595,7 @@ def cells_as_printed(artifact: str, source: Source, seeds: int = 5) -> pd.DataFr
 
 @pytest.fixture(scope="module")
 def mla_as_printed(mla) -> pd.DataFrame:
-    sources = {c.artifact: c.source for c in mla if "/" in c.id}
+    sources = {c.artifact: c.source for c in reversed(mla) if "/" in c.id}
     frames = [
         cells_as_printed(printed, source)
         for artifact, source in sources.items()
@@ -605,10 +611,10 @@ def test_the_printed_tables_reproduce_what_the_paper_says_of_them_but_for_known_
     assert set(prose[prose == "not testable"].index) == {
         f"mla-{number:03d}" for number in (*range(30, 35), 50, 51)
     }
-    # MonoAttn is at 98 on Lookup 9 and solves six tasks only to the level "solved"; Bi-ROPE is said
-    # to be like Bi-Relative.
-    assert set(prose[prose == "contradicted"].index) == {"mla-039"}
-    assert (prose == "reproduced").sum() == len(prose) - 8, prose
+    # Leads on SCAN and CFQ within the margin; Bi-ROPE is said to be like Bi-Relative and is not.
+    against = {"mla-020", "mla-022", "mla-023", "mla-039"}
+    assert set(prose[prose == "contradicted"].index) == against
+    assert (prose == "reproduced").sum() == len(prose) - 7 - len(against), prose
 
 
 def test_printed_cells_reproduce_themselves_unless_they_spread_too_widely(mla_as_printed):
