@@ -196,6 +196,14 @@ EXPERIMENTS: dict[str, Experiment] = {
         grid=mla.lengths,
         title="Ten times as far",
     ),
+    "mla_attention_paths": Experiment(
+        name="mla_attention_paths",
+        paper="mla",
+        artifacts=(),
+        judged_arm="released",
+        grid=mla.table_2,
+        title="Paths of attention",
+    ),
     "panm_algorithmic": Experiment(
         name="panm_algorithmic",
         paper="panm",

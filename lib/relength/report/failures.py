@@ -1,0 +1,297 @@
+"""Where wrong outputs go wrong: the first divergence from the target, found in every recorded run.
+
+Two sources. Every record has, for each test set, the mean share of an output that is right before
+its first error; with the share of outputs that are right to the end, this gives the same for the
+wrong ones alone, over all of them. And every record has one decoded sample, the first of the
+shortest unseen length, which can be shown symbol by symbol.
+"""
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from relength.papers import published
+from relength.report import exhibits
+from relength.report.exhibits import Exhibit, badges, rows_table
+from relength.report.figures import exhibit
+from relength.report.grid import NOT_RUN, Grid
+from relength.report.runs import Runs
+from relength.report.style import TEXT_SHARE, Layout, colour, title
+from relength.report.tables import number as shown_number
+from relength.store import Record
+
+EXAMPLES = "mla-table-10"
+END = "EOS"
+Kind = Literal["wrong symbol", "ends too early", "goes on"]
+SEQUENCES = {"right": "number", "then": "text", "written, and below it what was asked for": "text"}
+HOW_TO_READ = (
+    "Upper line: what the model wrote, right up to the bar. Lower line: the target. E is the end."
+)
+
+
+class Divergence(NamedTuple):
+    """Where an output leaves its target: so many symbols are right, then this goes wrong."""
+
+    right: int
+    kind: Kind
+
+
+def divergence(target: Sequence[str], prediction: Sequence[str]) -> Divergence | None:
+    """The first place where a prediction is not its target; None where it is all of it.
+
+    Both end with the end token, which counts as a symbol; what a prediction has after its own end
+    means nothing. One that is cut off before its end goes on.
+
+    >>> divergence(("4", "7", "9", "EOS"), ("4", "9", "EOS", "EOS"))
+    Divergence(right=1, kind='wrong symbol')
+    """
+    for place, wanted in enumerate(target):
+        given = prediction[place] if place < len(prediction) else ""
+        if given != wanted:
+            kind: Kind = "goes on" if wanted == END else "wrong symbol"
+            return Divergence(place, "ends too early" if given == END else kind)
+    return None
+
+
+# Over all failing samples
+
+
+def shares(runs: Runs) -> pd.DataFrame:
+    """One row per run and unseen test: how much fails, and how far wrong outputs are right.
+
+    Columns: task, test, model, arm, seed, and in percent failing (outputs), right_before (of a
+    failing output's symbols, those before its first error; the mean over all of them) and only_end
+    (failing outputs in which only the end is wrong). The last two are NaN where nothing fails.
+    """
+    rows = [
+        {"task": task, "test": test, "model": model, "arm": arm, **_share(record, test)}
+        for model, arm, task, records in _cells(runs)
+        for record in records
+        for test in runs.tests[task][1:]
+    ]
+    measured = ("failing", "right_before", "only_end")
+    return pd.DataFrame(rows, columns=["task", "test", "model", "arm", "seed", *measured])
+
+
+def _cells(runs: Runs) -> Iterator[tuple[str, str, str, list[Record]]]:
+    for model, arm in runs.rows:
+        for task in runs.tasks:
+            yield model, arm, task, runs.cell(model, arm, task)
+
+
+def _share(record: Record, test: str) -> dict[str, float]:
+    found = record["checkpoints"]["selected"]["tests"][test]
+    exact, seed = found["exact_match"], {"seed": record["spec"]["seed"]}
+    failing = 1 - exact
+    if failing <= 0:
+        return {**seed, "failing": 0.0, "right_before": np.nan, "only_end": np.nan}
+    # The share of an output that is right before its first error is 1 for those that are right.
+    right = (found["correct_prefix"] - exact) / failing
+    only_end = (found["exact_match_true_length"] - exact) / failing
+    return {
+        **seed,
+        "failing": 100 * failing,
+        "right_before": 100 * float(np.clip(right, 0, 1)),
+        "only_end": 100 * float(np.clip(only_end, 0, 1)),
+    }
+
+
+def where(runs: Runs, number: int) -> Exhibit:
+    """How much of a wrong output is right before its first error: a panel per model and task."""
+    data = shares(runs)
+
+    def draw(layout: Layout) -> Figure:
+        grid = Grid(runs, layout, [("dot", "one seed"), ("line", "median")])
+        for j, task in enumerate(runs.tasks):
+            tests = runs.tests[task][1:]
+            grid.ticks(j, _places(len(tests)), tests)
+        for i, j, records in runs.panels():
+            if not records:
+                grid.not_run(i, j)
+                continue
+            (model, arm), task = runs.rows[i], runs.tasks[j]
+            cell = data[(data["model"] == model) & (data["arm"] == arm) & (data["task"] == task)]
+            _panel(grid, i, j, model, [cell[cell["test"] == t] for t in runs.tests[task][1:]])
+        return grid.figure
+
+    caption = (
+        "How far wrong outputs are right. Of all test samples that a run fails, the mean share of "
+        "the symbols before the first error, at each unseen length: at 100 only the end is wrong, "
+        "at 0 nothing is right. A panel without dots has no failing sample. Lines that fall as "
+        "one over the length are of a model that fails after a fixed number of symbols."
+    )
+    parts = []
+    for (model, arm), cells in data.groupby(["model", "arm"], sort=False):
+        longest = cells[cells["test"] == cells["task"].map(lambda t: runs.tests[t][-1])]
+        shown = longest["right_before"].median()
+        words = "nothing fails" if np.isnan(shown) else f"{shown:.0f} percent"
+        parts.append(f"{runs.label(model, arm).replace(', ', ' ')}: {words}")
+    alt = (
+        "Grid of the share of symbols right before the first error against length, a column per "
+        "task and a row per model. Median over tasks and seeds at the longest length: "
+        f"{'; '.join(parts) or NOT_RUN}."
+    )
+    return exhibit(runs, number, draw, "where", caption, alt, data)
+
+
+def _places(count: int) -> np.ndarray:
+    return np.linspace(0.12, 0.88, count) if count > 1 else np.array([0.5])
+
+
+def _panel(grid: Grid, i: int, j: int, model: str, tests: list[pd.DataFrame]) -> None:
+    places, shade = _places(len(tests)), colour(model)
+    kept = [(place, cell.dropna()["right_before"] / 100) for place, cell in zip(places, tests,
+            strict=True)]  # fmt: skip
+    kept = [(place, values) for place, values in kept if len(values)]
+    if not kept:
+        x, y = grid.points(i, j, 0.5, 0.5)
+        words = {"ha": "center", "va": "center", "size": 6.5}
+        grid.text(float(x), float(y), "none fails", **words)
+        return
+    medians = [float(values.median()) for _, values in kept]
+    x, y = grid.points(i, j, [place for place, _ in kept], medians)
+    grid.axes.plot(x, y, lw=1.3, color=shade, alpha=0.8, zorder=2)
+    for place, values in kept:
+        spread = place + 0.05 * (np.arange(len(values)) - (len(values) - 1) / 2)
+        x, y = grid.points(i, j, spread, values)
+        grid.axes.scatter(x, y, s=7, color=shade, linewidth=0, zorder=3)
+
+
+def numbers(runs: Runs) -> str:
+    """The medians of :func:`shares` as plain text."""
+    data = shares(runs)
+    lines = [
+        f"Wrong outputs, {runs.scale} scale: percent right before the first error "
+        "(percent of outputs that are wrong), median over seeds"
+    ]
+    for task in runs.tasks:
+        tests = runs.tests[task][1:]
+        head = "".join(f"{test:>17}" for test in tests)
+        lines.append(f"\n{title(task) + ', length':<32}{'seeds':>5}{head}")
+        for model, arm in (row for row in runs.rows if runs.plans(*row, task)):
+            cell = data.query("task == @task and model == @model and arm == @arm")
+            shown = "".join(f"{_median(cell[cell['test'] == test]):>17}" for test in tests)
+            label = runs.label(model, arm)
+            lines.append(f"  {label:<30}{cell['seed'].nunique():>5}{shown}")
+    kinds = diverging(runs)["then"].value_counts()
+    said = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or NOT_RUN
+    return "\n".join([*lines, f"\nFirst test samples that fail, by their first error: {said}."])
+
+
+def _median(cell: pd.DataFrame) -> str:
+    if cell.empty:
+        return NOT_RUN
+    failing = shown_number(float(cell["failing"].median()))
+    right = cell["right_before"].dropna()
+    return f"{shown_number(float(right.median())) if len(right) else '–'} ({failing})"
+
+
+# One sample at a time
+
+
+def diverging(runs: Runs) -> pd.DataFrame:
+    """The recorded samples that fail, one row each, with their first divergence.
+
+    Columns: model, arm, task, test, seed, right (symbols before the divergence), of (symbols of the
+    target), then (a :data:`Kind`), target and prediction (as lists, up to their ends).
+    """
+    rows = []
+    for model, arm, task, records in _cells(runs):
+        for record in records:
+            sample = record.get("attention")
+            found = sample and divergence(sample["target"], sample["prediction"])
+            if found:
+                who = {"model": model, "arm": arm, "task": task, "test": sample["test"]}
+                both = {"target": sample["target"], "prediction": _until_end(sample["prediction"])}
+                counted = {"right": found.right, "of": len(sample["target"]), "then": found.kind}
+                rows.append({**who, "seed": record["spec"]["seed"], **counted, **both})
+    names = ["model", "arm", "task", "test", "seed", "right", "of", "then", "target", "prediction"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def samples(runs: Runs) -> Exhibit:
+    """The recorded samples that fail, each with its first divergence: of each cell the lowest
+    seed."""
+    data = diverging(runs)
+    rows = [
+        (
+            *(runs.label(row.model, row.arm), title(row.task), row.test, str(row.seed)),
+            *_shown(row.model, row.target, row.prediction),
+        )
+        for row in data.drop_duplicates(["model", "arm", "task"]).itertuples()
+    ]
+    columns = {"model": "text", "task": "text", "length": "number", "seed": "number"}
+    caption = (
+        f"<b>Where the first test sample fails.</b> {badges(runs.scale, runs.freshness)} The first "
+        "sample of the shortest unseen length, of the lowest seed that gets it wrong; the data "
+        f"have every seed. {HOW_TO_READ}"
+    )
+    name = f"{runs.page}-samples"
+    listed = data.assign(**{key: data[key].map(" ".join) for key in ("target", "prediction")})
+    links = [exhibits.csv(name, listed), exhibits.specs(name, runs.records)]
+    body = rows_table(columns | SEQUENCES, rows) if rows else f"<p>{NOT_RUN}</p>"
+    html = exhibits.table(body, caption, name, [*links, exhibits.notebook(runs.page)])
+    return Exhibit(html, f"{len(data)} failing samples.", listed)
+
+
+def printed() -> pd.DataFrame:
+    """The paper's four failures: model, task, target and prediction, both with an end token.
+
+    The sequences stand in the notes of the published table; the numbers beside them were counted
+    by hand and are ``oracle_length``, ``prediction_length`` and ``correct_prefix_length``.
+    """
+    rows = []
+    for name, cells in published.table(EXAMPLES).groupby("row", sort=False):
+        notes = dict(
+            part.strip().split(" ", 1)
+            for part in ";".join(cells["note"]).replace(":", "").split(";")
+        )
+        counts = cells.set_index("task")["value"].astype(int)
+        rows.append(
+            {
+                "model": name.split(" (")[0],
+                "task": notes["task"],
+                "target": (*notes["oracle"].split(), END),
+                "prediction": (*notes["prediction"].split(), END),
+                **counts.to_dict(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def examples() -> Exhibit:
+    """The paper's four failures, their first divergence found by the same code as ours."""
+    data = printed()
+    rows = [
+        (row.model, title(row.task), *_shown(row.model, row.target, row.prediction))
+        for row in data.itertuples()
+    ]
+    caption = f"<b>The paper's failures.</b> {HOW_TO_READ}"
+    name = f"{EXAMPLES}-printed"
+    listed = data.assign(**{key: data[key].map(" ".join) for key in ("target", "prediction")})
+    body = rows_table({"model": "text", "task": "text"} | SEQUENCES, rows)
+    html = exhibits.table(body, caption, name, [exhibits.csv(name, listed)])
+    return Exhibit(html, f"The {len(rows)} failures that the paper prints.", listed)
+
+
+def _shown(model: str, target: Sequence[str], prediction: Sequence[str]) -> tuple[str, str, str]:
+    """Cells of a table: how many symbols are right, what comes then, and both sequences."""
+    found, written = divergence(target, prediction), _until_end(prediction)
+    shade = f"color-mix(in srgb, {colour(model)} {TEXT_SHARE}%, var(--rl-ink))"
+    right = f'<span style="color: {shade}">{_spelled(written[: found.right])}</span>'
+    wrong = f'<span style="color: var(--rl-warning)">{_spelled(written[found.right :])}</span>'
+    wanted = f"{_spelled(target[: found.right])} | {_spelled(target[found.right :])}"
+    return f"{found.right} of {len(target)}", found.kind, f"{right} | {wrong}<br>{wanted}"
+
+
+def _until_end(tokens: Sequence[str]) -> list[str]:
+    tokens = list(tokens)
+    return tokens[: tokens.index(END) + 1] if END in tokens else tokens
+
+
+def _spelled(tokens: Sequence[str]) -> str:
+    return escape(" ".join("E" if token == END else token for token in tokens))

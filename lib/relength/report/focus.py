@@ -1,0 +1,241 @@
+"""The centre of focus over decoding steps: the path that an attention takes through the source.
+
+The centre is the mean position under the attention weights, the paper's ``pa_t`` (Section 4.3),
+here in positions instead of shares of the source. It is read from the sample that each record
+keeps, the first of the shortest unseen length, which is the same for all models and seeds of a
+task. Beside it stands the path that the task asks for: where each output symbol can be read off.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from relength.models.attentions import BY_LOCATION
+from relength.models.seq2seq import Seq2SeqConfig
+from relength.report import exhibits
+from relength.report.attention import answer_spans
+from relength.report.exhibits import Exhibit, badges, rows_table
+from relength.report.figures import exhibit
+from relength.report.grid import BAND, NOT_RUN, Grid
+from relength.report.runs import Runs
+from relength.report.style import LIGHT, Layout, colour, title
+from relength.report.tables import number as shown_number
+from relength.store import Record
+
+ROOM = 0.75  # positions beside the path that still count as on it
+MEASURES = {
+    "needed": "step needed",
+    "taken": "step taken",
+    "back": "steps back",
+    "offset": "offset",
+    "on_path": "on path",
+}
+
+
+def centre(sample: dict) -> np.ndarray:
+    """Mean position of the attention at each step, START being 0, up to the model's own end."""
+    weights = np.array(sample["weights"], dtype=float)
+    written = sample["prediction"]
+    steps = written.index("EOS") + 1 if "EOS" in written else len(written)
+    weights = weights[: min(steps, len(sample["target"]))]
+    total = weights.sum(1)  # recorded with three digits
+    return weights @ np.arange(weights.shape[1]) / np.where(total > 0, total, np.nan)
+
+
+def path(task: str, source: list[str], target: list[str]) -> np.ndarray:
+    """First and last position (steps, 2) from which each symbol of the target can be read off.
+
+    In a task that asks for the source backwards it runs backwards, and ends at START.
+
+    >>> path("copy", ["START", "4", "7", "END"], ["4", "7", "EOS"])[:, 0].tolist()
+    [1, 2, 3]
+    >>> path("reverse_copy", ["START", "4", "7", "END"], ["7", "4", "EOS"])[:, 0].tolist()
+    [2, 1, 0]
+    """
+    last = len(source) - 1
+    if task == "reverse_lookup":  # the input stands before "."; the first table, read last, at 1
+        return np.array([(place, place) for place in range(last - 2, -1, -1)])
+    if "reverse_" in task:
+        forward = path(task.replace("reverse_", ""), _turned(source), target)
+        return last - forward[:, ::-1]
+    if task == "lookup":  # the input, then one table a step; "." asks for the end
+        return np.array([(place, place) for place in range(1, last)])
+    return np.array(answer_spans(task, source, target))
+
+
+def _turned(source: list[str]) -> list[str]:
+    """The source read backwards, its marks in their places."""
+    return [source[0], *source[-2:0:-1], source[-1]]
+
+
+def wanted(model: str, task: str, sample: dict, focus: np.ndarray) -> np.ndarray:
+    """The path for a model: where it may read the source in both directions, the nearer of the two.
+
+    A model that turns its encodings counts positions in the turned order.
+    """
+    asked = path(task, sample["source"], sample["target"])
+    if not _turns(model):
+        return asked
+    turned = len(sample["source"]) - 1 - asked[:, ::-1]
+    return min((asked, turned), key=lambda way: _distance(way, focus).mean())
+
+
+def _turns(model: str) -> bool:
+    """Whether a model interpolates its encodings with their reversal (Section 5.2)."""
+    if model in BY_LOCATION:
+        return BY_LOCATION[model].bidirectional
+    return Seq2SeqConfig(name=model).attention().bidirectional
+
+
+def _distance(way: np.ndarray, focus: np.ndarray) -> np.ndarray:
+    """Positions between the focus and the answer, 0 on it."""
+    way = way[: len(focus)]
+    return np.maximum(0, np.maximum(way[:, 0] - focus, focus - way[:, 1]))
+
+
+def _samples(runs: Runs) -> Iterator[tuple[str, str, str, Record, dict]]:
+    for model, arm in runs.rows:
+        for task in runs.tasks:
+            for record in runs.cell(model, arm, task):
+                if record.get("attention"):
+                    yield model, arm, task, record, record["attention"]
+
+
+def paths(runs: Runs, number: int) -> Exhibit:
+    """The centre of focus over decoding steps, a panel per model and task, a line per seed."""
+    rows = []
+    lengths = {task: len(sample["target"]) for _, _, task, _, sample in _samples(runs)}
+
+    def draw(layout: Layout) -> Figure:
+        grid = Grid(runs, layout, [("line", "centre of focus, a line per seed"), ("bar", "answer")])
+        for j, task in enumerate(runs.tasks):
+            if task in lengths:
+                grid.ticks(j, (0.04, 0.94), ("1", str(lengths[task])), "step")
+        for i, j, records in runs.panels():
+            if not any(record.get("attention") for record in records):
+                grid.not_run(i, j)
+        places = {pair: k for k, pair in enumerate(runs.rows)}
+        for model, arm, task, record, sample in _samples(runs):
+            i, j = places[model, arm], runs.tasks.index(task)
+            focus, last = centre(sample), len(sample["source"]) - 1
+            steps = np.linspace(0, 1, len(sample["target"]))
+            if record is runs.cell(model, arm, task)[0]:
+                middle = wanted(model, task, sample, focus).mean(1) / last
+                x, y = grid.points(i, j, steps, middle)
+                grid.axes.plot(x, y, color=LIGHT.ink, lw=BAND, alpha=0.2, zorder=1)
+            x, y = grid.points(i, j, steps[: len(focus)], focus / last)
+            grid.axes.plot(x, y, color=colour(model), lw=1.1, alpha=0.85, zorder=2)
+        return grid.figure
+
+    for model, arm, task, record, sample in _samples(runs):
+        focus = centre(sample)
+        way = wanted(model, task, sample, focus)
+        who = {"task": task, "model": model, "arm": arm, "seed": record["spec"]["seed"]}
+        rows += [
+            {**who, "step": t, "centre": round(float(place), 3), "first": a, "last": b}
+            for t, (place, (a, b)) in enumerate(zip(focus, way[: len(focus)], strict=True))
+        ]
+    names = ["task", "model", "arm", "seed", "step", "centre", "first", "last"]
+    data = pd.DataFrame(rows, columns=names)
+    caption = (
+        "The paths of attention through one sample of the shortest unseen length. Decoding steps "
+        "run from left to right, source positions from the start (0) to the end (100). Grey: where "
+        "the answer is; for models that may turn the source around, in the direction nearer to "
+        "what they do. A line ends where the model ends its output. On the grey path each symbol "
+        "is read as it is written; parallel to it, always at the same distance."
+    )
+    alt = (
+        "Grid of the centre of attention against decoding step, a column per task and a row per "
+        f"model. {_in_words(runs)}."
+    )
+    return exhibit(runs, number, draw, "paths", caption, alt, data)
+
+
+def steps(runs: Runs) -> pd.DataFrame:
+    """One row per run: what its focus does on its sample.
+
+    Columns: task, model, arm, seed; needed and taken, the longest step forward that the answer asks
+    for and that the focus takes, in positions; back, percent of steps that go back by more than
+    ROOM; offset, how far ahead of the answer the focus is, its median over the steps; on_path,
+    percent of steps within ROOM of the answer moved by that offset, since an encoder that reads in
+    both directions may tell of a symbol at its neighbour's place; right, whether the sample is.
+    """
+    rows = []
+    for model, arm, task, record, sample in _samples(runs):
+        focus = centre(sample)
+        way = wanted(model, task, sample, focus)
+        if way[0, 0] > way[-1, 0]:  # asked for backwards: counted as steps forward
+            last = len(sample["source"]) - 1
+            focus, way = last - focus, last - way[:, ::-1]
+        moves = np.diff(focus) if len(focus) > 1 else np.zeros(1)
+        offset = float(np.median(focus - way[: len(focus)].mean(1)))
+        rows.append(
+            {
+                **{"task": task, "model": model, "arm": arm, "seed": record["spec"]["seed"]},
+                "needed": float(np.diff(way.mean(1)).max()),
+                "taken": float(moves.max()),
+                "back": 100 * float((moves < -ROOM).mean()),
+                "offset": offset,
+                "on_path": 100 * float((_distance(way + offset, focus) <= ROOM).mean()),
+                "right": sample["prediction"][: len(sample["target"])] == sample["target"],
+            }
+        )
+    return pd.DataFrame(rows, columns=["task", "model", "arm", "seed", *MEASURES, "right"])
+
+
+def table(runs: Runs) -> Exhibit:
+    """The medians of :func:`steps`, a row per task and model."""
+    data = steps(runs)
+    columns = {"task": "text", "model": "text", "seeds": "number"}
+    columns |= dict.fromkeys((*MEASURES.values(), "right"), "number")
+    cells = dict(list(data.groupby(["task", "model", "arm"])))
+    rows = [
+        (title(task), runs.label(*row), str(len(cell)), *_medians(cell))
+        for task in runs.tasks
+        for row in runs.rows
+        if (cell := cells.get((task, *row))) is not None
+    ]
+    caption = (
+        f"<b>Steps of the focus.</b> {badges(runs.scale, runs.freshness)} On the sample of the "
+        "figure, the median over seeds: the longest step that the answer asks for, and that the "
+        f"focus takes, in positions; percent of steps back by more than {ROOM:g}; how far ahead "
+        f"of the answer the focus is; percent of steps within {ROOM:g} of a path with that offset. "
+        "Last, how many seeds write the sample correctly."
+    )
+    name = f"{runs.page}-steps"
+    body = rows_table(columns, rows) if rows else f"<p>{NOT_RUN}</p>"
+    links = [exhibits.csv(name, data), exhibits.notebook(runs.page)]
+    return Exhibit(
+        exhibits.table(body, caption, name, links), f"{len(rows)} cells with a path.", data
+    )
+
+
+def numbers(runs: Runs) -> str:
+    """The same as plain text."""
+    data = steps(runs)
+    head = "".join(f"{h:>13}" for h in (*MEASURES.values(), "right"))
+    lines = [f"Centre of focus, {runs.scale} scale: median over seeds; steps in positions"]
+    for task in runs.tasks:
+        lines.append(f"\n{title(task):<32}{'seeds':>5}{head}")
+        for model, arm in (row for row in runs.rows if runs.plans(*row, task)):
+            cell = data.query("task == @task and model == @model and arm == @arm")
+            shown = _medians(cell) if len(cell) else [NOT_RUN] * (len(MEASURES) + 1)
+            values = "".join(f"{value:>13}" for value in shown)
+            lines.append(f"  {runs.label(model, arm):<30}{len(cell):>5}{values}")
+    return "\n".join(lines)
+
+
+def _medians(cell: pd.DataFrame) -> list[str]:
+    medians = [shown_number(float(cell[name].median())) for name in MEASURES]
+    return [*medians, f"{int(cell['right'].sum())} of {len(cell)}"]
+
+
+def _in_words(runs: Runs) -> str:
+    data = steps(runs)
+    said = [
+        f"{runs.label(model, arm).replace(', ', ' ')}: {cell['on_path'].median():.0f} percent"
+        for (model, arm), cell in data.groupby(["model", "arm"], sort=False)
+    ]
+    return f"Steps on the path, median over tasks and seeds: {'; '.join(said) or NOT_RUN}"

@@ -1,0 +1,193 @@
+"""Failures and paths of attention: what is read off records is what is in them."""
+
+import json
+
+import handmade
+import numpy as np
+import pytest
+
+from relength.papers import experiment
+from relength.report import failures, focus
+from relength.report.failures import divergence
+from relength.report.runs import Runs
+from relength.store import Store
+from relength.tasks import TASKS
+
+FAILURES, PATHS = experiment("mla_failures"), experiment("mla_attention_paths")
+MODELS = ("LocAttn", "OneStepAttn")
+
+
+def runs_of(folder, found, change=lambda record: record, seeds=1) -> Runs:
+    """Runs of two models, made by hand and changed; they are kept with those of Table 2."""
+    store = Store(folder)
+    file = store.file("mla", "mla_table2")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    wanted = [spec for spec in found.specs("reduced", range(seeds)) if spec.model.name in MODELS]
+    records = (change(handmade.record(spec, lambda *_: 1.0)) for spec in wanted if seeds)
+    file.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    return Runs.read(found, "reduced", max(seeds, 1), store, models=MODELS)
+
+
+# The first divergence
+
+
+@pytest.mark.parametrize(
+    ("prediction", "found"),
+    [
+        ("1 2 3 EOS", None),
+        ("1 2 3 EOS 7 7", None),  # what comes after the end means nothing
+        ("9 2 3 EOS", (0, "wrong symbol")),
+        ("1 2 9 EOS", (2, "wrong symbol")),
+        ("1 2 EOS EOS", (2, "ends too early")),
+        ("EOS", (0, "ends too early")),
+        ("1 2 3 3", (3, "goes on")),
+        ("1 2", (2, "wrong symbol")),
+    ],
+)
+def test_the_first_divergence(prediction, found):
+    assert divergence(["1", "2", "3", "EOS"], prediction.split()) == found
+
+
+def test_the_papers_examples_diverge_where_they_were_counted_to():
+    examples = failures.printed()
+    assert list(examples["task"]) == ["inv_recopy"] * 2 + ["reverse_lookup"] * 2
+    for row in examples.itertuples():
+        found = divergence(row.target, row.prediction)
+        assert found.right == row.correct_prefix_length
+        assert len(row.target) == row.oracle_length + 1
+        assert len(row.prediction) == row.prediction_length + 1
+    assert "ends too early" in failures.examples().html
+
+
+def test_the_papers_lookup_examples_follow_from_the_published_tables():
+    from relength.tasks.lookup import compose
+
+    sources = ("t4 t4 t1 t6 t5 t2 t6 t3 t4 100", "t4 t4 t2 t6 t5 t4 t2 t2 t3 110")
+    for source, oracle in zip(sources, failures.printed()["target"][2:], strict=True):
+        *names, bits = source.split()
+        assert compose(bits, tuple(reversed(names))).target == oracle[:-1]
+
+
+# Over all failing samples
+
+
+def test_the_share_right_before_the_first_error_is_that_of_failing_samples_alone(tmp_path):
+    """Half of the outputs are right; the others are right to a fifth, a tenth but for the end."""
+
+    def half(record):
+        for test in record["checkpoints"]["selected"]["tests"].values():
+            test |= {"exact_match": 0.5, "exact_match_true_length": 0.55, "correct_prefix": 0.6}
+        return record
+
+    data = failures.shares(runs_of(tmp_path, FAILURES, half))
+    assert set(data["test"]) == {"15", "30", "100", "7", "9", "11"}
+    assert data["failing"].unique() == pytest.approx(50)
+    assert data["right_before"].unique() == pytest.approx(20)
+    assert data["only_end"].unique() == pytest.approx(10)
+
+
+def test_where_nothing_fails_nothing_is_said_to(tmp_path):
+    runs = runs_of(tmp_path, FAILURES)
+    assert failures.shares(runs)["right_before"].isna().all()
+    assert "none fails" in failures.where(runs, number=1).html
+    assert failures.diverging(runs).empty
+    assert "First test samples that fail, by their first error: not run" in failures.numbers(runs)
+
+
+def test_a_failing_sample_is_shown_with_its_divergence(tmp_path):
+    def cut(record):
+        sample = record["attention"]
+        if record["spec"]["task"]["name"] == "copy":
+            sample["prediction"] = [*sample["target"][:5], "EOS"]
+        return record
+
+    runs = runs_of(tmp_path, FAILURES, cut, seeds=2)
+    data = failures.diverging(runs)
+    assert len(data) == 2 * len(runs.rows) and set(data["task"]) == {"copy"}
+    assert set(data["right"]) == {5} and set(data["then"]) == {"ends too early"}
+    shown = failures.samples(runs)
+    assert shown.html.count("<td") == 7 * len(runs.rows)  # one row per cell, the lowest seed
+    assert "5 of 16" in shown.html and len(shown.data) == len(data)
+
+
+@pytest.mark.parametrize("seeds", [0, 2])
+def test_both_pages_can_be_shown_from_any_store(tmp_path, seeds):
+    wrong = runs_of(tmp_path, FAILURES, lambda r: r, seeds)
+    paths = runs_of(tmp_path, PATHS, lambda r: r, seeds)
+    exhibits = [
+        *(failures.where(wrong, number=1), failures.samples(wrong), failures.examples()),
+        *(focus.paths(paths, number=1), focus.table(paths)),
+    ]
+    for shown in exhibits:
+        assert shown._repr_html_() and "\n\n" not in repr(shown)
+        if 'role="img"' in shown.html:
+            assert shown.html.count("<svg") == 2 and "var(--rl-" in shown.html
+    for text in (failures.numbers(wrong), focus.numbers(paths)):
+        assert ("not run" in text) == (seeds == 0) or "by their first error: not run" in text
+
+
+# Paths
+
+
+@pytest.mark.parametrize("task", [*TASKS][:8])
+def test_every_symbol_can_be_read_where_its_path_is(task):
+    """Copied digits stand there; a lookup's table stands there; the end is at an end."""
+    config = TASKS[task](test_size=20)
+    for pair in config.pairs(config.tests[1], 0):
+        source, target = ["START", *pair.source, "END"], [*pair.target, "EOS"]
+        way = focus.path(task, source, target)
+        assert way.shape == (len(target), 2) and (way[:, 0] <= way[:, 1]).all()
+        for symbol, (first, last) in zip(target[:-1], way[:-1], strict=True):
+            there = set(source[first : last + 1])
+            assert there == {symbol} or ("lookup" in task and len(there) == 1)
+        order = np.diff(way.mean(1))
+        assert (order <= 0).all() if "reverse_" in task and "inv" not in task else True
+        assert way.min() >= 0 and way.max() <= len(source) - 1
+
+
+def test_lookup_reads_the_input_first_and_then_a_table_a_step():
+    source = ["START", "010", "t3", "t4", ".", "END"]
+    assert focus.path("lookup", source, ["010", "011", "010", "EOS"])[:, 0].tolist() == [1, 2, 3, 4]
+    turned = ["START", "t4", "t3", "010", ".", "END"]
+    way = focus.path("reverse_lookup", turned, ["010", "011", "010", "EOS"])
+    assert way[:, 0].tolist() == [3, 2, 1, 0]
+
+
+def sample(weights, prediction="4 7 EOS") -> dict:
+    return {
+        **{"source": ["START", "4", "7", "END"], "target": ["4", "7", "EOS"]},
+        **{"prediction": prediction.split(), "weights": weights},
+    }
+
+
+def test_the_centre_is_the_mean_position_up_to_the_models_own_end():
+    weights = [[0, 1, 0, 0], [0.5, 0, 0.5, 0], [0, 0, 0, 1]]
+    assert focus.centre(sample(weights)).tolist() == [1, 1, 3]
+    assert focus.centre(sample(weights, "4 EOS EOS")).tolist() == [1, 1]
+
+
+def test_a_model_that_turns_its_source_is_measured_in_the_direction_it_takes():
+    backwards = sample(np.eye(4)[[2, 1, 0]].tolist())
+    turned = focus.wanted("OneStepAttn", "copy", backwards, focus.centre(backwards))
+    assert turned[:, 0].tolist() == [2, 1, 0]
+    straight = focus.wanted("LocAttn", "copy", backwards, focus.centre(backwards))
+    assert straight[:, 0].tolist() == [1, 2, 3]
+
+
+def test_a_focus_beside_the_answer_is_on_the_path_and_a_lame_one_is_not(tmp_path):
+    def shifted(record):
+        found = record["attention"]
+        steps, places = len(found["target"]), len(found["source"])
+        pace = 1 if record["spec"]["model"]["name"] == "OneStepAttn" else 0.4
+        centres = np.minimum(2 + pace * np.arange(steps), places - 1)
+        low, weights = centres.astype(int), np.zeros((steps, places))
+        weights[np.arange(steps), low] = 1 - centres % 1
+        weights[np.arange(steps), np.minimum(low + 1, places - 1)] += centres % 1
+        found["weights"] = weights.tolist()
+        return record
+
+    data = focus.steps(runs_of(tmp_path, PATHS, shifted)).query("task == 'copy'")
+    one, lame = (data[data["model"] == name].iloc[0] for name in ("OneStepAttn", "LocAttn"))
+    assert (one["offset"], one["taken"], one["needed"]) == pytest.approx((1, 1, 1))
+    assert one["on_path"] > 90 and lame["on_path"] < 40
+    assert lame["taken"] == pytest.approx(0.4)
