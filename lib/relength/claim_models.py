@@ -40,6 +40,7 @@ class Source(_Frozen):
     judged_arm: Literal["released", "paper", "repaired", "mended"]
     other_arms: dict[str, tuple[str, ...]] = {}  # arm: the models that have it
     claim_per_cell: bool = False  # each printed cell is a value claim of its own
+    repeats: tuple[str, ...] = ()  # rows whose cells are claims of another table already
     elsewhere: dict[str, str] = {}  # task: the experiment that its runs are of, if another
 
     def of(self, tasks: set[str]) -> "Source":

@@ -115,6 +115,7 @@ def _prose_claim(entry: ClaimEntry, file: ClaimFile, prose: pd.DataFrame, path: 
 
 def _cell_claims(paper: str, artifact: str, source: Source) -> list[Claim]:
     cells = published.table(artifact).dropna(subset="value")
+    cells = cells[~cells["row"].isin(source.repeats)]
     claims = []
     for row in cells.itertuples():
         task, test = row.task, row.test
