@@ -223,14 +223,14 @@ def test_a_store_without_runs_says_not_run_everywhere(empty):
     printed = Page(tables.side_by_side(empty, ARTIFACT).html)
     assert "Not run yet" in tables.side_by_side(empty, ARTIFACT).html and len(printed.rows) > 6
     assert tables.numbers(empty, ARTIFACT).count("not run") == 8 * 8 * 4
-    assert set(empty.ledger["verdict"]) == {"not run"}
+    assert set(empty.ledger["verdict"]) == {"not run", "not testable"}
 
 
 def test_a_smoke_run_is_labelled_and_judges_nothing(smoke):
     assert len(smoke.records) == 320
     for shown in [tables.side_by_side(smoke, ARTIFACT), *all_figures(smoke)]:
         assert "not a result</span>" in shown.html
-    assert set(smoke.ledger["verdict"]) == {"not run"}
+    assert set(smoke.ledger["verdict"]) == {"not run", "not testable"}
 
 
 def test_runs_of_other_hyperparameters_and_failed_runs_are_not_shown(partial):
@@ -324,7 +324,8 @@ def test_the_text_version_has_the_same_numbers(full):
 
 
 def test_verdicts_shown_are_those_of_the_claims_engine(full):
-    ledger = claims.ledger(claims.load("mla"), full.frame)
+    about = [claim for claim in claims.load("mla") if claim.artifact == ARTIFACT]
+    ledger = claims.ledger(about, full.frame)
     assert full.ledger["verdict"].tolist() == ledger["verdict"].tolist()
     text = tables.verdict_counts(full)
     for verdict, count in (
