@@ -66,6 +66,16 @@ class Margins(_Frozen):
     least_seeds: int = Field(ge=5)
 
 
+def margin_words(margin: Margin, measure: str) -> str:
+    """How far from the printed value still counts as the same: *± 5 points*."""
+    unit = " points" if measure == "accuracy" else ""
+    parts = [f"± {margin.absolute:g}{unit}"] if margin.absolute else []
+    parts += [f"± {100 * margin.relative:g} %"] if margin.relative else []
+    if not parts:
+        return "none: the same or not the same"
+    return " or ".join(parts) + (", whichever is larger" if len(parts) > 1 else "")
+
+
 def load_margins(path: Path = MARGINS) -> Margins:
     """The margins of a file. RelengthError where it is missing or says something impossible."""
     try:

@@ -19,6 +19,7 @@ class Experiment:
     grid        all specs of one seed at one scale, in the order in which they are worth running
     parts       which of the runs an artifact is made from, where that is not all of them
     title       what pages call it, if not by its first artifact
+    distance    whether its tables show edit distances, and not what the protocol measures by
     """
 
     name: str
@@ -30,6 +31,12 @@ class Experiment:
         default_factory=dict, hash=False, compare=False
     )
     title: str = ""
+    distance: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The metric of its tables."""
+        return "edit_distance" if self.distance else self.measure
 
     @property
     def heading(self) -> str:
@@ -38,7 +45,7 @@ class Experiment:
 
     @property
     def measure(self) -> Measure:
-        """What accuracy means in its tables: what its protocol selects checkpoints by."""
+        """What accuracy means in its runs: what its protocol selects checkpoints by."""
         return self.grid("smoke", 0)[0].training.measure
 
     @property
@@ -180,6 +187,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         artifacts=("mla-table-9",),
         judged_arm="released",
         grid=mla.table_2,
+        distance=True,
     ),
     "mla_failures": Experiment(
         name="mla_failures",

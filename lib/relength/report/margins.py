@@ -4,7 +4,7 @@ import pandas as pd
 
 from relength import margin_history
 from relength.margin_history import History, Version
-from relength.margins import Margin, Margins, load_margins
+from relength.margins import Margins, load_margins, margin_words
 from relength.report.markdown import plain, table
 from relength.report.scoreboard import Survey
 
@@ -34,16 +34,7 @@ def level_words(word: str, fixed: Margins) -> str:
 
 def measure_words(measure: str, fixed: Margins) -> str:
     """How far from the printed value still counts as the same: *± 5 points*."""
-    return _margin(measure, fixed.measures[measure])
-
-
-def _margin(measure: str, margin: Margin) -> str:
-    unit = " points" if measure == "accuracy" else ""
-    parts = [f"± {margin.absolute:g}{unit}"] if margin.absolute else []
-    parts += [f"± {100 * margin.relative:g} %"] if margin.relative else []
-    if not parts:
-        return "none: the same or not the same"
-    return " or ".join(parts) + (", whichever is larger" if len(parts) > 1 else "")
+    return margin_words(fixed.measures[measure], measure)
 
 
 def link(fingerprint: str) -> str:

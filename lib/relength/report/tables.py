@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from relength import claims, stats
-from relength.margins import load_margins
+from relength.evidence import MEASURES
+from relength.margins import load_margins, margin_words
 from relength.papers import published
 from relength.papers.published import name_of
 from relength.report import exhibits
@@ -22,7 +23,6 @@ from relength.report.exhibits import Exhibit, badges
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import ARM_LABELS, title, verdict_kind
-from relength.spec import Measure
 
 TEXT_WIDTH = 76
 VERDICT_COLUMNS = (
@@ -31,9 +31,10 @@ VERDICT_COLUMNS = (
 )
 FEW = 6  # columns that need not take the whole width
 HALF = 4  # tasks side by side: the paper's own table is broken in the same place
-MEASURE_WORDS: dict[Measure, str] = {
+MEASURE_WORDS: dict[str, str] = {
     "exact_match": "exact match",
     "token_accuracy": "token accuracy",
+    "edit_distance": "edit distance",
 }
 MARKS = {"reproduced": "✓", "contradicted": "≠", claims.NOT_REACHED: "↓", claims.EXCEEDED: "↑"}
 
@@ -95,8 +96,9 @@ def comparison(runs: Runs, artifact: str | None = None) -> pd.DataFrame:
     for task, tests in compared_tasks(runs, artifacts).items():
         for test in tests:
             for model, arm in (row for row in runs.rows if runs.plans(*row, task)):
-                values = runs.values(model, arm, task, test)
-                summary = _summary(values, level.holds)
+                values = runs.values(model, arm, task, test, runs.experiment.shown)
+                solved = sum(map(level.holds, runs.values(model, arm, task, test)))
+                summary = _summary(values, solved)
                 rows.append(
                     {
                         **dict(task=task, test=test, model=model, arm=arm, scale=runs.scale),
@@ -120,7 +122,13 @@ def _statistic(runs: Runs, artifact: str | None) -> str:
     return published.statistic(*(runs.experiment.tables if artifact is None else (artifact,)))
 
 
-def _summary(values: list[float], solved: Callable[[float], bool]) -> dict[str, float]:
+def in_unit(runs: Runs) -> str:
+    """The metric of an experiment's tables, and its unit."""
+    words = MEASURE_WORDS[runs.experiment.shown]
+    return f"{words} in symbols" if runs.experiment.distance else f"{words} in percent"
+
+
+def _summary(values: list[float], solved: int) -> dict[str, float]:
     if not values:
         nothing = (
             "mean",
@@ -133,8 +141,7 @@ def _summary(values: list[float], solved: Callable[[float], bool]) -> dict[str, 
             "solved_high",
         )
         return {"seeds": 0, **dict.fromkeys(nothing, np.nan)}
-    interval, successes = stats.median_interval(values), sum(map(solved, values))
-    rate = stats.rate_interval(successes, len(values))
+    interval, rate = stats.median_interval(values), stats.rate_interval(solved, len(values))
     return {
         "seeds": len(values),
         "mean": float(np.mean(values)),
@@ -142,7 +149,7 @@ def _summary(values: list[float], solved: Callable[[float], bool]) -> dict[str, 
         "low": interval.low,
         "high": interval.high,
         "confidence": interval.confidence,
-        "solved": successes,
+        "solved": solved,
         "solved_low": 100 * rate.low,
         "solved_high": 100 * rate.high,
     }
@@ -203,7 +210,8 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
         note = f"<b>Not run yet</b>: ours will stand beside them, after <code>{command}</code>."
         return published_table(artifact, f"{artifact}-side-by-side", note)
     verdicts = _cell_verdicts(runs, artifact)
-    room = load_margins().measures["accuracy"]
+    measure = MEASURES[runs.experiment.shown]
+    room = load_margins().measures[measure]
     known = {(task, test) for _, task, test in printed(artifact)}
     tests = {
         task: tuple(test for test in names if (task, test) in known)
@@ -234,9 +242,9 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
     caption = (
         f"<b>{name_of(artifact)} of the paper, side by side.</b> "
         f"{badges(runs.scale, runs.freshness)} {_seeds_phrase(data)} In each cell, above: our "
-        f"{published.statistic(artifact)} {MEASURE_WORDS[runs.experiment.measure]} in percent; "
-        "below, smaller: the value that the paper prints. Coloured numbers are further than "
-        f"{room.absolute:g} points from it. ✓ and ≠ mark cells whose claim is reproduced or "
+        f"{published.statistic(artifact)} {in_unit(runs)}; below, smaller: the value that the "
+        "paper prints. Coloured numbers are outside its margin, "
+        f"{margin_words(room, measure)}. ✓ and ≠ mark cells whose claim is reproduced or "
         "contradicted; ↓ and ↑ those below or above the printed value at reduced scale, which "
         f"decides nothing.{_readings(runs)}"
     )
@@ -453,7 +461,7 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
     level = load_margins().levels["solved"].at_least
     caption = (
         f"<b>Every cell, every seed.</b> {badges(runs.scale, runs.freshness)} "
-        f"{MEASURE_WORDS[runs.experiment.measure].capitalize()} in percent; the shortest test, or "
+        f"{in_unit(runs).capitalize()}; the shortest test, or "
         "IID, has lengths trained on. The interval of the median runs between order statistics and "
         "has the confidence in brackets. <i>Solved</i> counts seeds at "
         f"{level:g} % or more, with the exact interval of that share. <i>True length</i> is the "
@@ -484,7 +492,7 @@ def numbers(runs: Runs, artifact: str | None = None) -> str:
     data = comparison(runs, artifact)
     name = name_of(artifact) if artifact else runs.experiment.heading
     head = f"{name}, {runs.scale} scale: {_statistic(runs, artifact)} of our seeds "
-    head += "(paper's value), percent"
+    head += f"(paper's value), {'symbols' if runs.experiment.distance else 'percent'}"
     lines = [head if data["paper"].notna().any() else head.replace(" (paper's value)", "")]
     for task in data["task"].unique():
         tests = runs.tests[task]
