@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from relength import cli, data, plan
+from relength import cli, data, notebook, plan
 from relength.errors import RelengthError
 from relength.papers import experiment
 from relength.spec import make_spec
@@ -248,6 +248,13 @@ def test_the_campaign_over_everything_says_what_it_leaves_out(folder, tmp_path, 
     assert "Left out for want of data, cfq: RELENGTH_DATA names" in outcome.output
     tasks = {run.spec.task.name for run in ran[0].runs}
     assert "cfq" not in tasks and {"copy", "scan"} <= tasks
+
+
+def test_a_notebook_says_what_it_cannot_train(folder, tmp_path, capsys):
+    chosen = notebook.Parameters(scale="smoke", seeds=1, results=str(tmp_path / "results"))
+    shown = notebook.runs("mla_cfq", chosen)
+    assert shown.records == ()
+    assert "Not trained for want of data, cfq: RELENGTH_DATA names" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(

@@ -14,7 +14,7 @@ from relength.papers import EXPERIMENTS, mla, panm
 from relength.spec import SCALES, RunSpec, Training, make_spec
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_keys.json").read_text())
-LATER_TASKS = ("dedupe", "posretrieve", "scan")
+LATER_TASKS = ("dedupe", "posretrieve", "scan", "cfq")
 TWO_ARMED = ("OneStepAttn", "MonoAttn")
 
 

@@ -27,7 +27,7 @@ from relength.errors import RelengthError
 from relength.executors import check_device
 from relength.papers import experiment as find_experiment
 from relength.paths import RESULTS, ROOT
-from relength.plan import missing, wanted
+from relength.plan import at_hand, missing, wanted
 from relength.report.runs import Runs, wanted_specs
 from relength.run import run_or_load
 from relength.spec import Scale, explain
@@ -143,16 +143,19 @@ def runs(
     artifacts  only the runs that these tables and figures are made from
     models     only runs of these models
 
-    Prints what is shown: how many runs are recorded, how many were trained now and how many failed.
+    Prints what is shown: how many runs are recorded, how many were trained now and how many failed;
+    and what cannot be trained here for want of data.
     """
     found, store = find_experiment(name), chosen.store()
     specs = wanted_specs(found, chosen.scale, chosen.seeds, artifacts, models)
     failed = 0
     if chosen.trains:
-        asked = wanted((found, spec) for spec in specs)
+        asked, without = at_hand(wanted((found, spec) for spec in specs))
+        for reason in without:
+            print(f"Not trained for want of data, {reason}.")
         with TrainingLine(len(asked if chosen.refresh else missing(asked, store))) as line:
             run_or_load(
-                specs,
+                [run.spec for run in asked],
                 store,
                 found,
                 train=True,
