@@ -494,15 +494,16 @@ def numbers(runs: Runs, artifact: str | None = None) -> str:
     head = f"{name}, {runs.scale} scale: {_statistic(runs, artifact)} of our seeds "
     head += f"(paper's value), {'symbols' if runs.experiment.distance else 'percent'}"
     lines = [head if data["paper"].notna().any() else head.replace(" (paper's value)", "")]
+    width = max(30, *(len(runs.label(*row)) for row in runs.rows))
     for task in data["task"].unique():
         tests = runs.tests[task]
         head = "".join(f"{_length(test):>17}" for test in tests)
-        lines.append(f"\n{title(task) + ', length':<32}{'seeds':>5}{head}")
+        lines.append(f"\n{title(task) + ', length':<{width + 2}}{'seeds':>5}{head}")
         for model, arm in (row for row in runs.rows if runs.plans(*row, task)):
             cells = data.query("task == @task and model == @model and arm == @arm")
             shown = "".join(f"{_ours_and_paper(row):>17}" for row in cells.itertuples())
             label = runs.label(model, arm)
-            lines.append(f"  {label:<30}{cells['seeds'].max():>5}{shown}")
+            lines.append(f"  {label:<{width}}{cells['seeds'].max():>5}{shown}")
     return "\n".join(lines)
 
 
