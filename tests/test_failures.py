@@ -8,6 +8,7 @@ import pytest
 
 from relength.papers import experiment
 from relength.report import failures, focus
+from relength.report.attention import answer_spans
 from relength.report.failures import divergence
 from relength.report.runs import Runs
 from relength.store import Store
@@ -143,6 +144,19 @@ def test_every_symbol_can_be_read_where_its_path_is(task):
         order = np.diff(way.mean(1))
         assert (order <= 0).all() if "reverse_" in task and "inv" not in task else True
         assert way.min() >= 0 and way.max() <= len(source) - 1
+
+
+def test_answers_of_the_two_further_tasks_stand_where_the_boxes_are():
+    for task in ("dedupe", "posretrieve"):
+        config = TASKS[task](test_size=5)
+        batch = config.dataset("15", 0)
+        for row in range(5):
+            source, target = config.shown(batch.select(slice(row, row + 1)), 0)
+            spans = answer_spans(task, source, target)
+            assert len(spans) == len(target)
+            for symbol, (first, last) in zip(target[:-1], spans, strict=False):
+                if symbol not in (":", ";", "n/a"):
+                    assert set(source[first : last + 1]) == {symbol}
 
 
 def test_lookup_reads_the_input_first_and_then_a_table_a_step():

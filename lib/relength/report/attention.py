@@ -1,6 +1,8 @@
 """Attention weights of one decoded sample as heat maps."""
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
@@ -127,9 +129,19 @@ def answer_spans(task: str, source: Sequence[str], target: Sequence[str]) -> lis
     """First and last source position, per output token, where that token can be read off.
 
     Only for tasks that keep the order of the source: repeated digits in the output (ReCopy) or in
-    the source (Inv ReCopy), or neither (Copy). The end of sequence is read off at END.
+    the source (Inv ReCopy, DeDupe), or neither (Copy); and for PosRetrieve, whose answers stand at
+    the place that a digit names. The end of sequence is read off at END.
     """
     end = len(source) - 1
+    digits = [token for token in source[1:-1] if token != "EOS"]
+    if task == "dedupe":
+        runs = [list(run) for _, run in groupby(enumerate(digits, start=1), key=itemgetter(1))]
+        return [*((run[0][0], run[-1][0]) for run in runs), (len(digits) + 1, end)]
+    if task == "posretrieve":
+        named = [int(digit) + 1 if int(digit) < len(digits) else i + 1
+                 for i, digit in enumerate(digits)]  # fmt: skip
+        places = [p for i, place in enumerate(named, start=1) for p in (i, i, place, i)]
+        return [*((place, place) for place in places), (end, end)]
     spans, position = [], 1
     for digit in target[:-1] if task == "inv_recopy" else source[1:-1]:
         times = len(repeated((digit,)))
