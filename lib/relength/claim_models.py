@@ -352,9 +352,8 @@ def _part_of_one_task(
 
 def value_part(artifact: str, model: str, task: str, tests: tuple[str, ...]) -> ValuePart:
     """The printed values of some cells of one row and task. RelengthError where one is missing."""
-    table = published.table(artifact)
-    cells = (table["task"] == task) & table["test"].isin(tests)
-    rows = table[(table["row"] == model) & cells]
+    cells = _printed_rows(artifact).get((model, task))
+    rows = pd.DataFrame(columns=PRINTED) if cells is None else cells[cells["test"].isin(tests)]
     if len(rows) != len(tests) or rows["value"].isna().any():
         raise RelengthError(
             f"{artifact} prints no value for {model} on {task} at {', '.join(tests)}."
@@ -371,6 +370,17 @@ def value_part(artifact: str, model: str, task: str, tests: tuple[str, ...]) -> 
         spread=None if spread != spread else spread,
         n=None if rows["n"].isna().any() else int(rows["n"].iloc[0]),
     )
+
+
+PRINTED = ["test", "value", "spread", "n"]
+
+
+@cache
+def _printed_rows(artifact: str) -> dict[Cell, pd.DataFrame]:
+    """The printed numbers of a table by row and task: there are hundreds of claims about them."""
+    return {
+        cell: rows[PRINTED] for cell, rows in published.table(artifact).groupby(["row", "task"])
+    }
 
 
 def lengths_by_task(patterns: tuple[str, ...], artifact: str) -> dict[str, tuple[str, ...]]:

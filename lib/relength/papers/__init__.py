@@ -46,7 +46,7 @@ class Experiment:
     @property
     def measure(self) -> Measure:
         """What accuracy means in its runs: what its protocol selects checkpoints by."""
-        return self.grid("smoke", 0)[0].training.measure
+        return _measure(self)
 
     @property
     def judged_arms(self) -> dict[str, str]:
@@ -121,6 +121,11 @@ def _files(experiment: Experiment) -> tuple[str, ...]:
     grids = (experiment.grid(scale, 0) for scale in get_args(Scale))
     keepers = (experiment.keeper(spec).name for grid in grids for spec in grid)
     return tuple(dict.fromkeys((experiment.name, *keepers)))
+
+
+@lru_cache(maxsize=64)
+def _measure(experiment: Experiment) -> Measure:
+    return experiment.grid("smoke", 0)[0].training.measure
 
 
 @lru_cache(maxsize=64)
@@ -283,6 +288,14 @@ def shown_by(notebook: str) -> tuple[Experiment, tuple[str, ...]] | None:
         return experiment(notebook), experiment(notebook).artifacts
     borrowed = BORROWED[notebook]
     return None if borrowed is None else (experiment(borrowed[0]), borrowed[1])
+
+
+def anchor_of(artifact: str, page: str) -> str:
+    """What links to an artifact on a page end in, where several pages share it: its name alone on
+    the first page that shows it.
+    """
+    makers = [found.name for found in EXPERIMENTS.values() if artifact in found.artifacts]
+    return f"{artifact}-{page.partition('_')[2]}" if page in makers[1:] else artifact
 
 
 def page_of(artifact: str, experiment: str) -> str:

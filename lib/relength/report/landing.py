@@ -15,7 +15,7 @@ import pandas as pd
 from relength import claims
 from relength.claim_models import Claim
 from relength.claims import DECIDED, VERDICTS, counted
-from relength.papers import BORROWED, EXPERIMENTS, experiment, page_of, published
+from relength.papers import BORROWED, EXPERIMENTS, anchor_of, experiment, page_of, published
 from relength.papers.published import name_of
 from relength.paths import BOOK, NOTEBOOKS
 from relength.report.freshness import freshness_of
@@ -240,7 +240,8 @@ def _answer(row: Any, claim: Claim | None, runs: pd.DataFrame, survey: Survey) -
     page = f"executed/{page_of(row.artifact, claim.source.experiment) if claim else row.page}.html"
     where = f'<a href="{page}">the page that shows it</a>'
     if claim and row.artifact in experiment(claim.source.experiment).tables:
-        where = f'<a href="{page}#{row.artifact}-side-by-side">the table, side by side</a>'
+        table = anchor_of(row.artifact, page_of(row.artifact, claim.source.experiment))
+        where = f'<a href="{page}#{table}-side-by-side">the table, side by side</a>'
     anchor = f"claim-{row.claim}" if row.prose else f"numbers-{row.artifact}"
     facts = [
         ("the paper", _printed(row, claim)),

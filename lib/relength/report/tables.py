@@ -16,7 +16,7 @@ import pandas as pd
 from relength import claims, stats
 from relength.evidence import MEASURES
 from relength.margins import load_margins, margin_words
-from relength.papers import published
+from relength.papers import anchor_of, published
 from relength.papers.published import name_of
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges
@@ -203,12 +203,12 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
 
     Ours are means where the paper prints means, and medians where it prints medians.
     """
-    data = comparison(runs, artifact)
+    data, anchor = comparison(runs, artifact), anchor_of(artifact, runs.page)
     found = data.set_index(["model", "arm", "task", "test"]).to_dict("index")
     if _untouched(runs):
         command = exhibits.training(runs)
         note = f"<b>Not run yet</b>: ours will stand beside them, after <code>{command}</code>."
-        return published_table(artifact, f"{artifact}-side-by-side", note)
+        return published_table(artifact, f"{anchor}-side-by-side", note)
     verdicts = _cell_verdicts(runs, artifact)
     measure = MEASURES[runs.experiment.shown]
     room = load_margins().measures[measure]
@@ -251,7 +251,7 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
     html = exhibits.table(
         _matrix(rows, tests, cell),
         caption,
-        f"{artifact}-side-by-side",
+        f"{anchor}-side-by-side",
         [
             exhibits.csv(f"{artifact}-ours", flat(data)),
             exhibits.specs(artifact, runs.records),
