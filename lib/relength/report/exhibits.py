@@ -178,7 +178,8 @@ def waiting(what: str, name: str, command: str, data: pd.DataFrame) -> Exhibit:
     nothing to refer to. data: as the exhibit itself would have it, without rows.
     """
     first = re.match(r"(?:<b>)?(.*?)([.:?])(?=[ <]|$)", what)
-    said = first[1][0].lower() + first[1][1:] + first[2].replace(":", ".")
+    words = first[1] if first[1][:2].isupper() else first[1][0].lower() + first[1][1:]
+    said = words + first[2].replace(":", ".")
     html = (
         f'<div class="rl waiting" id="{name}"><p><b>Not run yet</b>: {said} It takes '
         f"<code>{escape(command)}</code>.</p></div>"

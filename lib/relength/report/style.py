@@ -45,7 +45,10 @@ ARM_LABELS = {
     "repaired": "repaired",
     "mended": "mended",
 }
-WORDS = {"recopy": "ReCopy", "iid": "IID", "id": "ID"}
+WORDS = {
+    **{"recopy": "ReCopy", "dedupe": "DeDupe", "posretrieve": "PosRetrieve"},
+    **{name: name.upper() for name in ("iid", "id", "scan", "cfq")},
+}
 PREFIX = "panm_"  # of tasks whose plain names are another paper's
 
 

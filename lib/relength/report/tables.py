@@ -62,11 +62,11 @@ def short(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-def printed(*artifacts: str) -> dict[tuple[str, str, str], float]:
-    """{(row, task, test): value} of published tables."""
+def printed(*artifacts: str, of: str = "value") -> dict[tuple[str, str, str], float]:
+    """{(row, task, test): value} of published tables, or of another column of theirs."""
     tables = [published.table(artifact).dropna(subset="value") for artifact in artifacts]
     return {
-        (cell.row, cell.task, cell.test): cell.value
+        (cell.row, cell.task, cell.test): getattr(cell, of)
         for cells in tables
         for cell in cells.itertuples()
     }
@@ -173,9 +173,13 @@ def published_table(artifact: str, name: str = "", note: str = "") -> Exhibit:
         tests[task] = tuple(dict.fromkeys((*tests.get(task, ()), test)))
     rows = [(model, model, "") for model in dict.fromkeys(model for model, *_ in paper)]
 
+    spread = printed(artifact, of="spread")
+
     def cell(model: str, _: str, task: str, test: str) -> tuple[str, str, float]:
         value = paper.get((model, task, test), np.nan)
-        return f"<b>{number(value)}</b>", "", value
+        apart = spread.get((model, task, test), np.nan)
+        beside = "" if isnan(apart) else f"<i>± {number(apart)}</i>"
+        return f"<b>{number(value)}</b>{beside}", "", value
 
     entry = published.artifacts().set_index("artifact").loc[artifact]
     caption = (
