@@ -106,6 +106,13 @@ class Experiment:
         """The experiments whose files keep its runs, itself first: pages may share runs."""
         return _files(self)
 
+    @property
+    def borrows(self) -> str:
+        """The experiment that keeps all of its runs, if it has none of its own; else empty."""
+        others = self.files[1:]
+        grid = self.grid("smoke", 0)
+        return others[0] if others and all(self.keeper(s) != self for s in grid) else ""
+
     def wants(self, spec: RunSpec) -> bool:
         """Whether a run is one of this experiment's."""
         return spec.key in _by_key(self, spec.scale, spec.seed)

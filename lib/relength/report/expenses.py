@@ -11,7 +11,7 @@ from typing import Any
 
 from relength import plan
 from relength.engine import bench
-from relength.papers import EXPERIMENTS, Experiment, panm
+from relength.papers import EXPERIMENTS, Experiment, anchor_of, panm
 from relength.paths import EXECUTED
 from relength.prices import Device, OwnRun, Prices, device_seconds, own_runs
 from relength.progress import clock
@@ -32,15 +32,16 @@ SPEED_NUMBERS = ("steps/s", "× plain loop", "trainings/hour", "memory", "share 
 def prices(survey: Survey) -> str:
     """What a full set of runs costs, what is spent of it and what is missing, per device."""
     recorded = own_runs(survey.store)
+    priced = [experiment for experiment in EXPERIMENTS.values() if not experiment.borrows]
     rows = [
         _price(experiment, scale, device, survey.store, recorded)
-        for experiment in EXPERIMENTS.values()
+        for experiment in priced
         for scale in SCALES
         for device in _devices(experiment, recorded)
     ]
     words = [
         _in_words(experiment, device, recorded)
-        for experiment in EXPERIMENTS.values()
+        for experiment in priced
         for device in _devices(experiment, recorded)
         if device is not None
     ]
@@ -50,8 +51,9 @@ def prices(survey: Survey) -> str:
         rows,
         name="tab-prices",
         caption=f"The price of each artifact: {plan.SEEDS} seeds of every run that its experiment "
-        "has, other readings included; *judged* are those of the cells that claims judge. *Spent* "
-        "is what is recorded from this device; *missing* and *in all* are the runs' steps times "
+        "has, other readings included; a run that two of them need counts in both. *Judged* are "
+        "those of the cells that claims judge. *Spent* is what is recorded from this device; "
+        "*missing* and *in all* are the runs' steps times "
         "the seconds per step recorded there.",
         numbers=("trainings", "judged", "recorded", *hours),
     )
@@ -74,16 +76,22 @@ def _in_words(experiment: Experiment, device: Device, recorded: list[OwnRun]) ->
 
 
 def rebuilds(experiment: Experiment) -> str:
-    """What an experiment rebuilds, as readers know it: PANM Tables 3, 13; Figures 2a, 2b."""
+    """What an experiment rebuilds, as readers know it: PANM Tables 3, 13; Figures 2a, 2b.
+
+    With what is made from its runs alone, on whichever page.
+    """
+    paper = SHORT.get(experiment.paper, experiment.paper)
+    if any(anchor_of(name, experiment.name) != name for name in experiment.artifacts):
+        return f"{paper} {experiment.heading}"  # a part of a table
     named: dict[str, list[str]] = {}
-    for artifact in experiment.artifacts:
+    borrowers = [e for e in EXPERIMENTS.values() if e.borrows == experiment.name]
+    for artifact in (name for e in (experiment, *borrowers) for name in e.artifacts):
         _, kind, *number = artifact.split("-")
         named.setdefault({"fig": "Figure"}.get(kind, kind.capitalize()), []).append(
             " ".join(number)
         )
     listed = [f"{kind}{'s' * (len(n) > 1)} {', '.join(n)}" for kind, n in named.items()]
-    paper = SHORT.get(experiment.paper, experiment.paper)
-    return f"{paper} {'; '.join(listed)}" if listed else f"{paper}, {experiment.name}"
+    return f"{paper} {'; '.join(listed)}" if listed else f"{paper}, {experiment.heading}"
 
 
 def _devices(experiment: Experiment, recorded: list[OwnRun]) -> list[Device | None]:

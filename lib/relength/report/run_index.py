@@ -113,11 +113,11 @@ def _row(store: Store, key: str, made: list[Record]) -> str:
 
 def _used_by(record: Record) -> str:
     """What is made from runs of this spec; nothing, where no experiment has its settings now."""
-    return ", ".join(map(rebuilds, _users(record))) or "nothing"
+    return "; ".join(map(rebuilds, _users(record))) or "nothing"
 
 
 def _users(record: Record) -> list[Experiment]:
-    return [found for found in EXPERIMENTS.values() if found.owns(record)]
+    return [e for e in EXPERIMENTS.values() if e.owns(record) and not e.borrows]
 
 
 def _longest(record: Record) -> str:
