@@ -42,6 +42,7 @@ class Run(NamedTuple):
 class Campaign:
     """Trains runs and records them in a store.
 
+    ranked   whether the runs are in their order already; else the most valuable come first
     known    other stores, whose records count when value and price of a run are estimated
     workers  processes (default: one per core) or, on a GPU, threads; 1 trains in this process
     stack    runs trained as one program (default: 1 on a CPU, 40 on a GPU)
@@ -58,6 +59,7 @@ class Campaign:
         store: Store,
         *,
         known: Sequence[Store] = (),
+        ranked: bool = False,
         device: str = "cpu",
         workers: int | None = None,
         stack: int | None = None,
@@ -77,7 +79,8 @@ class Campaign:
         # Of machines elsewhere this one knows no prices.
         self.prices = None if elsewhere else Prices.on(device, recorded)
         self.seeds = Counter(cell(spec) for spec, _ in recorded)
-        self.runs = self._ranked(runs)
+        self.runs = list(runs) if ranked else self._ranked(runs)
+        self.ranked = ranked
         self.done = 0
         self.waiting: list[Job] = []
         self.running: dict[Future, tuple[Job, float]] = {}
@@ -224,7 +227,8 @@ class Campaign:
             if future.exception() is None:  # else training it will say what is wrong
                 for spec in job.specs:
                     self.prices.note(spec, Pace(future.result(), len(job.specs)))
-        self.runs = self._ranked(self.runs)
+        if not self.ranked:
+            self.runs = self._ranked(self.runs)
 
     def _train(self, pool: Executor) -> Iterator[Record]:
         specs = {(run.experiment.name, run.spec.key): run.spec for run in self.runs}

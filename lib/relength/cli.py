@@ -1,4 +1,4 @@
-"""The command line: list, run, status, merge, refresh, render, claims, verify, bench."""
+"""The command line: list, plan, run, status, merge, refresh, render, claims, verify, bench."""
 
 import json
 import re
@@ -6,7 +6,7 @@ import signal
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -54,6 +54,62 @@ def list_experiments() -> None:
         sizes = (str(len(experiment.grid(scale, 0))) for scale in SCALES)
         table.add_row(experiment.name, experiment.paper, ", ".join(experiment.artifacts), *sizes)
     console.print(table)
+
+
+@app.command()
+def plan(
+    results: Results = RESULTS,
+    device: Annotated[
+        str, typer.Option(help="At whose prices: cpu, cuda or cuda:<number>.")
+    ] = "cpu",
+    scale: Annotated[
+        list[str] | None, typer.Option(help="Only these scales (repeatable).", show_default="both")
+    ] = None,
+    most: Annotated[int, typer.Option(min=1, help="How many lines.")] = 40,
+) -> None:
+    """What to run next: the cells whose runs could decide the most claims per hour.
+
+    `relength run --plan` trains in this order.
+    """
+    from relength.report import agenda
+    from relength.report.scoreboard import SCALES
+
+    wanted = _scales(scale or SCALES, SCALES)
+    steps = agenda.agenda(_store(results), _device(device), wanted)
+    table = Table("", "cell", "seeds", "hours", "completes")
+    for column in (2, 4):
+        table.columns[column].no_wrap = True
+    for number, step in enumerate(steps[:most], start=1):
+        seeds = ", ".join(str(run.spec.seed) for run in step.runs)
+        hours = "unknown" if step.hours is None else f"{step.hours:.1f}"
+        table.add_row(str(number), step.label, seeds, hours, agenda.named(step.claims))
+    console.print(table)
+    rest = f"; --most {len(steps)} lists them all" if len(steps) > most else ""
+    console.print(f"{len(steps)} cells lack runs that could decide a claim{rest}.")
+
+
+def _scales(given: Iterable[str], known: Sequence[str]) -> list[str]:
+    for scale in given:
+        if scale not in known:
+            raise RelengthError(
+                f"There is nothing to plan at scale {scale!r}: choose one of {', '.join(known)}."
+            )
+    return list(given)
+
+
+def _store(results: Path) -> Any:
+    from relength.store import Store
+
+    return Store(results)
+
+
+def _device(name: str) -> Any:
+    import torch
+
+    from relength.prices import Device
+    from relength.provenance import device_name
+
+    return Device(torch.device(name).type, device_name(name))
 
 
 @app.command()
@@ -126,6 +182,10 @@ def run(
     refresh: Annotated[
         bool, typer.Option("--refresh", help="Train what is recorded, too.")
     ] = False,
+    follow_plan: Annotated[
+        bool,
+        typer.Option("--plan", help="In the order of `relength plan`, and only what is in it."),
+    ] = False,
 ) -> None:
     """Train runs that are not recorded yet, most valuable first: fewest seeds, then cheapest.
 
@@ -154,9 +214,16 @@ def run(
         missing, without = plan.at_hand(missing)
         for reason in without:
             console.print(f"Left out for want of data, {reason}.", soft_wrap=True)
+    if follow_plan:
+        from relength.report.agenda import agenda
+
+        keys = {wanted.spec.key for wanted in missing}
+        steps = agenda(known, _device(device), _scales([scale], ("reduced", "paper")))
+        missing = [r for step in steps for r in step.runs if r.spec.key in keys]
     campaign = Campaign(
         missing,
         store,
+        ranked=follow_plan,
         known=() if store.path == known.path else (known,),
         device=device,
         workers=workers,

@@ -7,6 +7,7 @@ from relength.false_verdicts import false_verdict_rates
 from relength.margins import load_margins
 from relength.papers import page_of
 from relength.report import (
+    agenda,
     deviations,
     environment,
     expenses,
@@ -95,6 +96,7 @@ PASSAGES: dict[str, Callable[[Survey], str]] = {
     "scoreboard": scoreboard_tables,
     "claims": ledger.claims_list,
     "margin_history": margins.versions,
+    **agenda.PASSAGES,
     **deviations.PASSAGES,
     **literature.PASSAGES,
     **expenses.PASSAGES,

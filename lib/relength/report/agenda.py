@@ -1,0 +1,214 @@
+"""What to run next: the missing runs, ranked by how many claims they can decide per hour.
+
+A claim can leave *inconclusive* once every cell that it speaks of has its five seeds at one scale.
+So what a run is worth depends on what else is missing: the ranking takes, again and again, the set
+of missing runs that completes the most claims per hour of the device, at prices measured there.
+Runs that nothing is known of have no price; sets with such runs come last, most claims first.
+
+Left out are claims that are decided, that nothing can decide, whose data are not on this machine,
+and at scale reduced those whose runs so far speak against them: a negative outcome decides nothing
+there, so their turn is at scale paper.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from relength import claims, plan
+from relength.campaign import Run
+from relength.claim_models import Claim
+from relength.papers import EXPERIMENTS
+from relength.prices import Device, Prices, cell, own_runs
+from relength.report.markdown import plain, table
+from relength.report.scoreboard import SCALES, Survey, judge, runs
+from relength.store import Store
+
+SHOWN = 40  # steps on the page
+
+
+class Step(NamedTuple):
+    """What is missing of one cell at one scale.
+
+    runs    lowest seeds first
+    hours   of the device; None where no price is known
+    claims  those that have all their runs once this step and every one before it are done
+    """
+
+    runs: tuple[Run, ...]
+    hours: float | None
+    claims: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """Model, arm, task and scale."""
+        spec = self.runs[0].spec
+        return f"{spec.row}/{spec.model.arm} on {spec.task.name} ({spec.scale})"
+
+
+class Wish(NamedTuple):
+    """A claim at one scale, and the cells that it still lacks runs of."""
+
+    claim: str
+    cells: frozenset[str]
+
+
+def agenda(store: Store, device: Device | None, scales: Sequence[str] = SCALES) -> list[Step]:
+    """The steps in the order in which they are worth running.
+
+    device  where prices are those of; None for none at all
+    """
+    found = runs(store)
+    recorded = own_runs(store)
+    prices = Prices(recorded, device)
+    seeds = plan.SEEDS
+    grids = {
+        (name, scale): {
+            (spec.row, spec.model.arm, spec.task.name): cell(spec)
+            for spec in experiment.grid(scale, 0)
+        }
+        for name, experiment in EXPERIMENTS.items()
+        for scale in scales
+    }
+    missing: dict[str, list[Run]] = {}
+    for scale in scales:
+        everything, _ = plan.at_hand(plan.choose((), scale, seeds))
+        for run in plan.missing(everything, store):
+            missing.setdefault(cell(run.spec), []).append(run)
+    known = {cell(s) for scale in scales for s in _at_hand(scale)}
+    wishes = list(_wishes(judge(found), grids, missing, known))
+    cost = {name: prices.total(run.spec for run in todo) for name, todo in missing.items()}
+    return [
+        Step(
+            tuple(missing[name]), None if cost[name][1] else cost[name][0] / 3600, tuple(completed)
+        )
+        for name, completed in _ordered(wishes, cost)
+    ]
+
+
+def _at_hand(scale: str) -> Iterable:
+    return (run.spec for run in plan.at_hand(plan.choose((), scale, 1))[0])
+
+
+def _wishes(
+    judged: pd.DataFrame,
+    grids: dict[tuple[str, str], dict[tuple[str, str, str], str]],
+    missing: dict[str, list[Run]],
+    known: set[str],
+) -> Iterable[Wish]:
+    state = judged.set_index("claim")
+    for paper in claims.papers():
+        for claim in claims.load(paper):
+            row = state.loc[claim.id]
+            if row["outcome"] in (*claims.DECIDED, "not testable"):
+                continue
+            for (experiment, scale), cells in grids.items():
+                if experiment != claim.source.experiment or (scale == "reduced" and _away(row)):
+                    continue
+                needed = _cells(claim, cells)
+                if not needed <= known:  # its data are not here
+                    continue
+                if lacking := needed & missing.keys():
+                    yield Wish(claim.id, frozenset(lacking))
+
+
+def _cells(claim: Claim, cells: dict[tuple[str, str, str], str]) -> set[str]:
+    return {cells[model, claim.source.arm_of(model), task] for model, task in claim.cells}
+
+
+def _away(row: pd.Series) -> bool:
+    """Whether the runs at scale reduced speak against a claim, in some part at least."""
+    seen = row["scale"] == "reduced" and row["seeds"] > 0
+    return bool(seen and any(part.p_against < part.p_for for part in row["parts"]))
+
+
+def _ordered(
+    wishes: Sequence[Wish], cost: dict[str, tuple[float, int]]
+) -> Iterable[tuple[str, list[str]]]:
+    """Cells in the order in which they are worth running, each with the claims it completes."""
+    names = sorted({name for wish in wishes for name in wish.cells})
+    place = {name: i for i, name in enumerate(names)}
+    sets = list(dict.fromkeys(wish.cells for wish in wishes))
+    lacks = np.zeros((len(sets), len(names)), dtype=np.float32)
+    for i, cells in enumerate(sets):
+        lacks[i, [place[name] for name in cells]] = 1
+    of_set: dict[frozenset[str], list[str]] = {}
+    for wish in wishes:
+        of_set.setdefault(wish.cells, []).append(wish.claim)
+    hours = np.array([cost[name][0] for name in names]) / 3600
+    unpriced = np.array([cost[name][1] for name in names], dtype=float)
+    open_claims = {wish.claim for wish in wishes}
+    alive = np.ones(len(sets), dtype=bool)
+    while alive.any():
+        worth = np.array([sum(c in open_claims for c in of_set[cells]) for cells in sets])
+        alive &= (worth > 0) & (lacks.sum(1) > 0)
+        if not alive.any():
+            return
+        # A set completes every claim whose lacking cells are all among its own.
+        sizes = lacks.sum(1)
+        inside = (lacks @ lacks.T) == sizes[None, :]
+        gain = (inside * np.where(alive, worth, 0)[None, :]).sum(1)
+        unknown = lacks @ unpriced > 0
+        per_hour = np.where(unknown, -1.0, gain / np.maximum(lacks @ hours, 1e-6))
+        best = max(np.flatnonzero(alive), key=lambda i: (per_hour[i], gain[i], -sizes[i]))
+        chosen = [names[j] for j in np.flatnonzero(lacks[best])]
+        chosen.sort(key=lambda name: cost[name][0])
+        done = inside[best] & alive
+        completed = [c for i in np.flatnonzero(done) for c in of_set[sets[i]] if c in open_claims]
+        open_claims -= set(completed)
+        for name in chosen[:-1]:
+            yield name, []
+        yield chosen[-1], list(dict.fromkeys(completed))
+        lacks[:, [place[name] for name in chosen]] = 0
+
+
+def named(completed: Sequence[str]) -> str:
+    """Claims in short: those in words by name, printed numbers counted."""
+    words = [claim for claim in completed if "/" not in claim]
+    numbers = len(completed) - len(words)
+    return ", ".join([*words, *([f"{numbers} numbers"] if numbers else [])]) or "–"
+
+
+def most_recorded(store: Store) -> Device | None:
+    """The device that most records are from; None without any."""
+    counts = Counter(Device.of(record) for record in store.usable())
+    return counts.most_common(1)[0][0] if counts else None
+
+
+def to_run_next(survey: Survey) -> str:
+    """The first steps of the agenda, for the page of that name."""
+    device = most_recorded(survey.store)
+    steps = agenda(survey.store, device)
+    if not steps:
+        return "Nothing is missing that could decide a claim.\n"
+    priced = [step for step in steps if step.hours is not None]
+    rows, hours, count = [], 0.0, 0
+    for number, step in enumerate(steps[:SHOWN], start=1):
+        hours, count = hours + (step.hours or 0.0), count + len(step.claims)
+        seeds = ", ".join(str(run.spec.seed) for run in step.runs)
+        rows.append(
+            (
+                *(number, plain(step.label), seeds),
+                "unknown" if step.hours is None else f"{step.hours:.1f}",
+                *(len(step.claims), count, f"{hours:.1f}"),
+            )
+        )
+    words = (
+        f"{len(steps):,} cells lack runs that could decide a claim; {len(priced):,} of them have a "
+        f"measured price{f' on {device}' if device else ''}. `relength plan` lists them all.\n\n"
+    )
+    heads = ("", "cell", "seeds", "hours", "claims completed", "claims so far", "hours so far")
+    return words + table(
+        heads,
+        rows,
+        name="tab-next",
+        caption=f"The first {len(rows)} cells to run. *Hours* are of the device, at prices "
+        "measured on it; *claims completed* then have their five seeds in every cell, and can be "
+        "decided.",
+        numbers=(*heads[:1], *heads[3:]),
+    )
+
+
+PASSAGES = {"next": to_run_next}

@@ -1,0 +1,133 @@
+"""What to run next: the ranking completes claims in the order of claims per hour."""
+
+import handmade
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relength import claims
+from relength.campaign import Campaign
+from relength.papers import EXPERIMENTS
+from relength.prices import Device
+from relength.report import agenda
+from relength.report.agenda import Wish, _ordered
+from relength.report.scoreboard import survey
+from relength.store import Store
+
+TABLE_2 = EXPERIMENTS["mla_table2"]
+HERE = Device("cpu", "a processor")
+
+
+def stored(folder, chosen, accuracy=lambda *_: 1.0) -> Store:
+    store = Store(folder)
+    for seed in range(5):
+        for spec in TABLE_2.grid("reduced", seed):
+            if chosen(spec):
+                made = handmade.record(spec, accuracy)
+                made["provenance"] |= {"device": HERE.kind, "device_name": HERE.name}
+                store.append("mla", made)
+    return store
+
+
+# --- the order ------------------------------------------------------------------------------------
+
+
+def test_a_set_is_worth_all_claims_inside_it():
+    wishes = [
+        Wish("lone", frozenset("a")),
+        Wish("pair", frozenset("bc")),
+        *(Wish(f"printed {i}", frozenset("b")) for i in range(3)),
+    ]
+    cost = {"a": (3600.0, 0), "b": (3600.0, 0), "c": (3600.0, 0)}
+    # b alone: 3 claims in an hour; b and c: 4 in two; then c completes the pair, as a the lone one.
+    assert dict(_ordered(wishes, cost)) == {
+        "b": ["printed 0", "printed 1", "printed 2"],
+        "a": ["lone"],
+        "c": ["pair"],
+    }
+    assert next(iter(_ordered(wishes, cost)))[0] == "b"
+
+
+def test_what_has_no_price_comes_last():
+    wishes = [Wish("cheap", frozenset("a")), *(Wish(f"{i}", frozenset("b")) for i in range(9))]
+    cost = {"a": (360_000.0, 0), "b": (0.0, 5)}
+    assert [name for name, _ in _ordered(wishes, cost)] == ["a", "b"]
+
+
+CELLS = st.frozensets(st.sampled_from("abcdef"), min_size=1, max_size=4)
+
+
+@given(st.lists(CELLS, max_size=12), st.lists(st.floats(0, 1e5), min_size=6, max_size=6))
+def test_every_claim_is_completed_once_and_when_its_last_cell_is_run(sets, seconds):
+    wishes = [Wish(f"claim {i}", cells) for i, cells in enumerate(sets)]
+    cost = {name: (s, 0) for name, s in zip("abcdef", seconds, strict=True)}
+    done, completed = set(), []
+    for name, claimed in _ordered(wishes, cost):
+        assert name not in done
+        done.add(name)
+        completed += claimed
+        for wish in wishes:
+            if wish.claim in claimed:
+                assert wish.cells <= done
+    assert sorted(completed) == sorted(wish.claim for wish in wishes)
+
+
+# --- from a store ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def four_seeds(tmp_path_factory) -> Store:
+    """Four seeds of Bi-Relative, solved, on all tasks; of Content one that fails, on Copy."""
+    folder = tmp_path_factory.mktemp("four")
+    stored(folder, lambda s: s.model.name == "Bi-Relative" and s.seed < 4)
+    return stored(
+        folder,
+        lambda s: s.model.name == "Content" and s.task.name == "copy" and s.seed < 1,
+        lambda spec, test: 1.0 if test in ("iid", "100") else 0.0,
+    )
+
+
+def test_runs_that_complete_claims_soonest_come_first(four_seeds):
+    steps = agenda.agenda(four_seeds, HERE, ["reduced"])
+    first = steps[0].runs
+    assert {run.spec.model.name for run in first} == {"Bi-Relative"}
+    assert [run.spec.seed for run in first] == [4]
+    assert all(run.spec.seed == 4 for step in steps[:4] for run in step.runs)
+    assert any(step.claims for step in steps[:4])  # several cells may complete one claim together
+    assert steps[0].hours == pytest.approx(128 / 3600)
+    every = [claim for step in steps for claim in step.claims]
+    assert len(every) == len(set(every)) > 300
+
+
+def test_at_reduced_scale_nothing_is_asked_of_claims_that_runs_speak_against(four_seeds):
+    reduced = {c for step in agenda.agenda(four_seeds, HERE, ["reduced"]) for c in step.claims}
+    paper = {c for step in agenda.agenda(four_seeds, HERE, ["paper"]) for c in step.claims}
+    wrong = "mla-table-2/Content/copy/100"  # printed as 0
+    assert wrong not in reduced and wrong in paper
+    assert "mla-table-2/Content/copy/15" in reduced
+
+
+def test_claims_that_nothing_decides_are_left_out(four_seeds):
+    every = {c for step in agenda.agenda(four_seeds, HERE) for c in step.claims}
+    no_rule = {c.id for paper in claims.papers() for c in claims.load(paper) if c.not_testable}
+    assert no_rule and not every & no_rule
+    assert not any(claim.startswith("mla-table-3/") and "/cfq/" in claim for claim in every)
+
+
+def test_a_campaign_follows_the_plan(four_seeds, tmp_path):
+    runs = [run for step in agenda.agenda(four_seeds, HERE, ["reduced"])[:3] for run in step.runs]
+    campaign = Campaign(runs[::-1], Store(tmp_path), known=(four_seeds,), ranked=True)
+    assert campaign.runs == runs[::-1]
+
+
+def test_the_page_says_what_the_ranking_says(four_seeds):
+    page = agenda.to_run_next(survey(four_seeds))
+    assert f"measured price on {HERE}" in page
+    steps = agenda.agenda(four_seeds, HERE)
+    assert agenda.plain(steps[0].label) in page and f"{len(steps):,} cells" in page
+
+
+def test_an_empty_store_has_no_prices(tmp_path):
+    steps = agenda.agenda(Store(tmp_path), None, ["reduced"])
+    assert steps and all(step.hours is None for step in steps)
+    assert "0 of them have a measured price." in agenda.to_run_next(survey(Store(tmp_path)))
