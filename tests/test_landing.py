@@ -69,12 +69,20 @@ def answers(state: Survey) -> dict[str, dict[str, str]]:
 
 def test_the_columns_count_what_the_ledger_says(full, begun, empty):
     for state in (full, begun, empty):
-        verdicts = state.ledger[state.ledger["prose"]]["verdict"]
+        by_runs = state.ledger["page"] == ""  # what no training decides is counted apart
+        verdicts = state.ledger[state.ledger["prose"] & by_runs]["verdict"]
         decided = [(verdicts == word).sum() for word in ("reproduced", "contradicted")]
         counts = [int(n) for n in re.findall(r"<b>(\d+)</b>", landing.outcomes(state))]
         assert counts == [*decided, len(verdicts) - sum(decided)]
     assert landing.outcomes(full).count("<li>") >= 4
     assert "no runs yet" in landing.outcomes(empty)
+    apart = full.ledger[full.ledger["page"] != ""].set_index("claim")["verdict"]
+    said = landing.outcomes(full).split("counted apart")[1]
+    for claim, verdict in apart[apart != "not run"].items():
+        assert f"`{claim} <claim-{claim}>` {verdict}" in said
+    set_up = set(full.ledger["claim"])
+    later = sum(claim not in set_up for claim in published.prose_claims()["claim_id"])
+    assert f"{later} sentences of the four papers are not set up" in landing.outcomes(full)
 
 
 def test_every_claim_of_every_paper_has_a_square(full):

@@ -22,20 +22,26 @@ def runs_of(name, accuracy, folder, seeds=5, models=None) -> Runs:
     return Runs.read(found, "reduced", seeds, store, models=models)
 
 
-@given(st.floats(1e-5, 0.2), st.floats(2, 300))
-def test_independent_errors_are_recovered(error, length):
-    right = (1 - error) ** length
-    items = 10**9
-    found, bound = lengths.error_per_symbol(right, items, length)
-    assert bound == (right <= 0.5 / items or right >= 1 - 0.5 / items)
-    assert bound or found == pytest.approx(error, rel=1e-6)
+@given(st.integers(1, 199), st.floats(2, 3000))
+def test_the_chance_lies_in_its_interval_and_gives_the_share_back(right, length):
+    error = lengths.error_per_symbol(right, 200, length)
+    assert 0 < error.low < error.chance < error.high < 1
+    assert (1 - error.chance) ** length == pytest.approx(right / 200)
 
 
-def test_none_or_all_right_is_a_bound():
-    worst, bound = lengths.error_per_symbol(0.0, 200, 100)
-    assert bound and (1 - worst) ** 100 == pytest.approx(0.5 / 200)
-    best, bound = lengths.error_per_symbol(1.0, 200, 100)
-    assert bound and 0 < best < worst
+def test_the_interval_covers_independent_errors_as_often_as_it_says():
+    random = np.random.default_rng(0)
+    drawn = random.binomial(200, (1 - ERROR) ** 300, size=2000)
+    found = [lengths.error_per_symbol(int(right), 200, 300) for right in drawn]
+    assert np.mean([error.low <= ERROR <= error.high for error in found]) >= 0.95
+
+
+def test_none_or_all_right_bounds_the_chance_on_one_side():
+    none, every = (lengths.error_per_symbol(right, 200, 100) for right in (0, 200))
+    assert none.high == none.chance == 1 and every.low == every.chance == 0
+    # At the bound, what was seen has one chance in forty.
+    assert (1 - (1 - none.low) ** 100) ** 200 == pytest.approx(0.025)
+    assert (1 - every.high) ** (100 * 200) == pytest.approx(0.025)
 
 
 def test_outputs_are_as_long_as_the_rules_make_them():
@@ -50,10 +56,8 @@ def test_an_error_that_is_the_same_at_every_symbol_gives_a_level_row(tmp_path):
 
     runs = runs_of("mla_lengths", noise, tmp_path, seeds=2)
     data = lengths.errors(runs)
-    level = data[~data["bound"]]
-    assert len(level) > 50 and np.allclose(level["error"], ERROR, rtol=1e-3)
-    assert "above" in lengths.errors_table(runs).html  # a thousand symbols: none is right
-    assert "1000" in lengths.errors_table(runs).html
+    assert len(data) > 200 and (data["low"] <= ERROR).all() and (data["high"] >= ERROR).all()
+    assert "1000" in lengths.errors_table(runs).html and "–" in lengths.errors_table(runs).html
 
 
 def test_success_counts_seeds_with_an_exact_interval(tmp_path):

@@ -53,6 +53,12 @@ def majority(yes: ArrayLike, margins: Margins, exceeds: bool = False) -> Decisio
     )
 
 
+def fact(holds: bool) -> Decision:
+    """What arithmetic decides: chance has no part in it, so there is nothing to repeat."""
+    outcome: Outcome = "reproduced" if holds else "contradicted"
+    return Decision(outcome, 1, float(not holds), float(holds), "", agree=int(holds))
+
+
 def median_value(
     values: ArrayLike, printed: ArrayLike, margin: Margin, margins: Margins
 ) -> Decision:

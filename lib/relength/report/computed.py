@@ -36,7 +36,7 @@ def _exposed() -> list[exposure.Checked]:
 def decided(store: Store) -> list[Computed]:
     """Every claim that a page decides. The simulations take some seconds, once."""
     simulated = [
-        Computed(one.claim, exposure.PAGE, "simulation", one.decision, one.computed)
+        Computed(one.claim, exposure.PAGE, _unit(one.decision), one.decision, one.computed)
         for one in _exposed()
     ]
     measured = [
@@ -44,6 +44,10 @@ def decided(store: Store) -> list[Computed]:
         for claim, decision in overhead.decisions(overhead.latest(store))
     ]
     return simulated + measured
+
+
+def _unit(decision: rules.Decision) -> str:
+    return "simulation" if decision.n > 1 else "calculation"
 
 
 def ledger(store: Store) -> pd.DataFrame:

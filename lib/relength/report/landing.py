@@ -55,20 +55,23 @@ def raw(html: str) -> str:
 
 def outcomes(survey: Survey) -> str:
     """Three columns: the claims reproduced, those contradicted, those that are open."""
-    prose = survey.ledger[survey.ledger["prose"]]
+    by_runs = survey.ledger["page"] == ""
+    prose = survey.ledger[survey.ledger["prose"] & by_runs]
     reproduced, contradicted = (prose[prose["verdict"] == word] for word in DECIDED)
     undecided = prose[~prose["verdict"].isin(DECIDED)]
     seeds = claims.load_margins().least_seeds
     used = survey.runs.drop_duplicates("run_id")
     made = f"{len(used):,} trainings ({used['seconds'].sum() / 3600:,.1f} hours)"
     made = made if len(used) else "no runs yet"
-    tested = survey.ledger[_tested(survey.ledger)]
+    tested = survey.ledger[_tested(survey.ledger) & by_runs]
     cells = tested[~tested["prose"]]
     tables = "; ".join(
         f"{', '.join(map(name_of, rows['artifact'].unique()))} of *{PAPERS[paper]}*"
         for paper, rows in cells.groupby("paper", sort=False)
     )
-    waiting = len(survey.ledger) - len(tested)
+    waiting = int(by_runs.sum()) - len(tested)
+    stated = published.prose_claims()["claim_id"]
+    later = int((~stated.isin(survey.ledger["claim"])).sum())
     columns = (
         _column(reproduced, "reproduced", f"A verdict takes {seeds} seeds."),
         _column(
@@ -82,9 +85,21 @@ def outcomes(survey: Survey) -> str:
         f"\n**{int(tested['prose'].sum())} claims in words and {len(cells)} printed numbers** "
         f"({tables or 'of no table yet'}) have been put to the test so far, with {made}. Of the "
         f"numbers: {counted(Counter(cells['verdict'])) or 'none is judged'}. {waiting} more claims "
-        "and numbers are written down and wait for runs. "
-        "The {doc}`ledger </claims_ledger>` has each of them.\n"
+        f"and numbers are written down and wait for runs; {later} sentences of the four papers are "
+        "not set up for judging yet. The {doc}`ledger </claims_ledger>` has each of them.\n"
+        f"\n{_without_training(survey.ledger[~by_runs])}"
     )
+
+
+def _without_training(rows: pd.DataFrame) -> str:
+    """The claims that pages calculate, simulate or measure: they are no results of training."""
+    done = rows[_tested(rows)]
+    if done.empty:
+        return ""
+    named = ", ".join(
+        f"{{ref}}`{row.claim} <claim-{row.claim}>` {row.verdict}" for row in done.itertuples()
+    )
+    return f"Claims that take no training are counted apart. Calculated, or simulated: {named}.\n"
 
 
 def _tested(rows: pd.DataFrame) -> pd.Series:

@@ -50,8 +50,11 @@ def claims_list(survey: Survey) -> str:
     runs = survey.runs.drop_duplicates(["experiment", "run_id"]).sort_values("seed")
     prose, cells = judged[judged["prose"]], judged[~judged["prose"]]
     data = csv("claims", judged[list(DOWNLOAD)])
+    by_runs = judged["page"] == ""
+    others = counted(Counter(judged[~by_runs]["verdict"]))
     parts = [
-        f"{summary(judged)}\n",
+        f"{summary(judged[by_runs])} Another {(~by_runs).sum()} claims are none of training: what "
+        f"pages simulate, calculate or measure says of them {others or 'nothing yet'}.\n",
         f'```{{raw}} html\n<p class="ledger-data">{data}</p><div id="ledger-filter"></div>\n```\n',
     ]
     for paper, title in PAPERS.items():

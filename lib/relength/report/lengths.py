@@ -6,6 +6,7 @@ of failing apart: an e that stays the same is noise, one that grows with the len
 """
 
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,22 +29,41 @@ def symbols(task: str, test: str) -> float:
     return float(np.mean([len(pair.target) for pair in pairs])) + 1
 
 
-def error_per_symbol(right: float, items: int, length: float) -> tuple[float, bool]:
-    """The chance e of a wrong symbol, and whether it is a bound only.
+class Error(NamedTuple):
+    """The chance of a wrong symbol, with its 95 % interval.
 
-    right: share of outputs of `length` symbols that are right, of `items`. If none is, e is at
-    least what would leave half an output right; if all are, at most what would spoil half a one.
-
-    >>> error_per_symbol(0.9**10, 1000, 10)
-    (0.1, False)
+    Where all outputs are right the chance is 0 and the interval tells how large it may be; where
+    none is, it is only known to be at least ``low``.
     """
-    half = 0.5 / items
-    bound = not half < right < 1 - half
-    return round(1 - float(np.clip(right, half, 1 - half)) ** (1 / length), 12), bound
+
+    chance: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        low, high = f"{100 * self.low:.2g}", f"{100 * self.high:.2g}"
+        if self.low == 0:
+            return f"< {high}"
+        return f"> {low}" if self.high == 1 else f"{100 * self.chance:.2g} ({low}–{high})"
+
+
+def error_per_symbol(right: int, items: int, length: float) -> Error:
+    """What e is if `right` of `items` outputs of `length` symbols are right.
+
+    The interval is that of the share, which is exact (Clopper and Pearson), turned into chances.
+
+    >>> str(error_per_symbol(700, 1000, 100))
+    '0.36 (0.32–0.4)'
+    >>> str(error_per_symbol(0, 200, 100)), str(error_per_symbol(200, 200, 100))
+    ('> 3.9', '< 0.018')
+    """
+    rate = stats.rate_interval(right, items)
+    chance, low, high = (1 - s ** (1 / length) for s in (right / items, rate.high, rate.low))
+    return Error(chance, max(low, 0.0), high)
 
 
 def errors(runs: Runs) -> pd.DataFrame:
-    """Columns: task, model, arm, seed, test, symbols, right (share of outputs), error, bound."""
+    """Columns: task, model, arm, seed, test, symbols, right (outputs), items, chance, low, high."""
     rows = []
     for model, arm in runs.rows:
         for task, tests in runs.tests.items():
@@ -51,11 +71,12 @@ def errors(runs: Runs) -> pd.DataFrame:
                 found = record["checkpoints"]["selected"]["tests"]
                 for test in tests[1:]:
                     length = symbols(task, test)
-                    right, items = found[test]["exact_match"], found[test]["items"]
+                    items = found[test]["items"]
+                    right = round(found[test]["exact_match"] * items)
                     seed = record["spec"]["seed"]
                     error = error_per_symbol(right, items, length)
-                    rows.append((task, model, arm, seed, test, length, right, *error))
-    names = ["task", "model", "arm", "seed", "test", "symbols", "right", "error", "bound"]
+                    rows.append((task, model, arm, seed, test, length, right, items, *error))
+    names = ["task", "model", "arm", "seed", "test", "symbols", "right", "items", *Error._fields]
     return pd.DataFrame(rows, columns=names)
 
 
@@ -75,8 +96,8 @@ def errors_table(runs: Runs) -> Exhibit:
     caption = (
         f"<b>Chance of a wrong symbol, in percent.</b> {badges(runs.scale, runs.freshness)} What "
         "exact match at each length would be if errors were independent, solved for the chance of "
-        "one; median over seeds. <i>Below</i> and <i>above</i>: all or none of the outputs of the "
-        "median seed were right, which bounds it on one side."
+        "one, with its 95 % interval; of the median seed. Where all or none of its outputs were "
+        "right, only the one end of the interval that is not trivial."
     )
     name = f"{runs.page}-errors"
     if not runs.records:
@@ -89,10 +110,8 @@ def errors_table(runs: Runs) -> Exhibit:
 def _median_error(cell: pd.DataFrame) -> str:
     if cell.empty:
         return "–"
-    ordered = cell.sort_values("error")
-    middle = ordered.iloc[(len(ordered) - 1) // 2]
-    side = "" if not middle["bound"] else "above " if middle["right"] < 0.5 else "below "
-    return f"{side}{100 * middle['error']:.2g}"
+    middle = cell.sort_values("chance").iloc[(len(cell) - 1) // 2]
+    return str(Error(*middle[list(Error._fields)]))
 
 
 def success(runs: Runs) -> pd.DataFrame:

@@ -78,12 +78,19 @@ def status(store: Store) -> dict[str, Any]:
     {"reduced": {"runs": 128, "hours": 2.5, "unpriced": 8}, …}, "verdicts": {"inconclusive": 17}},
     …}}``; an artifact without an experiment has 0 cells.
 
-    runs, rest  of five seeds of everything, other readings included; what is missing of them costs
-                ``hours`` on this machine's device, and ``unpriced`` of its runs have no known price
+    runs, rest  of five seeds of all that it is made from, other readings included; what is missing
+                of them costs ``hours`` on this machine's device, and ``unpriced`` of its runs have
+                no known price
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
     prices = Prices.on(device, own_runs(store))
-    rest = {name: _rest(name, store, prices) for name in EXPERIMENTS}
+    wanted = {
+        (name, scale): plan.choose((name,), scale, plan.SEEDS)
+        for name in EXPERIMENTS
+        for scale in SCALES
+    }
+    every = plan.missing([run for runs in wanted.values() for run in runs], store)
+    missing = {run.spec.key for run in every}
     return {
         "device": {"kind": device, "name": device_name(device)},
         "artifacts": {
@@ -91,7 +98,7 @@ def status(store: Store) -> dict[str, Any]:
                 "paper": row.paper,
                 "cells": row.cells,
                 "min_seeds": row.min_seeds,
-                **rest.get(row.experiment, {"runs": dict.fromkeys(SCALES, 0), "rest": {}}),
+                **_rest(row.artifact, wanted, missing, prices),
                 "verdicts": row.verdicts,
             }
             for row in board(store, judge(runs(store))).itertuples()
@@ -99,14 +106,30 @@ def status(store: Store) -> dict[str, Any]:
     }
 
 
-def _rest(experiment: str, store: Store, prices: Prices) -> dict[str, Any]:
-    """How many runs an experiment has, how many are missing, and what they cost."""
+def _rest(
+    artifact: str,
+    wanted: dict[tuple[str, str], list[plan.Run]],
+    missing: set[str],
+    prices: Prices,
+) -> dict[str, Any]:
+    """How many runs an artifact is made from, how many are missing, and what they cost.
+
+    wanted: all runs of each experiment and scale; missing: keys of those that are not recorded
+    """
+    makers = [found for found in EXPERIMENTS.values() if artifact in found.artifacts]
+    if not makers:
+        return {"runs": dict.fromkeys(SCALES, 0), "rest": {}}
     runs, rest = {}, {}
     for scale in SCALES:
-        wanted = plan.choose((experiment,), scale, plan.SEEDS)
-        left = [run.spec for run in plan.missing(wanted, store)]
+        specs = [
+            run.spec
+            for found in makers
+            for run in wanted[found.name, scale]
+            if found.makes(artifact, run.spec)
+        ]
+        left = [spec for spec in specs if spec.key in missing]
         seconds, unpriced = prices.total(left)
-        runs[scale] = len(wanted)
+        runs[scale] = len(specs)
         rest[scale] = {"runs": len(left), "hours": seconds / 3600, "unpriced": unpriced}
     return {"runs": runs, "rest": rest}
 
