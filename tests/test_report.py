@@ -469,3 +469,12 @@ def test_what_the_paper_prints_is_shown_as_printed():
     """0.05 is one of the paper's numbers; a column of one decimal would turn it into 0.1."""
     text = tables.published_table("mla-table-2").html
     assert "<b>0.05</b>" in text and "<b>98.8</b>" in text and "<b>100</b>" in text
+
+
+def test_of_two_seeds_both_are_shown_as_they_have_no_middle():
+    def cell(*values):
+        return {"seeds": len(values), "values": values, "ours": float(np.median(values))}
+
+    assert tables._middle(cell(100.0, 0.0)) == "0/100"
+    assert tables._middle(cell(99.96, 99.97)) == ">99.9"
+    assert tables._middle(cell(0.0, 50.0, 100.0)) == "50"

@@ -238,7 +238,7 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
         solve = f"{ours['solved']} of {ours['seeds']} solve it"
         hint = f"scale {runs.scale}, seeds: {seeds}; {solve}; {verdict}".rstrip("; ")
         return (
-            f'<b class="{"apart" if apart else "near"}">{short(ours["ours"])}{mark}</b>{paper}',
+            f'<b class="{"apart" if apart else "near"}">{_middle(ours)}{mark}</b>{paper}',
             hint,
             ours["ours"],
         )
@@ -246,8 +246,8 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
     caption = (
         f"<b>{name_of(artifact)} of the paper, side by side.</b> "
         f"{badges(runs.scale, runs.freshness)} {_seeds_phrase(data)} In each cell, above: our "
-        f"{published.statistic(artifact)} {in_unit(runs)}; below, smaller: the value that the "
-        "paper prints. Coloured numbers are outside its margin, "
+        f"{published.statistic(artifact)} {in_unit(runs)}, of two seeds both; below, smaller: "
+        "the value that the paper prints. Coloured numbers are outside its margin, "
         f"{margin_words(room, measure)}. ✓ and ≠ mark cells whose claim is reproduced or "
         "contradicted; ↓ and ↑ those below or above the printed value at reduced scale, which "
         f"decides nothing.{_readings(runs)}"
@@ -267,6 +267,13 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
     return Exhibit(
         html, f"{artifact}: {(run > 0).sum()} of {len(run)} cells have runs.", flat(data)
     )
+
+
+def _middle(cell: dict) -> str:
+    """Our number in a cell; of two seeds both, as there is no middle between a few and many."""
+    if cell["seeds"] == 2 and (shown := [*map(short, sorted(cell["values"]))])[0] != shown[1]:
+        return "/".join(shown)
+    return short(cell["ours"])
 
 
 def means(runs: Runs, artifact: str, row: str = "PANM", others: str = "Other Max") -> Exhibit:
