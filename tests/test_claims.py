@@ -23,7 +23,7 @@ from relength.claim_models import (
     lengths_by_task,
 )
 from relength.errors import RelengthError
-from relength.papers import experiment, published
+from relength.papers import EXPERIMENTS, experiment, published
 
 ARTIFACT = "mla-table-2"
 SOURCE = Source(
@@ -631,6 +631,20 @@ def test_a_claim_has_its_runs_in_one_experiment(mla):
     assert by_id["mla-table-3/Content/cfq/length"].source.experiment == "mla_cfq"
     with pytest.raises(RelengthError, match="cfq, scan are tasks of mla_cfq and mla_scan"):
         by_id["mla-021"].source.of({"cfq", "scan"})
+
+
+def test_the_other_arm_of_a_claim_is_that_of_each_of_its_models_that_has_one(mla):
+    """A verdict in the text's arm never compares it with a model as released that has both."""
+    grids = {
+        name: {(spec.row, spec.model.arm, spec.task.name) for spec in found.grid("reduced", 0)}
+        for name, found in EXPERIMENTS.items()
+        if found.paper == "mla"
+    }
+    two_armed = {row for cells in grids.values() for row, arm, _ in cells if arm == "paper"}
+    for c in (c for c in mla if c.source.other_arms):
+        assert c.models & two_armed <= set(c.source.other_arms["paper"]), c.id
+        needed = {(model, "paper", task) for model, task in c.cells if model in two_armed}
+        assert needed <= grids[c.source.experiment], c.id
 
 
 @pytest.mark.parametrize(("dedupe", "verdict"), [(75, "reproduced"), (99, "contradicted")])

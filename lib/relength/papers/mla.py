@@ -98,14 +98,16 @@ def table_4(scale: Scale, seed: int) -> list[RunSpec]:
 def table_6(scale: Scale, seed: int) -> list[RunSpec]:
     """Table 6: five attention mechanisms on two further tasks; and what DeDupe is compared with."""
     first = grid(scale, seed, EXTRA_MODELS, EXTRA_TASKS)
-    compared = grid(scale, seed, ("MonoAttn",), ("inv_recopy",))
+    compared = [
+        spec for arm in (0, 1) for spec in grid(scale, seed, ("MonoAttn",), ("inv_recopy",), arm)
+    ]
     return [*first, *grid(scale, seed, EXTRA_MODELS, EXTRA_TASKS, arm=1), *compared]
 
 
 def table_7(scale: Scale, seed: int) -> list[RunSpec]:
     """Table 7: twelve variants on the eight probing tasks, the telling tasks first.
 
-    Last come the models of Table 2, which the variants are compared with.
+    Last come the models of Table 2, which the variants are compared with, in each reading.
     """
     others = tuple(task for task in TASKS if task not in TOLD_APART)
     variants = [
@@ -114,7 +116,8 @@ def table_7(scale: Scale, seed: int) -> list[RunSpec]:
         for tasks in (TOLD_APART, others)
         for spec in grid(scale, seed, VARIANTS, tasks, arm)
     ]
-    return [*variants, *grid(scale, seed, MODELS, TASKS)]
+    compared = [*grid(scale, seed, MODELS, TASKS), *grid(scale, seed, TWO_ARMED, TASKS, arm=1)]
+    return [*variants, *compared]
 
 
 def lengths(scale: Scale, seed: int) -> list[RunSpec]:
