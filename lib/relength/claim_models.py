@@ -128,6 +128,7 @@ class ClaimEntry(_Frozen):
     quote: str | None = None  # at most one sentence of the paper, verbatim
     expect: tuple[Expectation, ...] = ()
     metric: Metric | None = None  # if it is not the artifact's
+    judged_arm: Literal["paper"] | None = None  # where the artifact's cannot decide; then alone
     scope: str | None = None  # what of the claim is left out here, and why
     not_testable: str | None = None  # why no run could decide it
 

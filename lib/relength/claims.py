@@ -97,7 +97,9 @@ def _prose_claim(entry: ClaimEntry, file: ClaimFile, prose: pd.DataFrame, path: 
         source = file.artifacts[entry.artifact].of(_tasks(spelt_out))
     except RelengthError as error:
         raise RelengthError(f"{where}: {error}") from None
-    metric = {"metric": entry.metric}
+    own: dict[str, object] = {} if entry.metric is None else {"metric": entry.metric}
+    if entry.judged_arm is not None:
+        own |= {"judged_arm": entry.judged_arm, "other_arms": {}}
     return Claim(
         id=entry.id,
         paper=file.paper,
@@ -106,7 +108,7 @@ def _prose_claim(entry: ClaimEntry, file: ClaimFile, prose: pd.DataFrame, path: 
         statement=row["claim"],
         quote=entry.quote,
         where=row["where"],
-        source=source if entry.metric is None else source.model_copy(update=metric),
+        source=source.model_copy(update=own),
         parts=spelt_out,
         scope=entry.scope,
         not_testable=entry.not_testable,
