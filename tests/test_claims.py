@@ -342,6 +342,16 @@ def test_a_failure_reproduced_at_reduced_scale_may_be_one_of_training(part, ours
     assert words not in claims.judge(claim(part), runs([ours] * 5)).seen
 
 
+@pytest.mark.parametrize(("printed", "cautious"), [(90.7, True), (0.9, True), (0.0, False)])
+def test_a_distance_from_the_target_is_a_failure_too(printed, cautious):
+    source = SOURCE.model_copy(update={"metric": "edit_distance"})
+    part = ValuePart(model="OneStepAttn", task="copy", printed={"100": printed})
+    frame = runs([0] * 5, scale="reduced", edit_distance=printed)
+    verdict = claims.judge(claim(part, source=source), frame)
+    assert verdict.outcome == "reproduced"
+    assert ("may hold only because training was cut" in verdict.seen) == cautious
+
+
 def test_the_highest_scale_with_five_seeds_judges():
     reduced = runs([0] * 8, scale="reduced")
     five = claims.judge(HUNDRED, pd.concat([reduced, runs([100] * 5)]))

@@ -92,7 +92,16 @@ def test_where_nothing_fails_nothing_is_said_to(tmp_path):
     assert failures.shares(runs)["right_before"].isna().all()
     assert "none fails" in failures.where(runs, number=1).html
     assert failures.diverging(runs).empty
-    assert "First test samples that fail, by their first error: not run" in failures.numbers(runs)
+    text = failures.numbers(runs)
+    assert "First test samples that fail, by their first error: none fails" in text
+    shown = failures.samples(runs).html
+    assert "none fails" in shown and "not run" not in shown
+
+
+def test_an_output_of_which_only_the_end_is_wrong_is_right_to_just_below_all_of_it():
+    target = [*"4798", "EOS"]
+    found = divergence(target, [*"4798", "8"])
+    assert found.kind == "goes on" and found.right / len(target) == 4 / 5
 
 
 def test_a_failing_sample_is_shown_with_its_divergence(tmp_path):
@@ -124,7 +133,7 @@ def test_both_pages_can_be_shown_from_any_store(tmp_path, seeds):
         if 'role="img"' in shown.html:
             assert shown.html.count("<svg") == 2 and "var(--rl-" in shown.html
     for text in (failures.numbers(wrong), focus.numbers(paths)):
-        assert ("not run" in text) == (seeds == 0) or "by their first error: not run" in text
+        assert ("not run" in text) == (seeds == 0)
 
 
 # Paths
@@ -186,6 +195,27 @@ def test_a_model_that_turns_its_source_is_measured_in_the_direction_it_takes():
     assert turned[:, 0].tolist() == [2, 1, 0]
     straight = focus.wanted("LocAttn", "copy", backwards, focus.centre(backwards))
     assert straight[:, 0].tolist() == [1, 2, 3]
+
+
+def test_seeds_that_turn_differently_are_drawn_along_one_path(tmp_path):
+    def either(record):
+        found = record["attention"]
+        places = np.arange(len(found["target"])) + 1
+        turned = record["spec"]["seed"] == 1 and record["spec"]["model"]["name"] == "OneStepAttn"
+        where = len(found["source"]) - 1 - places if turned else places
+        found["weights"] = np.eye(len(found["source"]))[where].tolist()
+        return record
+
+    runs = runs_of(tmp_path, PATHS, lambda r: either(r) if is_copy(r) else r, seeds=2)
+    data = focus.paths(runs, number=1).data.query("task == 'copy' and model == 'OneStepAttn'")
+    assert set(data.groupby("seed")["turned"].first()) == {False, True}
+    for (_, _), step in data.groupby(["arm", "step"]):
+        assert step["centre"].nunique() == step["first"].nunique() == 1
+        assert (step["centre"] == step["first"]).all()
+
+
+def is_copy(record) -> bool:
+    return record["spec"]["task"]["name"] == "copy"
 
 
 def test_a_focus_beside_the_answer_is_on_the_path_and_a_lame_one_is_not(tmp_path):

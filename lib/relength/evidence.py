@@ -246,6 +246,8 @@ class Reading:
                 return part.at_most
             case ValuePart() if MEASURES[self.evidence.source.metric] == "accuracy":
                 return any(map(self.margins.levels["failed"].holds, part.printed.values()))
+            case ValuePart() if self._lower_is_better:
+                return any(value > self._margin.around(0) for value in part.printed.values())
             case _:
                 return False
 

@@ -26,6 +26,7 @@ from relength.store import Record
 
 EXAMPLES = "mla-table-10"
 END = "EOS"
+NONE_FAILS = "none fails"
 Kind = Literal["wrong symbol", "ends too early", "goes on"]
 SEQUENCES = {"right": "number", "then": "text", "written, and below it what was asked for": "text"}
 HOW_TO_READ = (
@@ -120,9 +121,11 @@ def where(runs: Runs, number: int) -> Exhibit:
 
     caption = (
         "How far wrong outputs are right. Of all test samples that a run fails, the mean share of "
-        "the symbols before the first error, at each unseen length: at 100 only the end is wrong, "
-        "at 0 nothing is right. A panel without dots has no failing sample. Lines that fall as "
-        "one over the length are of a model that fails after a fixed number of symbols."
+        "the symbols before the first error, at each unseen length: just below 100 only the end is "
+        "wrong, which counts as a symbol, at 0 nothing is right. A panel without dots has no "
+        "failing sample. A line that falls as one over the length has equally many symbols right "
+        "at each length: that is so of a model that has learned its training lengths, and of one "
+        "that errs at each symbol with the same chance."
     )
     parts = []
     for (model, arm), cells in data.groupby(["model", "arm"], sort=False):
@@ -150,7 +153,7 @@ def _panel(grid: Grid, i: int, j: int, model: str, tests: list[pd.DataFrame]) ->
     if not kept:
         x, y = grid.points(i, j, 0.5, 0.5)
         words = {"ha": "center", "va": "center", "size": 6.5}
-        grid.text(float(x), float(y), "none fails", **words)
+        grid.text(float(x), float(y), NONE_FAILS, **words)
         return
     medians = [float(values.median()) for _, values in kept]
     x, y = grid.points(i, j, [place for place, _ in kept], medians)
@@ -178,8 +181,14 @@ def numbers(runs: Runs) -> str:
             label = runs.label(model, arm)
             lines.append(f"  {label:<30}{cell['seed'].nunique():>5}{shown}")
     kinds = diverging(runs)["then"].value_counts()
-    said = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or NOT_RUN
+    said = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or _none(runs)
     return "\n".join([*lines, f"\nFirst test samples that fail, by their first error: {said}."])
+
+
+def _none(runs: Runs) -> str:
+    """What is said where there is no failing sample: that none fails, if any is recorded."""
+    recorded = any(record.get("attention") for *_, records in _cells(runs) for record in records)
+    return NONE_FAILS if recorded else NOT_RUN
 
 
 def _median(cell: pd.DataFrame) -> str:
@@ -233,7 +242,7 @@ def samples(runs: Runs) -> Exhibit:
     name = f"{runs.page}-samples"
     listed = data.assign(**{key: data[key].map(" ".join) for key in ("target", "prediction")})
     links = [exhibits.csv(name, listed), exhibits.specs(name, runs.records)]
-    body = rows_table(columns | SEQUENCES, rows) if rows else f"<p>{NOT_RUN}</p>"
+    body = rows_table(columns | SEQUENCES, rows) if rows else f"<p>{_none(runs)}</p>"
     html = exhibits.table(body, caption, name, [*links, exhibits.notebook(runs.page)])
     return Exhibit(html, f"{len(data)} failing samples.", listed)
 

@@ -82,6 +82,17 @@ def wanted(model: str, task: str, sample: dict, focus: np.ndarray) -> np.ndarray
     return min((asked, turned), key=lambda way: _distance(way, focus).mean())
 
 
+def as_asked(model: str, task: str, sample: dict) -> tuple[np.ndarray, np.ndarray, bool]:
+    """The focus and the path in the direction of the task, and whether the model took the other.
+
+    Seeds of one model may turn differently; turned back they can be compared with one path.
+    """
+    focus, asked = centre(sample), path(task, sample["source"], sample["target"])
+    if np.array_equal(wanted(model, task, sample, focus), asked):
+        return focus, asked, False
+    return len(sample["source"]) - 1 - focus, asked, True
+
+
 def _turns(model: str) -> bool:
     """Whether a model interpolates its encodings with their reversal (Section 5.2)."""
     if model in BY_LOCATION:
@@ -119,32 +130,32 @@ def paths(runs: Runs, number: int) -> Exhibit:
         places = {pair: k for k, pair in enumerate(runs.rows)}
         for model, arm, task, record, sample in _samples(runs):
             i, j = places[model, arm], runs.tasks.index(task)
-            focus, last = centre(sample), len(sample["source"]) - 1
+            (focus, way, _), last = as_asked(model, task, sample), len(sample["source"]) - 1
             steps = np.linspace(0, 1, len(sample["target"]))
-            if record is runs.cell(model, arm, task)[0]:
-                middle = wanted(model, task, sample, focus).mean(1) / last
-                x, y = grid.points(i, j, steps, middle)
+            if record is runs.cell(model, arm, task)[0]:  # the same for every seed
+                x, y = grid.points(i, j, steps, way.mean(1) / last)
                 grid.axes.plot(x, y, color=LIGHT.ink, lw=BAND, alpha=0.2, zorder=1)
             x, y = grid.points(i, j, steps[: len(focus)], focus / last)
             grid.axes.plot(x, y, color=colour(model), lw=1.1, alpha=0.85, zorder=2)
         return grid.figure
 
     for model, arm, task, record, sample in _samples(runs):
-        focus = centre(sample)
-        way = wanted(model, task, sample, focus)
+        focus, way, turned = as_asked(model, task, sample)
         who = {"task": task, "model": model, "arm": arm, "seed": record["spec"]["seed"]}
+        who["turned"] = turned
         rows += [
             {**who, "step": t, "centre": round(float(place), 3), "first": a, "last": b}
             for t, (place, (a, b)) in enumerate(zip(focus, way[: len(focus)], strict=True))
         ]
-    names = ["task", "model", "arm", "seed", "step", "centre", "first", "last"]
+    names = ["task", "model", "arm", "seed", "turned", "step", "centre", "first", "last"]
     data = pd.DataFrame(rows, columns=names)
     caption = (
         "The paths of attention through one sample of the shortest unseen length. Decoding steps "
         "run from left to right, source positions from the start (0) to the end (100). Grey: where "
-        "the answer is; for models that may turn the source around, in the direction nearer to "
-        "what they do. A line ends where the model ends its output. On the grey path each symbol "
-        "is read as it is written; parallel to it, always at the same distance."
+        "the answer is; a focus that is nearer to it read backwards, in models that may turn the "
+        "source around, is drawn turned back. A line ends where the model ends its output. On the "
+        "grey path each symbol is read as it is written; parallel to it, always at the same "
+        "distance."
     )
     alt = (
         "Grid of the centre of attention against decoding step, a column per task and a row per "

@@ -249,8 +249,8 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
         f"{published.statistic(artifact)} {in_unit(runs)}, of two seeds both; below, smaller: "
         "the value that the paper prints. Coloured numbers are outside its margin, "
         f"{margin_words(room, measure)}. ✓ and ≠ mark cells whose claim is reproduced or "
-        "contradicted; ↓ and ↑ those below or above the printed value at reduced scale, which "
-        f"decides nothing.{_readings(runs)}"
+        "contradicted; ↓ and ↑ those that are worse or better than printed, at reduced scale, "
+        f"which decides nothing.{_readings(runs)}"
     )
     html = exhibits.table(
         _matrix(rows, tests, cell),
