@@ -114,17 +114,26 @@ def test_the_vocabulary_is_that_of_training_and_the_rest_is_unknown(put):
     assert UNK not in task.dataset("train", 0).targets
 
 
-def test_a_part_of_the_training_samples_belongs_to_the_seed_and_other_parts_to_the_task(put):
+def test_a_part_of_the_training_samples_belongs_to_the_seed_and_a_test_set_to_the_task(put):
     numbered = [(f"Did M{i} win", f"SELECT M{i}") for i in range(50)]
     parts = {"trainIdxs": list(range(40)), "devIdxs": [40], "testIdxs": list(range(40, 50))}
     put(members(numbered, parts))
     task = Cfq(train_size=10, test_size=5, validation_size=5)
     assert task.pairs("train", 0) != task.pairs("train", 1)
+    assert task.pairs("length", 0) == task.pairs("length", 1)
     for split in ("iid", "validation", "length"):
-        assert task.pairs(split, 0) == task.pairs(split, 1)
         assert len(task.pairs(split, 0)) == 5
-    every = set(Cfq().pairs("train", 0))
-    assert set(task.pairs("iid", 0)) <= every  # of the samples trained on, as the docstring says
+
+
+def test_what_is_validated_on_is_of_the_questions_that_the_run_trains_on(put):
+    numbered = [(f"Did M{i} win", f"SELECT M{i}") for i in range(50)]
+    parts = {"trainIdxs": list(range(40)), "devIdxs": [40], "testIdxs": list(range(40, 50))}
+    put(members(numbered, parts))
+    task = Cfq(train_size=10, test_size=5, validation_size=5)
+    for seed in (0, 1):
+        for split in ("iid", "validation"):
+            assert set(task.pairs(split, seed)) < set(task.pairs("train", seed))
+    assert len(Cfq(train_size=3, validation_size=5).dataset("validation", 0).inputs) == 3
 
 
 def test_a_sample_of_a_length_has_a_query_of_that_many_tokens(put):

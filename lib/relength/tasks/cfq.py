@@ -37,7 +37,7 @@ PUNCTUATION = re.compile(f"([{re.escape(string.punctuation)}])")
 # Split of the task -> key of the published split, which numbers the samples.
 PARTS = {
     "train": "trainIdxs",
-    "validation": "trainIdxs",
+    "validation": "trainIdxs",  # of these, the ones that the run trains on
     "dev": "devIdxs",
     "iid": "trainIdxs",
     "length": "testIdxs",
@@ -54,13 +54,13 @@ class Cfq(TextTask):
     train              100,654 questions
     dev                9,512 questions with long queries, of the distribution of the test set, as in
                        the released configuration
-    validation, iid    2,000 of the training questions. The archive has no others of their
-                       distribution, so they tell whether the training set was learned
+    validation, iid    2,000 of the questions that the run trains on. The archive has no others of
+                       their distribution, so they tell whether the training set was learned
     length             9,512 questions with long queries
 
     A source ends with the end token, as in the released code; the vocabulary is that of the
-    training samples. A size below the full one takes a random part of a set: the training part
-    belongs to the run's seed, every other one to the task. Reading the archive takes minutes, once
+    training samples. A size below the full one takes a random part of a set: the training part, and
+    so what is validated on, belongs to the run's seed, every other one to the task. Reading the archive takes minutes, once
     per process.
 
     >>> print(*question_tokens("Did M0's editor direct M1?"))
@@ -82,8 +82,8 @@ class Cfq(TextTask):
         return {
             "train": Split(0, 0, self.train_size),
             "dev": Split(0, 0, self.dev_size),
-            "validation": Split(0, 0, self.validation_size),
-            "iid": Split(0, 0, min(self.test_size, self.validation_size)),
+            "validation": Split(0, 0, min(self.validation_size, self.train_size)),
+            "iid": Split(0, 0, min(self.test_size, self.validation_size, self.train_size)),
             "length": Split(0, 0, self.test_size),
         }
 
@@ -108,7 +108,10 @@ class Cfq(TextTask):
 
     def pairs(self, split: str, seed: int) -> list[Pair]:
         size, part = self._split(split).size, PARTS[split]
-        pool = samples(data.archive("cfq").path)[part]
+        if split in ("validation", "iid"):
+            pool = self.pairs("train", seed)
+        else:
+            pool = samples(data.archive("cfq").path)[part]
         if split == "train":
             random = stream(seed, "data", self.name, split)
         else:
