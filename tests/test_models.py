@@ -167,6 +167,22 @@ def test_centre_of_one_step_attention(arm, sharpness):
     close(centre, [0.25 + 0.125 * logistic(sharpness * 0.3)])
 
 
+@pytest.mark.parametrize(
+    ("name", "factor", "clamped"),
+    [
+        *(("OneStepAttn", True, True), ("OneStepAttn -Step 2", True, False)),
+        *(("OneStepAttn -Step 3", False, True), ("OneStepAttn -Sigmoid", False, True)),
+    ],
+)
+def test_what_the_two_readings_of_an_ablation_differ_in(name, factor, clamped):
+    """The factor in the sigmoid of the step, the clamp to the source, or both."""
+    released, paper = moved(name), moved(name, "paper")
+    scalars = heads(0.3, *([0.1] * released.reference.scalars))
+    apart = released.centre(scalars, PAST, STEP) != paper.centre(scalars, PAST, STEP)
+    assert apart.item() == factor
+    assert (released.clamped != paper.clamped) == clamped
+
+
 @pytest.mark.parametrize("r", [-0.3, 0.3])
 def test_centre_of_monotonic_attention(r):
     g = logistic(0.4)

@@ -18,11 +18,14 @@ def lookup_conflict() -> str:
     found = (accuracy == 100) & (distance > 0)
     (row, column), *others = found.stack()[lambda cells: cells].index
     fair = accuracy[(distance >= 1) & (distance <= 1.4) & (accuracy < 100)].stack()
+    rounded = accuracy[(distance == 0) & (accuracy < 100)].stack().dropna()
     return (
         f"{row} on {column} has an accuracy of {number(accuracy.loc[row, column])} and a distance "
         f"of {number(distance.loc[row, column])}; {len(others) or 'no'} other cells are in "
         f"conflict. Other cells with distances of 1 to 1.4 have accuracies of "
-        f"{number(fair.min())} to {number(fair.max())}."
+        f"{number(fair.min())} to {number(fair.max())}. The other way round, a distance printed as "
+        f"0 stands beside accuracies of {number(rounded.min())} to {number(rounded.max())} in "
+        f"{len(rounded)} cells, which is rounding."
     )
 
 

@@ -60,8 +60,8 @@ class Cfq(TextTask):
 
     A source ends with the end token, as in the released code; the vocabulary is that of the
     training samples. A size below the full one takes a random part of a set: the training part, and
-    so what is validated on, belongs to the run's seed, every other one to the task. Reading the archive takes minutes, once
-    per process.
+    so what is validated on, belongs to the run's seed, every other one to the task. Reading the
+    archive takes minutes, once per process.
 
     >>> print(*question_tokens("Did M0's editor direct M1?"))
     Did M0 ' s editor direct M1 ?
