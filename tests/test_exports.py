@@ -1,11 +1,14 @@
 """The files that describe the project to other services say what the store says."""
 
+import handmade
 import pytest
 import yaml
 
-from relength import exports
+from relength import exports, notebook
+from relength.notebook import Parameters
 from relength.papers import EXPERIMENTS
 from relength.paths import NOTEBOOKS, RESULTS, ROOT
+from relength.report import scoreboard
 from relength.store import Store
 
 
@@ -51,5 +54,29 @@ def test_a_replication_names_the_papers_it_is_of(committed):
 
 def test_the_counts_follow_the_store(tmp_path):
     content = yaml.safe_load(exports.codecheck(Store(tmp_path)))
-    assert "Runs recorded: 0 of 320 at scale reduced" in content["manifest"][0]["comment"]
+    comments = {entry["file"]: entry["comment"] for entry in content["manifest"]}
+    assert "Runs recorded: 0 of 320 at scale reduced" in comments["notebooks/mla_table2.ipynb"]
     assert "So far 0 trainings are recorded" in exports.rescience(Store(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["mla_variants", "mla_ablations", "mla_extra_tasks"])
+def test_scoreboard_notebook_and_codecheck_count_the_same_runs(name, tmp_path, capsys):
+    """A seed of Table 2 is recorded: pages that share it say so, and none counts it as its own."""
+    experiment, store = EXPERIMENTS[name], Store(tmp_path)
+    for number, spec in enumerate(EXPERIMENTS["mla_table2"].grid("reduced", 0)):
+        record = handmade.record(spec, lambda *_: 0.5)
+        store.append("mla", record | {"run_id": f"{number:016x}"})
+    notebook.runs(name, Parameters(results=str(tmp_path)))
+    printed = capsys.readouterr().out
+    grid = experiment.specs("reduced", range(5))
+    own = [spec for spec in grid if experiment.keeper(spec) == experiment]
+    shared = len(grid) - len(own)
+    there = f" of its own and {shared // 5} of {shared} shared with mla_table2"
+    assert printed.startswith(f"0 of {len(own)} runs{there} at scale reduced are in")
+    manifest = yaml.safe_load(exports.codecheck(store))["manifest"]
+    (comment,) = (e["comment"] for e in manifest if e["file"] == f"notebooks/{name}.ipynb")
+    assert f"Runs recorded: 0 of {len(own)}{there} at scale reduced" in comment
+    board = scoreboard.board(store, scoreboard.judge(scoreboard.runs(store)))
+    (row,) = board[board["artifact"] == experiment.artifacts[0]].itertuples()
+    makes = [spec for spec in grid if experiment.makes(row.artifact, spec)]
+    assert (row.state == "planned") == all(experiment.keeper(s) == experiment for s in makes)

@@ -13,10 +13,10 @@ import nbformat
 import yaml
 
 from relength.claims import counted
-from relength.papers import page_of, shown_by
+from relength.papers import BORROWED, page_of, shown_by
 from relength.papers.published import artifacts
 from relength.paths import BOOK, NOTEBOOKS, ROOT
-from relength.plan import SEEDS, choose, missing
+from relength.plan import SEEDS, choose, in_words, missing
 from relength.report.scoreboard import CITED, PAPERS, SCALES, ledger
 from relength.store import Store
 
@@ -58,7 +58,7 @@ def codecheck(store: Store) -> str:
 
 
 def _shows(path: Path, store: Store) -> str:
-    """What a notebook is about, which artifacts it rebuilds, and from how many of their runs."""
+    """What a notebook is about, which artifacts it rebuilds, and how many of its runs there are."""
     heading, *_ = nbformat.read(path, as_version=4).cells[0].source.splitlines()
     parts, shown = [heading.removeprefix("# ")], shown_by(path.stem)
     if shown is None:
@@ -73,9 +73,11 @@ def _shows(path: Path, store: Store) -> str:
         runs = [
             run
             for run in choose((experiment.name,), scale, SEEDS)
-            if not named or any(experiment.makes(name, run.spec) for name in named)
+            if path.stem not in BORROWED or any(experiment.makes(name, run.spec) for name in named)
         ]
-        counts.append(f"{len(runs) - len(missing(runs, store))} of {len(runs)} at scale {scale}")
+        left = {run.spec.key for run in missing(runs, store)}
+        there = {run.spec.key for run in runs} - left
+        counts.append(f"{in_words(experiment, runs, there)} at scale {scale}")
     parts.append(f"Runs recorded: {', '.join(counts)}")
     return _sentences(parts)
 

@@ -27,7 +27,7 @@ from relength.errors import RelengthError
 from relength.executors import check_device
 from relength.papers import experiment as find_experiment
 from relength.paths import RESULTS, ROOT
-from relength.plan import at_hand, missing, wanted
+from relength.plan import at_hand, in_words, missing, wanted
 from relength.report.runs import Runs, wanted_specs
 from relength.run import run_or_load
 from relength.spec import Scale, explain
@@ -144,7 +144,8 @@ def runs(
     models     only runs of these models
 
     Prints what is shown: how many runs are recorded, how many were trained now and how many failed;
-    and what cannot be trained here for want of data.
+    and what cannot be trained here for want of data. Runs that another experiment's file keeps are
+    counted apart, but for those at scale smoke, which the notebook trains itself.
     """
     found, store = find_experiment(name), chosen.store()
     specs = wanted_specs(found, chosen.scale, chosen.seeds, artifacts, models)
@@ -166,14 +167,20 @@ def runs(
             )
         failed = line.failed
     shown = Runs.read(found, chosen.scale, chosen.seeds, store, artifacts, models)
-    print(
-        f"{len(shown.records)} of {len(specs)} runs at scale {chosen.scale} are in {_place(store)}."
-    )
+    print(f"{_counted(shown)} at scale {chosen.scale} are in {_place(store)}.")
     if failed:
         print(f"{failed} runs failed now; their tracebacks are in the store, under 'error'.")
     if not shown.records and not chosen.trains:
         print("Nothing is shown as a result; -p train true trains what is missing.")
     return shown
+
+
+def _counted(shown: Runs) -> str:
+    if shown.scale == "smoke":
+        return f"{len(shown.records)} of {len(shown.specs)} runs"
+    keys = {record["key"] for record in shown.records}
+    every = wanted((shown.experiment, spec) for spec in shown.specs)
+    return in_words(shown.experiment, every, keys, " runs")
 
 
 def recorded(name: str, chosen: Parameters, page: str, seeds: int, models: Sequence[str]) -> Runs:

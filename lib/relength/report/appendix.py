@@ -5,6 +5,7 @@ from html import escape
 import pandas as pd
 
 from relength.deviations import load
+from relength.papers import experiment
 from relength.plan import SEEDS
 from relength.prices import Device, Prices, device_seconds, own
 from relength.report import exhibits
@@ -84,13 +85,20 @@ def costs(runs: Runs) -> Exhibit:
         "<b>Trainings and their price.</b> Hours are those of a core or a GPU, evaluation "
         "included. The lines <i>to rebuild</i> multiply the steps of a complete grid by the "
         "seconds per step recorded on the device; kinds of runs that were recorded count with the "
-        "steps they took. Divide by the number of cores."
+        f"steps they took. Divide by the number of cores.{_shared(runs)}"
     )
     if not rows:
         return exhibits.waiting(caption, name, exhibits.training(runs), recorded)
     html = exhibits.table(rows_table(columns, rows), caption, name, [csv(name, recorded)])
     trainings = int(recorded["trainings"].sum())
     return Exhibit(html, f"{trainings:,} trainings, {recorded['hours'].sum():.1f} hours.", recorded)
+
+
+def _shared(runs: Runs) -> str:
+    """A remark on runs that other pages count as well."""
+    others = runs.experiment.files[1:]
+    headings = ", ".join(experiment(name).heading for name in others)
+    return f" Runs shared with {headings} count here, too." if others else ""
 
 
 def _recorded(records: tuple[Record, ...]) -> pd.DataFrame:

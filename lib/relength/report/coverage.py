@@ -36,7 +36,8 @@ def table(state: dict[str, Any], every: bool) -> Iterator[RenderableType]:
             )
     yield lines
     yield (
-        "Runs: recorded, of five seeds of everything. Seeds: the fewest in any cell of the judged "
+        "Runs: recorded, of five seeds of everything; those that two experiments share count in "
+        "both. Seeds: the fewest in any cell of the judged "
         f"arm. Rest: what is missing, as time of {_device(**state['device'])}, by runs recorded "
         "on it."
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from relength import plan
+from relength.campaign import Run
 from relength.engine import bench
 from relength.papers import EXPERIMENTS, Experiment, anchor_of, panm
 from relength.paths import EXECUTED
@@ -51,7 +52,8 @@ def prices(survey: Survey) -> str:
         rows,
         name="tab-prices",
         caption=f"The price of each artifact: {plan.SEEDS} seeds of every run that its experiment "
-        "has, other readings included; a run that two of them need counts in both. *Judged* are "
+        "has, other readings included; runs that another experiment's file keeps are *shared* and "
+        "count in both. *Judged* are "
         "those of the cells that claims judge. *Spent* is what is recorded from this device; "
         "*missing* and *in all* are the runs' steps times "
         "the seconds per step recorded there.",
@@ -113,19 +115,26 @@ def _price(
     ]
     runs = plan.choose((experiment.name,), scale, plan.SEEDS)
     left = plan.missing(runs, store)
+    lacking = {run.spec.key for run in left}
     known = Prices(recorded, device)
     judged = plan.SEEDS * len(experiment.cells(scale))
     return (
         rebuilds(experiment),
         scale,
-        f"{len(runs):,}",
+        _of_these(runs, experiment),
         f"{judged:,}",
-        f"{len(runs) - len(left):,}",
+        _of_these([run for run in runs if run.spec.key not in lacking], experiment),
         "" if device is None else str(device),
         _hours(sum(map(device_seconds, here))) if here else "",
         _worth(known.total(run.spec for run in left), len(left)),
         _worth(known.total(run.spec for run in runs), len(runs)),
     )
+
+
+def _of_these(runs: list[Run], experiment: Experiment) -> str:
+    """How many runs, and how many of them the file of another experiment keeps."""
+    shared = sum(run.experiment != experiment for run in runs)
+    return f"{len(runs):,} ({shared:,} shared)" if shared else f"{len(runs):,}"
 
 
 def _worth(total: tuple[float, int], runs: int) -> str:
