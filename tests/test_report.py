@@ -11,21 +11,22 @@ from pathlib import Path
 
 import handmade
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from relength import claims, execute
 from relength.models import MODELS
 from relength.papers import experiment, published
-from relength.paths import BOOK
+from relength.paths import BOOK, ROOT
 from relength.prices import Device
 from relength.provenance import code_fingerprint
-from relength.report import appendix, figures, tables
+from relength.report import appendix, figures, reach, tables
 from relength.report.attention import answer_spans
 from relength.report.exhibits import CSS, Exhibit
 from relength.report.freshness import freshness_of
 from relength.report.runs import Runs
-from relength.report.style import DARK, LIGHT, MODEL_COLOURS, TEXT_SHARE, colour, variables
+from relength.report.style import DARK, LIGHT, MODEL_COLOURS, TEXT_SHARE, canvas, colour, variables
 from relength.spec import make_spec
 from relength.store import Store
 from relength.tasks import TASKS
@@ -148,18 +149,50 @@ def test_every_figure_and_table_can_be_shown_without_an_optimiser_step(state, re
         assert "\n\n" not in repr(shown)
 
 
-def test_every_figure_has_number_alt_text_caption_badges_data_specs_and_notebook(full):
-    for number, shown in enumerate(all_figures(full), start=1):
+def test_every_figure_has_number_title_alt_text_badges_data_specs_and_notebook(full):
+    landing = reach.reach(full, ARTIFACT)
+    for number, shown in [(1, landing), *enumerate(all_figures(full), start=1)]:
         page = Page(shown.html)
         (picture,) = page.pictures
         assert len(picture["aria-label"]) > 40
-        assert f'<b class="number">Figure {number}.</b>' in shown.html
+        begins = (
+            rf'<b class="number">Figure {number}\.</b> <b>[A-Z][^<>]{{8,}}[.?]</b> <span class="b'
+        )
+        assert re.search(begins, shown.html)
         assert "reduced scale</span>" in shown.html
         assert 'class="badge unchecked"' in shown.html
         saved = [link["download"] for link in page.links if "download" in link]
         assert any(".csv" in name for name in saved)
         assert any(".specs.jsonl" in name for name in saved)
-        assert "mla_table2.ipynb" in [link["href"] for link in page.links]
+        made = [link["href"] for link in page.links if link["href"].endswith(".ipynb")]
+        assert made == ["executed/mla_table2.ipynb" if shown is landing else "mla_table2.ipynb"]
+
+
+def test_every_figure_gets_its_furniture_in_one_of_three_places():
+    """Notebooks' figures, the landing page's, schematic drawings: nobody else makes a figure."""
+    made = re.compile(r"\bexhibits\.figure\(")
+    files = [f for f in (ROOT / "lib").rglob("*.py") if made.search(f.read_text("utf-8"))]
+    assert sorted(file.name for file in files) == ["base.py", "figures.py", "reach.py"]
+
+
+def test_what_no_run_stands_behind_is_called_computed():
+    shown = figures.drawn(
+        lambda layout: canvas(layout, 1), "a", "One thing: b.", "words", pd.DataFrame({"x": [1]}),
+        number=1, page="page",
+    )  # fmt: skip
+    assert "<b>One thing.</b> <span" in shown.html and ">computed</span> B." in shown.html
+    assert {link["href"].partition(",")[0] for link in Page(shown.html).links} == {
+        "data:text/csv;base64",
+        "page.ipynb",
+    }
+
+
+@pytest.mark.parametrize("models", [1, 3, 6, 18])
+def test_a_caption_says_how_far_lines_stand_from_their_numbers(models):
+    data = pd.DataFrame({"task": "copy", "model": [f"m{k}" for k in range(models)]})
+    said = float(re.search(r"up to (\d+\.\d) points", reach.apart(data))[1])
+    assert said == pytest.approx(max(map(abs, reach.lifts(models))), abs=0.05)
+    assert sum(reach.lifts(models)) == pytest.approx(0, abs=1e-9)
 
 
 def test_a_figure_is_drawn_for_wide_and_for_narrow_pages(full):

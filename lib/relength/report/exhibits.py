@@ -138,6 +138,25 @@ def badges(scale: Scale, freshness: Freshness) -> str:
     return f"{badge(scale)} {checked}".strip()
 
 
+COMPUTED = (
+    '<span class="badge" title="computed on the page; no run stands behind it">computed</span>'
+)
+MEASURED = (
+    '<span class="badge" title="measured by a command of its own; no run stands behind it">'
+    "measured</span>"
+)
+BEGINNING = re.compile(r"(?:<b>)?(.*?)([.:?])(?:</b>)?(?=[ <]|$)")  # of a caption
+
+
+def titled(caption: str, kind: str) -> str:
+    """A caption with its beginning as the title, and badges after it."""
+    first = BEGINNING.match(caption)
+    rest = caption[first.end() :].strip()
+    if first[2] == ":":
+        rest = rest[0].upper() + rest[1:]
+    return f"<b>{first[1]}{first[2].replace(':', '.')}</b> {kind} {rest}".strip()
+
+
 def download(name: str, content: bytes, label: str, media: str) -> str:
     """A link that saves ``content`` under ``name``, without a server or a file beside the page."""
     address = f"data:{media};base64,{b64encode(content).decode()}"
@@ -166,9 +185,12 @@ def specs(name: str, records: Iterable[Mapping]) -> str:
     )
 
 
-def notebook(name: str) -> str:
-    """A link to the notebook that makes an exhibit, which lies beside the page."""
-    return f'<a href="{name}.ipynb">notebooks/{name}.ipynb</a>'
+def notebook(name: str, folder: str = "") -> str:
+    """A link to the notebook that makes an exhibit.
+
+    folder  where it lies, as seen from the page, if not beside it
+    """
+    return f'<a href="{folder}{name}.ipynb">notebooks/{name}.ipynb</a>'
 
 
 def waiting(what: str, name: str, command: str, data: pd.DataFrame) -> Exhibit:
@@ -177,7 +199,7 @@ def waiting(what: str, name: str, command: str, data: pd.DataFrame) -> Exhibit:
     what: what would stand there, as the beginning of a caption. It has no number, as there is
     nothing to refer to. data: as the exhibit itself would have it, without rows.
     """
-    first = re.match(r"(?:<b>)?(.*?)([.:?])(?=[ <]|$)", what)
+    first = BEGINNING.match(what)
     words = first[1] if first[1][:2].isupper() else first[1][0].lower() + first[1][1:]
     said = words + first[2].replace(":", ".")
     html = (

@@ -48,19 +48,21 @@ def exhibit(
 ) -> Exhibit:
     """A drawing of runs in both widths, with caption, badges, alt text and downloads.
 
-    waits  whether without runs there is nothing to be seen
+    caption  its beginning, up to the first full stop, question mark or colon, is the title
+    waits    whether without runs there is nothing to be seen
     """
     if waits and not runs.records:
         return exhibits.waiting(caption, f"{runs.page}-{name}", exhibits.training(runs), data)
     return drawn(
         draw,
         f"{runs.page}-{name}",
-        f"{badges(runs.scale, runs.freshness)} {caption}",
+        caption,
         alt,
         data,
         number,
         runs.page,
         exhibits.specs(f"{runs.page}-{name}", runs.records),
+        kind=badges(runs.scale, runs.freshness),
         smoke=runs.scale == "smoke",
     )
 
@@ -74,11 +76,13 @@ def drawn(
     number: int,
     page: str,
     *links: str,
+    kind: str = exhibits.COMPUTED,
     smoke: bool = False,
 ) -> Exhibit:
-    """A drawing in both widths, with caption, alt text and downloads.
+    """A drawing in both widths, with caption, badges, alt text and downloads.
 
     page   the notebook that makes it
+    kind   badges that say what it is made from
     smoke  whether it is to be marked as no result
     """
     drawings = {}
@@ -89,7 +93,8 @@ def drawn(
                 _watermark(figure)
             drawings[layout.name] = svg(figure, f"{anchor}-{layout.name}")
     every = [exhibits.csv(anchor, data), *links, exhibits.notebook(page)]
-    html = exhibits.figure(drawings, alt, caption, anchor, every, number)
+    said = exhibits.titled(caption, kind)
+    html = exhibits.figure(drawings, alt, said, anchor, every, number)
     return Exhibit(html, f"Figure {number}. {alt}", data)
 
 
@@ -201,7 +206,7 @@ def by_length(runs: Runs, tasks: Sequence[str], number: int) -> Exhibit:
     caption = (
         f"{words.capitalize()} in percent against length, all models. Lines: the median of our "
         "seeds, each seed a dot. Rings: what the paper prints. The shaded length was trained on. "
-        f"Lines that would lie on each other are drawn a little apart.{_of_means(runs)}"
+        f"{reach.apart(data)}{_of_means(runs)}"
     )
     alt = reach.in_words(data, tasks)
     return exhibit(runs, number, draw, "by-length", caption, alt, flat(data))

@@ -86,7 +86,7 @@ def figure(measured: dict[str, Any] | None, number: int) -> Exhibit:
     medians = found.groupby("backbone", sort=False)["share"].median()
     said = "; ".join(f"{name} {value:.0f} %" for name, value in medians.items()) or NOT_RUN
     alt = f"Share of the backbone's training speed that is left with PANM. Medians: {said}."
-    return drawn(draw, f"{PAGE}-shares", caption, alt, found, number, PAGE)
+    return drawn(draw, f"{PAGE}-shares", caption, alt, found, number, PAGE, kind=exhibits.MEASURED)
 
 
 def _where(measured: dict[str, Any] | None) -> str:

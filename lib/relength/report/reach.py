@@ -45,12 +45,14 @@ def reach(runs: Runs, artifact: str, tasks: Sequence[str] = tuple(TASKS)) -> Exh
         f"<b>How far do they reach?</b> {badges(runs.scale, runs.freshness)} Share of outputs that "
         "are right to the last symbol, by length. The models are trained on the shaded lengths; "
         "the question is what comes after. Lines: the median of our seeds, each seed a dot. Rings: "
-        "what the paper prints. A ring with its line in it is a number that came out the same."
+        "what the paper prints. A ring with its line in it is a number that came out the same. "
+        f"{apart(data)}"
     )
     page = f"executed/{runs.experiment.name}.html"
     links = [
         exhibits.csv(name, flat(data)),
         exhibits.specs(name, runs.records),
+        exhibits.notebook(runs.experiment.name, "executed/"),
         f'<a href="{page}#{runs.experiment.name}-accuracy">all tasks and readings</a>',
     ]
     html = exhibits.figure(drawings, in_words(data, tasks), caption, name, links, 1)
@@ -98,16 +100,29 @@ def _panel(axes: Axes, task: str, data: pd.DataFrame, runs: Runs) -> None:
     axes.annotate(TASKS.get(task, ""), (0, 1), (-4, 6), size=7.2, color=LIGHT.muted, **above)
     ends = {}
     models = list(dict.fromkeys(data["model"]))
-    apart = min(1.0, 5 / len(models))
-    for k, model in enumerate(models):
-        place = apart * (k - (len(models) - 1) / 2)
-        ends[model] = _line(axes, data[data["model"] == model], place)
+    for model, lift in zip(models, lifts(len(models)), strict=True):
+        ends[model] = _line(axes, data[data["model"] == model], lift)
     _labels(axes, ends, len(tests) - 1)
 
 
-def _line(axes: Axes, rows: pd.DataFrame, place: float) -> tuple[float, bool]:
+def lifts(models: int) -> list[float]:
+    """How far above its numbers each of the models of a panel is drawn, in points."""
+    step = APART * min(1.0, 5 / models)
+    return [step * (k - (models - 1) / 2) for k in range(models)]
+
+
+def apart(data: pd.DataFrame) -> str:
+    """The remark of a caption that lines do not stand exactly where their numbers are."""
+    most = max(lifts(int(data.groupby("task")["model"].nunique().max())))
+    return (
+        f"So that none hides another, models are drawn up to {most:.1f} points above or below "
+        "their numbers, rings and dots with their line."
+    )
+
+
+def _line(axes: Axes, rows: pd.DataFrame, lift: float) -> tuple[float, bool]:
     """Draw one model; returns the height at which it ends, and whether there are runs."""
-    shade, lift = colour(rows["model"].iloc[0]), APART * place
+    shade = colour(rows["model"].iloc[0])
     x, medians = np.arange(len(rows)), rows["median"].to_numpy()
     printed = rows["paper"].to_numpy()
     rings = {"facecolors": "none", "edgecolors": shade, "linewidths": 0.9, "zorder": 4}
