@@ -25,7 +25,7 @@ from relength.report.mechanisms.icons import icon
 from relength.report.reach import reach
 from relength.report.runs import Runs
 from relength.report.scoreboard import BEGUN, CITED, IDEAS, PAPERS, SCALES, Survey
-from relength.report.style import title, verdict_kind
+from relength.report.style import readings, title, verdict_kind
 
 PICTURE = ("mla_table2", "mla-table-2")  # experiment and artifact
 ANSWERED_FIRST = "mla-table-2/OneStepAttn/recopy/100"
@@ -263,8 +263,8 @@ def _answer(row: Any, claim: Claim | None, runs: pd.DataFrame, survey: Survey) -
         ("our runs" if claim else f"{row.seeds} {row.unit}s", escape(row.seen)),
         *(_provenance(_behind(row, claim, runs), survey) if claim else ()),
         ("to decide it", escape(row.needed)),
-        ("other readings", escape(row.others)),
-        ("train it again", f"<code>{escape(command(claim, row.scale))}</code>" if claim else ""),
+        ("other readings", escape(readings(row.others))),
+        ("train it again", _again(claim, row.scale) if claim else ""),
         ("more", f'{where} · <a href="claims_ledger.html#{anchor}">the ledger</a>'),
     ]
     listed = "".join(f"<dt>{term}</dt><dd>{text}</dd>" for term, text in facts if text)
@@ -336,6 +336,14 @@ def _provenance(used: pd.DataFrame, survey: Survey) -> list[tuple[str, str]]:
         ("machine", escape("; ".join(machines))),
         ("code version", f"commit {', '.join(commits)} ({checked.words})"),
     ]
+
+
+def _again(claim: Claim, scale: str) -> str:
+    """The command that trains a claim's runs again, and what it takes."""
+    return (
+        f"<code>{escape(command(claim, scale))}</code>"
+        '<small>needs <a href="rerun.html">an installation</a></small>'
+    )
 
 
 def command(claim: Claim, scale: str) -> str:

@@ -34,7 +34,7 @@ from relength.report import margins
 from relength.report.exhibits import csv
 from relength.report.markdown import artifact_link, badge, grid, plain, run_link, slug, table
 from relength.report.scoreboard import PAPERS, Survey
-from relength.report.style import verdict_kind
+from relength.report.style import readings, verdict_kind
 
 DOWNLOAD = (
     *("paper", "claim", "artifact", "kind", "statement", "where", "scope", "arm", "label"),
@@ -96,7 +96,7 @@ def _claim(row: Any, claim: Claim, runs: pd.DataFrame) -> str:
         ("Here", plain(row.scope)),
         ("Seen", plain(row.seen) + _changed(row)),
         ("To decide it", plain(row.needed)),
-        ("Other arms", plain(row.others)),
+        ("Other readings", plain(readings(row.others))),
         ("Artifact", artifact_link(row.artifact, page_of(row.artifact, claim.source.experiment))),
         ("Kind", f"{row.kind}, judged on the arm {row.arm}{_q(row)}"),
         ("Query", _query(claim)),
@@ -294,7 +294,7 @@ def _numbers(artifact: str, rows: pd.DataFrame, known: dict[str, Claim], runs: p
     used = {row.claim: _runs(row, known[row.claim], runs) for row in rows.itertuples()}
     every = pd.concat(used.values()).drop_duplicates("key")
     body = table(
-        ("number", "verdict", "seen", "seeds", "scale", "other arms", "runs, by seed"),
+        ("number", "verdict", "seen", "seeds", "scale", "other readings", "runs, by seed"),
         (
             (
                 f"[{plain(row.statement)}]{{.{facets(row).replace(' ', ' .')}}}",
@@ -302,7 +302,7 @@ def _numbers(artifact: str, rows: pd.DataFrame, known: dict[str, Claim], runs: p
                 plain(row.seen) + _changed(row),
                 row.seeds,
                 row.scale or "",
-                row.others,
+                readings(row.others),
                 _by_seed(used[row.claim]),
             )
             for row in rows.itertuples()

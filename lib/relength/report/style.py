@@ -132,6 +132,12 @@ def row_label(model: str, arm: str, judged: str) -> str:
     return model if arm == judged else f"{model}, {ARM_LABELS.get(arm, arm)}"
 
 
+def readings(others: str) -> str:
+    """A ledger's verdicts on other arms, by what pages call these: *as in the text: not run*."""
+    pairs = (one.partition(": ") for one in others.split("; ") if one)
+    return "; ".join(f"{ARM_LABELS.get(arm, arm)}: {verdict}" for arm, _, verdict in pairs)
+
+
 def verdict_kind(verdict: str) -> str:
     """The style class of a verdict: ``not-run``; where the runs were reduced it looks the same."""
     return verdict.removesuffix(" at reduced scale").split(" (")[0].replace(" ", "-")

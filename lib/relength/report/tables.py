@@ -22,7 +22,7 @@ from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.style import ARM_LABELS, title, verdict_kind
+from relength.report.style import ARM_LABELS, readings, title, verdict_kind
 
 TEXT_WIDTH = 76
 VERDICT_COLUMNS = (
@@ -537,7 +537,7 @@ def verdicts(runs: Runs) -> Exhibit:
             "verdict": "text",
             "seen": "prose",
         },
-        "other arms": "prose",
+        "other readings": "prose",
     }
     rows = [
         (
@@ -546,7 +546,7 @@ def verdicts(runs: Runs) -> Exhibit:
             _verdict_badge(row.label),
             f"<p>{escape(row.seen)}</p>"
             + (f"<p><small>To decide: {escape(row.needed)}</small></p>" if row.needed else ""),
-            escape(row.others) or "–",
+            escape(readings(row.others)) or "–",
         )
         for row in prose.itertuples()
     ]
