@@ -95,6 +95,30 @@ def test_what_workflows_call_exists():
         assert tool(program).exists()
 
 
+def test_a_notebook_that_fails_keeps_no_other_from_being_executed(tmp_path):
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "weekly.yml").read_text())
+    steps = workflow["jobs"]["notebooks"]["steps"]
+    (script,) = (step["run"] for step in steps if "papermill" in step.get("run", ""))
+    papermill = tmp_path / ".venv" / "bin" / "papermill"
+    papermill.parent.mkdir(parents=True)
+    papermill.write_text('#!/bin/sh\necho "$1" >> executed\ntest ! -s "$1"\n')
+    papermill.chmod(0o755)
+    (tmp_path / "notebooks").mkdir()
+    names = [f"notebooks/{name}.ipynb" for name in "abcd"]
+
+    def execute(*failing: str) -> subprocess.CompletedProcess:
+        (tmp_path / "executed").unlink(missing_ok=True)
+        for name in names:
+            (tmp_path / name).write_text("fails" if name in failing else "")
+        return run("bash", "-e", "-c", script, cwd=tmp_path)
+
+    for failing in ((), names[:1], names[1:3]):
+        done = execute(*failing)
+        assert (tmp_path / "executed").read_text().split() == names
+        assert done.returncode == bool(failing), done.stderr
+        assert done.stdout == (f"::error::failed: {' '.join(failing)}\n" if failing else "")
+
+
 def test_forms_and_checklists_speak_of_commands_that_exist():
     from typer.main import get_command
 
