@@ -1,5 +1,7 @@
 """The files that describe the project to other services say what the store says."""
 
+import re
+
 import handmade
 import pytest
 import yaml
@@ -7,7 +9,7 @@ import yaml
 from relength import exports, notebook
 from relength.notebook import Parameters
 from relength.papers import EXPERIMENTS
-from relength.paths import NOTEBOOKS, RESULTS, ROOT
+from relength.paths import BOOK, NOTEBOOKS, RESULTS, ROOT
 from relength.report import scoreboard
 from relength.store import Store
 
@@ -49,7 +51,21 @@ def test_a_replication_names_the_papers_it_is_of(committed):
     assert content["title"].startswith("[Re] ") and content["type"] == "Replication"
     assert [paper["bib"] for paper in content["replication"]] == list(exports.CITED.values())
     assert all(paper["cite"].endswith(".") for paper in content["replication"])
+    addresses = [paper["url"] for paper in content["replication"]]
+    assert all(address.startswith("https://") for address in addresses)
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["references"]
+    assert [paper["url"] for paper in cited] == addresses
     assert "{" not in committed["metadata.yaml"].split("---", 1)[1]
+
+
+def test_a_reference_that_names_its_number_in_an_archive_has_the_address():
+    entries = re.findall(
+        r"@\w+\{(\w+),\n(.*?)\n\}", (BOOK / "references.bib").read_text(), re.DOTALL
+    )
+    named = {key: re.search(r"arXiv:(\d{4}\.\d{5})", body) for key, body in entries}
+    assert sum(map(bool, named.values())) >= 7
+    for key, body in entries:
+        assert not named[key] or f"{{https://arxiv.org/abs/{named[key][1]}}}" in body, key
 
 
 def test_the_counts_follow_the_store(tmp_path):
