@@ -202,7 +202,10 @@ def test_three_seeds_are_inconclusive_and_say_what_was_seen():
     verdict = claims.judge(HUNDRED, runs([100, 99, 98]))
     assert verdict.outcome == "inconclusive"
     assert verdict.seen.startswith("3 of 3 agree")
-    assert verdict.needed == "2 more seeds in every cell"
+    assert verdict.needed == "2 more seeds"  # the claim is about one cell
+    other = ValuePart(model="OneStepAttn", task="recopy", printed={"100": 100.0})
+    both = pd.concat([runs([100, 99, 98]), runs([100, 99], task="recopy")])
+    assert claims.judge(claim(*HUNDRED.parts, other), both).needed == "3 more seeds in every cell"
 
 
 def test_five_seeds_decide():

@@ -267,7 +267,7 @@ def _judge_arm(
         seen=whole.seen + _better(whole, decisions, scale) + _learnt(claim, run, whole),
         p_for=whole.p_for,
         p_against=whole.p_against,
-        needed=_needed(whole, decisions, scale, margins),
+        needed=_needed(whole, decisions, scale, total, margins),
         margins_changed=run.margins_changed(claim, current),
         parts=tuple(
             PartVerdict(
@@ -312,14 +312,19 @@ def _learnt(claim: Claim, run: Reading, whole: rules.Decision) -> str:
 
 
 def _needed(
-    whole: rules.Decision, parts: Sequence[rules.Decision], scale: str, margins: Margins
+    whole: rules.Decision,
+    parts: Sequence[rules.Decision],
+    scale: str,
+    cells: int,
+    margins: Margins,
 ) -> str:
     if whole.outcome == "contradicted" and scale == "reduced":
         return "runs at the scale paper"
     if whole.outcome != "inconclusive":
         return ""
     if whole.n < margins.least_seeds:
-        return f"{_plural(margins.least_seeds - whole.n, 'more seed')} in every cell"
+        more = _plural(margins.least_seeds - whole.n, "more seed")
+        return more if cells == 1 else f"{more} in every cell"
     lost = [part for part in parts if part.outcome == "contradicted"]
     if lost:
         enough = rules.seeds_for_parts(len(parts), margins)

@@ -210,7 +210,8 @@ def notebooks(survey: Survey) -> str:
         ),
         name="tab-notebooks",
         caption=f"The notebooks of this book, as papermill executed them from recorded runs: "
-        f"{clock(total)} in all, on the machine that built it. None of them trained anything.",
+        f"{clock(total)} in all, on the machine that built it. Several run at a time, which makes "
+        "each slower, and the sum longer than the build. None of them trained anything.",
         numbers=("seconds", "its seconds"),
     )
 
