@@ -182,7 +182,7 @@ def test_status_shows_what_is_begun_and_counts_the_rest(relength, tmp_path, monk
     monkeypatch.setattr(cli.console, "width", 160)
     code, out, _ = relength("status", "--results", tmp_path)
     assert code == 0 and "mla-table-2" in out and "0/320" in out and "unknown" in out
-    assert "panm-table-2" not in out and "not begun: mla" in out
+    assert "panm-table-2 " not in out and "not begun: panm" in out
     code, out, _ = relength("status", "--results", tmp_path, "--all")
     assert code == 0 and "panm-table-2" in out and "not begun" not in out
     code, out, _ = relength("status", "--results", tmp_path, "--json")

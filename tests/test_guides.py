@@ -131,7 +131,8 @@ def shell(folder: Path, *lines: str) -> str:
 
 # Three runs in place of 64.
 SMALL_TABLE = """
-TASKS, MODELS, TWO_ARMED = ("copy", "recopy", "lookup"), ("OneStepAttn",), ()
+def table_2(scale: Scale, seed: int) -> list[RunSpec]:
+    return grid(scale, seed, ("OneStepAttn",), ("copy", "recopy", "lookup"))
 """
 
 

@@ -267,9 +267,18 @@ def smoke_runs(path: Path) -> int:
     return len(wanted_specs(own[0], "smoke", 1, artifacts)) if own else 0
 
 
+def lacks_data(path: Path) -> bool:
+    own = shown_by(path.stem)
+    return bool(own and any(spec.task.lacks() for spec in own[0].grid("smoke", 0)))
+
+
 # What takes minutes is left to the weekly workflow, which executes every notebook; the one that the
 # README names is not.
-QUICK = [path for path in PATHS if smoke_runs(path) <= 32 or path.stem == "mla_table2"]
+QUICK = [
+    path
+    for path in PATHS
+    if (smoke_runs(path) <= 32 or path.stem == "mla_table2") and not lacks_data(path)
+]
 
 
 @pytest.mark.smoke

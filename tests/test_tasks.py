@@ -27,9 +27,11 @@ from relength.tasks.copying import (
 SMALL = {"train_size": 40, "dev_size": 20, "test_size": 12, "validation_size": 10}
 DIGITS = st.lists(st.sampled_from("0123456789"), min_size=1, max_size=40).map(tuple)
 SEEDS = st.integers(0, 2**32)
-every_task = pytest.mark.parametrize("name", TASKS)
+# CFQ has no samples where its archive is not; tests/test_cfq.py makes a small one.
+AT_HAND = {name: task for name, task in TASKS.items() if not task().lacks()}
+every_task = pytest.mark.parametrize("name", AT_HAND)
 every_text_task = pytest.mark.parametrize(
-    "name", [name for name, task in TASKS.items() if issubclass(task, TextTask)]
+    "name", [name for name, task in AT_HAND.items() if issubclass(task, TextTask)]
 )
 
 

@@ -244,9 +244,11 @@ def answers(survey: Survey) -> str:
     )
 
 
-def _importance(row: Any) -> tuple[bool, bool, str]:
-    """The order without a question: the example, then claims in words, then numbers."""
-    return row.claim != ANSWERED_FIRST, not row.prose, row.claim
+def _importance(row: Any) -> tuple[bool, bool, bool, str]:
+    """The order without a question: the example, then claims in words, then numbers; with runs
+    before those without.
+    """
+    return row.claim != ANSWERED_FIRST, not row.prose, row.seeds == 0, row.claim
 
 
 def _answer(row: Any, claim: Claim | None, runs: pd.DataFrame, survey: Survey) -> str:
