@@ -43,7 +43,8 @@ def test_a_codecheck_has_every_notebook_and_says_what_it_is_about(committed):
     assert all(comment[0].isalpha() and comment.endswith(".") for comment in comments.values())
     text = "\n".join(comments.values())
     for name in (name for found in EXPERIMENTS.values() for name in found.artifacts):
-        assert text.count(f"{name}: ") == 1, name
+        makers = [e for e in EXPERIMENTS.values() if name in e.artifacts]
+        assert text.count(f"{name}: ") == len(makers), name
 
 
 def test_a_replication_names_the_papers_it_is_of(committed):

@@ -23,7 +23,7 @@ from relength.report.runs import Runs
 from relength.report.style import row_label, title
 from relength.store import Store
 
-CALL = re.compile(r"tables\.numbers\(runs\b")
+CALL = re.compile(r"tables\.numbers\((runs|shown)\b")
 ROW = re.compile(
     r"  (?P<row>\S.*?) {2,}(?P<seeds>\d+)(?P<cells>( +(not run|[<>]?[\d.]+)( \(\S+\))?)+)"
 )
