@@ -201,6 +201,8 @@ def test_search_finds_a_models_name(window, origins, origin):
     page.locator("input[name=q]:visible").fill("OneStepAttn")
     page.keyboard.press("Enter")
     page.wait_for_url("**/search.html?q=OneStepAttn*")
+    # The search reads the pages it found for their excerpts; leaving would break that off.
+    page.wait_for_load_state("networkidle")
     hit = page.locator("#search-results a[href*='executed/mla_table2.html']").first
     hit.click()
     page.wait_for_url("**/executed/mla_table2.html*")

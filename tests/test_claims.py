@@ -742,7 +742,9 @@ def test_claims_judge_what_their_experiment_measures(mla, panm):
     for c in [*mla, *panm]:
         own = experiment(c.source.experiment).measure
         assert c.source.metric in (own, *pointing.METRICS, *ALSO_PRINTED.get(c.artifact, ())), c.id
-        assert c.source.judged_arm == experiment(c.source.experiment).judged_arm
+        arm = c.source.judged_arm
+        # A claim that leaves its experiment's arm tells its reader so.
+        assert arm == experiment(c.source.experiment).judged_arm or f"arm {arm}" in c.scope, c.id
 
 
 def test_the_printed_tables_reproduce_all_that_is_said_of_them_but_one_sentence(panm_as_printed):
