@@ -19,6 +19,8 @@ except RelengthError:
     CHROMIUM = None
 LEAVES = re.compile(r"^(?!file:|data:|blob:|about:|http://127\.0\.0\.1[:/])")  # this machine
 ROWS = 24
+ALIKE = 3  # of text that looks the same, the contrast of as many is measured
+SAMPLED = ';axe.configure({rules: [{id: "color-contrast", selector: "[data-sample]"}]});'
 AXE = {
     "resultTypes": ["violations"],
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
@@ -41,9 +43,13 @@ LOOK = r"""async () => {
     ?? document.getElementById(e.getAttribute("aria-labelledby"))?.textContent
     ?? e.querySelector("title")?.textContent ?? "").trim();
   const brief = (e) => `${e.tagName.toLowerCase()} “${e.textContent.trim().slice(0, 60)}”`;
-  const worded_table = (e) => window.innerWidth < PHONE && [...e.querySelectorAll(
-    "table:not(.matrix, .highlighttable) > tbody > tr > *")].some((cell) =>
-      cell.textContent.trim().replace(/\s+/g, " ").length > SENTENCE);
+  const known = new Map();
+  const worded_table = (e) => {
+    if (!known.has(e)) known.set(e, window.innerWidth < PHONE && [...e.querySelectorAll(
+      "table:not(.matrix, .highlighttable) > tbody > tr > *")].some((cell) =>
+        cell.textContent.trim().replace(/\s+/g, " ").length > SENTENCE));
+    return known.get(e);
+  };
   const scrolls = (e) => {
     for (; e && e !== main; e = e.parentElement)
       if (["auto", "scroll"].includes(getComputedStyle(e).overflowX)) return !worded_table(e);
@@ -75,6 +81,32 @@ LOOK = r"""async () => {
     links: [...document.querySelectorAll("a[href]")].map((e) => e.href),
     anchors: [...document.querySelectorAll("[id], a[name]")].flatMap((e) => [e.id, e.name]),
   };
+}"""
+
+
+# Marks samples of text: of what has the same tags and classes above it and the same colours, the
+# first few. Of the cells of a long table or the entries of a ledger these stand for all.
+MARK = r"""(most) => {
+  const paths = new WeakMap(), seen = new Map();
+  const path = (e) => {
+    if (e === document.documentElement) return "";
+    const own = `${e.tagName}.${e.getAttribute("class")}`;
+    if (!paths.has(e)) paths.set(e, `${path(e.parentElement)} ${own}`);
+    return paths.get(e);
+  };
+  const ground = (e) => {
+    for (; e; e = e.parentElement) {
+      const colour = getComputedStyle(e).backgroundColor;
+      if (colour !== "rgba(0, 0, 0, 0)") return colour;
+    }
+  };
+  for (const e of document.body.querySelectorAll("*")) {
+    if (![...e.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.data.trim())) continue;
+    const { color, fill, fontSize } = getComputedStyle(e);
+    const key = [path(e), color, fill, fontSize, ground(e)].join("|");
+    seen.set(key, (seen.get(key) ?? 0) + 1);
+    if (seen.get(key) <= most) e.setAttribute("data-sample", "");
+  }
 }"""
 
 
@@ -161,14 +193,21 @@ class Window:
     def violations(self) -> list[str]:
         """What axe-core finds on the open page, everything that can be unfolded being unfolded.
 
-        Of a long table it sees the first rows: the others are of their kind, and take it minutes.
+        Of a long table it sees the first rows, and of text that looks alike it measures the
+        contrast of the first few: the others are of their kind, and take it minutes.
         """
+        from axe_playwright_python.base import AXE_SCRIPT
         from axe_playwright_python.sync_playwright import Axe
 
         self.unfold()
+        self.page.evaluate(MARK, ALIKE)
         alike = {"exclude": [f"tbody tr:nth-child(n+{ROWS + 1})"]}
-        found = Axe().run(self.page, context=alike, options=AXE).response["violations"]
-        return [f"{v['id']}: {node['html'][:160]}" for v in found for node in v["nodes"]]
+        found = Axe(AXE_SCRIPT + SAMPLED).run(self.page, context=alike, options=AXE)
+        return [
+            f"{v['id']}: {node['html'][:160]}"
+            for v in found.response["violations"]
+            for node in v["nodes"]
+        ]
 
 
 @contextmanager

@@ -11,12 +11,13 @@ import pytest
 import yaml
 from browser import CHROMIUM, View, Window
 
-from relength import claims, margin_history
+from relength import claims, deviations, margin_history
 from relength.claim_models import CostPart, CountPart, LevelPart, OrderPart, TrendPart, ValuePart
 from relength.margins import MARGINS, load_margins, margins_hash
-from relength.papers import experiment
+from relength.papers import experiment, published
 from relength.paths import BOOK
-from relength.report import ledger, literature, margins
+from relength.report import boxes, ledger, margins
+from relength.report.deviations import anchor
 from relength.report.markdown import grid, plain, run_link, slug
 from relength.report.scoreboard import Survey, judge
 from relength.store import Store, frame
@@ -132,15 +133,22 @@ def test_parts_of_claims_in_words(part, words):
     assert words in ledger._expected(part)
 
 
-def test_the_boxes_of_the_literature_page_show_claims_that_exist(solved):
-    known = set(solved.ledger["claim"])
-    page = (BOOK / "length_generalisation.md").read_text()
-    for name, shown in literature.BOXES.items():
-        assert set(shown) <= known
-        assert f"executed/length_{name}.md" in page
-        box = literature.box(name, solved)
-        for claim in shown:
+def test_boxes_show_claims_and_differences_that_exist_and_are_on_a_page(solved):
+    made, judged = set(published.prose_claims()["claim_id"]), set(solved.ledger["claim"])
+    pages = "".join(page.read_text() for page in BOOK.glob("*.md"))
+    for name, shown in boxes.CLAIMS.items():
+        assert set(shown) <= made
+        box = boxes.PASSAGES[name](solved)
+        for claim in judged & set(shown):
             assert f"{{ref}}`{claim} <claim-{claim}>`" in box
+    for name, (paper, titles) in boxes.EFFECTS.items():
+        entries = {entry.title: entry for entry in deviations.load(paper)}
+        box = boxes.PASSAGES[name](solved)
+        for each in titles:
+            assert entries[each].measure, each
+            assert f"<{anchor(paper, entries[each])}>`" in box
+    for name in boxes.PASSAGES:
+        assert f"executed/{name}.md" in pages
 
 
 def test_text_that_is_not_markup():

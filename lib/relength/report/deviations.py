@@ -90,10 +90,14 @@ def _said(text: str) -> str:
     return plain(" ".join(text.split()))
 
 
-def _effect(entry: Deviation, runs: pd.DataFrame) -> str:
+def measured(entry: Deviation, runs: pd.DataFrame) -> str:
+    """What the recorded runs say of an entry's effect, in words."""
     found = deviations.effect(entry.measure, runs) if entry.measure else None
-    expected = f"[Expected: {_said(entry.effect)}]{{.aside}}"
-    return f"{plain(str(found)) if found else NOT_MEASURED} {expected}"
+    return plain(str(found)) if found else NOT_MEASURED
+
+
+def _effect(entry: Deviation, runs: pd.DataFrame) -> str:
+    return f"{measured(entry, runs)} [Expected: {_said(entry.effect)}]{{.aside}}"
 
 
 PASSAGES = {f"deviations_{paper}": partial(page, paper) for paper in deviations.papers()}

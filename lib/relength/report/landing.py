@@ -18,12 +18,12 @@ from relength.claims import DECIDED, VERDICTS, counted
 from relength.papers import BORROWED, EXPERIMENTS, anchor_of, experiment, page_of, published
 from relength.papers.published import name_of
 from relength.paths import BOOK, NOTEBOOKS
+from relength.report import findings
 from relength.report.freshness import freshness_of
 from relength.report.ledger import judged_cells
 from relength.report.markdown import run_link
 from relength.report.mechanisms.icons import icon
 from relength.report.reach import reach
-from relength.report.runs import Runs
 from relength.report.scoreboard import BEGUN, CITED, IDEAS, PAPERS, SCALES, Survey
 from relength.report.style import readings, title, verdict_kind
 
@@ -151,10 +151,7 @@ def _leanings(rows: pd.DataFrame) -> str:
 def picture(survey: Survey) -> str:
     """How far the models reach, at the scale with the most runs."""
     name, artifact = PICTURE
-    own = survey.runs[survey.runs["experiment"] == name].drop_duplicates("run_id")
-    counts = own["scale"].value_counts()
-    scale = max(reversed(SCALES), key=lambda s: counts.get(s, 0))
-    runs = Runs.read(experiment(name), scale, claims.load_margins().least_seeds, survey.store)
+    runs = findings.busiest(survey, name)
     return raw(reach(runs, artifact).html)
 
 

@@ -1,0 +1,104 @@
+"""Boxes on pages of prose: claims with today's verdict, and what a difference was measured to do.
+
+Such pages state no result of ours in words of their own. What they say of the runs stands in a box,
+so that it changes when the runs do.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+
+from relength import deviations
+from relength.report.deviations import anchor, measured
+from relength.report.markdown import badge, grid, plain
+from relength.report.scoreboard import Survey
+
+# {included passage: claims shown in it}; a claim that no file has yet is left out.
+CLAIMS = {
+    "length_content": ("mla-003",),
+    "length_relative": ("mla-004", "mla-005", "mla-006", "mla-054"),
+    "length_reversed": ("mla-001", "mla-002"),
+    "length_end_of_sequence": ("mla-019",),
+    "length_monotonic": ("mla-010", "mla-011", "mla-012", "mla-017"),
+    "length_location": ("mla-007", "mla-009", "mla-052"),
+    "findings_mla_direction": ("mla-001", "mla-005", "mla-004"),
+    "findings_mla_distance": ("mla-002", "mla-006", "mla-054"),
+    "findings_mla_content": ("mla-003", "mla-049"),
+    "findings_mla_walking": ("mla-010", "mla-011", "mla-012", "mla-013", "mla-014", "mla-015"),
+    "findings_mla_freedom": ("mla-009", "mla-017", "mla-024", "mla-025", "mla-026", "mla-028"),
+    "findings_mla_best": ("mla-016", "mla-018", "mla-052"),
+    "findings_mla_end": ("mla-019",),
+    "findings_mla_failures": ("mla-050", "mla-051"),
+    "findings_panm_addresses": ("panm-013", "panm-015", "panm-016", "panm-017", "panm-018"),
+    "findings_panm_tables": ("panm-004", "panm-020", "panm-021", "panm-028", "panm-031"),
+    "findings_panm_pointers": ("panm-025", "panm-026", "panm-027", "panm-029", "panm-030"),
+    "findings_panm_heads": ("panm-081", "panm-082", "panm-083", "panm-086", "panm-087"),
+}
+# {included passage: a paper, and entries of its page of deviations by their titles}
+EFFECTS = {
+    "findings_mla_readings": (
+        "mla",
+        (
+            "Steepness of OneStepAttn's step",
+            "Which branch MonoAttn's gate is on",
+            "Clamp of the focus",
+            "Two rows for one function",
+        ),
+    ),
+    "findings_mla_selection": ("mla", ("In-distribution validation", "Which epoch is tested")),
+    "findings_mla_stopping": ("mla", ("How long decoding goes on",)),
+    "findings_mla_scale": ("mla", ("Training budget at scale reduced",)),
+    "findings_panm_readings": (
+        "panm",
+        (
+            "How sharply a pointer can point",
+            "The pointer that is read back",
+            "Base address at test",
+            "The rule of Mix",
+            "Answer of Dynamic Recall",
+        ),
+    ),
+    "findings_panm_scale": ("panm", ("Training budget at scale reduced",)),
+}
+
+
+def of_claims(shown: Iterable[str], survey: Survey) -> str:
+    """Claims in short: what is said, whether it holds, what the runs look like."""
+    rows = survey.ledger.fillna({"scale": ""}).set_index("claim")
+    body = grid(
+        ("claim", "verdict", "our runs"),
+        (
+            (
+                f"{plain(row.statement)} {{ref}}`{row.name} <claim-{row.name}>`",
+                badge(row.label),
+                plain(row.seen) + (f" ({row.scale})" if row.scale else ""),
+            )
+            for row in (rows.loc[claim] for claim in shown if claim in rows.index)
+        ),
+    )
+    return _box(body)
+
+
+def of_effects(paper: str, titles: Iterable[str], survey: Survey) -> str:
+    """Differences between paper, code and us, and what each was measured to change."""
+    entries = {entry.title: entry for entry in deviations.load(paper)}
+    body = grid(
+        ("difference", "measured effect"),
+        (
+            (
+                f"{{ref}}`{plain(title)} <{anchor(paper, entries[title])}>`",
+                measured(entries[title], survey.runs),
+            )
+            for title in titles
+        ),
+    )
+    return _box(body)
+
+
+def _box(body: str) -> str:
+    return f":::{{container}} measured\n**Measured here**\n\n{body}\n:::\n"
+
+
+PASSAGES = {
+    **{name: partial(of_claims, shown) for name, shown in CLAIMS.items()},
+    **{name: partial(of_effects, *shown) for name, shown in EFFECTS.items()},
+}

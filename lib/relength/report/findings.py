@@ -1,0 +1,378 @@
+"""What all runs of a paper's main table say together: numbers and figures of the findings chapters.
+
+Nothing here judges a claim. It counts: which runs know what they were trained on and fail beyond
+it, which cells depend on the seed, and which reading of a paper comes close to what it prints.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from relength.margins import load_margins
+from relength.papers import experiment
+from relength.report import exhibits
+from relength.report.exhibits import Exhibit, badges
+from relength.report.markdown import table
+from relength.report.runs import Runs
+from relength.report.scoreboard import SCALES, Survey
+from relength.report.style import (
+    ARM_LABELS,
+    LAYOUTS,
+    LIGHT,
+    Layout,
+    beside,
+    canvas,
+    colour,
+    style,
+    svg,
+    title,
+)
+from relength.report.tables import printed
+
+TABLES = {"mla": "mla_table2", "panm": "panm_algorithmic"}  # the experiment of the main table
+NOTHING = "*Nothing is recorded yet.*\n"
+NEAR = 10  # points
+
+
+class Mark(NamedTuple):
+    """How a reading is drawn: its sign in words, matplotlib's, filled or not, and how far below."""
+
+    sign: str
+    marker: str
+    filled: bool
+    shift: float
+
+
+MARKS = {
+    "released": Mark("●", "o", True, -0.14),
+    "paper": Mark("◇", "D", False, 0.14),
+    "repaired": Mark("△", "^", False, 0.0),
+}
+ROW, STRIP, FOOT = 0.34, 0.19, 0.3  # inches: of a row, of the dots in it, below the last row
+
+
+def busiest(survey: Survey, name: str) -> Runs:
+    """An experiment's first seeds at the scale that has most runs."""
+    own = survey.runs[survey.runs["experiment"] == name].drop_duplicates("run_id")
+    counts = own["scale"].value_counts()
+    scale = max(reversed(SCALES), key=lambda s: counts.get(s, 0))
+    return Runs.read(experiment(name), scale, load_margins().least_seeds, survey.store)
+
+
+def ends(runs: Runs) -> pd.DataFrame:
+    """A row per run: how it does on the lengths trained on and at the longest, in percent.
+
+    Columns: task, model, arm, seed, known, test (name of the longest), longest, state ("solved",
+    "failed" or "between": the longest by the levels of the margins file).
+    """
+    rows = []
+    for model, arm in runs.rows:
+        for task, tests in runs.tests.items():
+            pairs = zip(
+                runs.cell(model, arm, task),
+                runs.values(model, arm, task, tests[0]),
+                runs.values(model, arm, task, tests[-1]),
+                strict=True,
+            )
+            for record, known, longest in pairs:
+                seed = record["spec"]["seed"]
+                rows.append((task, model, arm, seed, known, tests[-1], longest, _state(longest)))
+    names = ["task", "model", "arm", "seed", "known", "test", "longest", "state"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _state(value: float) -> str:
+    for name, level in load_margins().levels.items():
+        if level.holds(value):
+            return name
+    return "between"
+
+
+def _counted(states: pd.Series) -> str:
+    counts = states.value_counts()
+    words = {
+        "solved": "solve the longest test",
+        "failed": "fail at it",
+        "between": "lie between",
+    }
+    return ", ".join(f"**{counts.get(name, 0)}** {said}" for name, said in words.items())
+
+
+def _cells(count: int) -> str:
+    return "One cell has" if count == 1 else f"{count} cells have"
+
+
+def known_is_not_enough(paper: str, survey: Survey) -> str:
+    """What success on the lengths trained on says about the longest test, counted and drawn."""
+    runs = busiest(survey, TABLES[paper])
+    data = ends(runs)
+    if data.empty:
+        return NOTHING
+    solved = load_margins().levels["solved"]
+    knows = data[[solved.holds(value) for value in data["known"]]]
+    perfect = knows[knows["known"] == 100]
+    said = (
+        f"Of {len(data)} runs, {len(knows)} solve the lengths they were trained on (at least "
+        f"{solved.at_least:g} % of outputs right). Of these, {_counted(knows['state'])}."
+    )
+    if 0 < len(perfect) < len(knows):
+        said += (
+            f" Of the {len(perfect)} without a single error on known lengths, "
+            f"{_counted(perfect['state'])}."
+        )
+    return f"{said}\n\n```{{raw}} html\n{_strips(runs, data).html}\n```\n"
+
+
+def _strips(runs: Runs, data: pd.DataFrame) -> Exhibit:
+    """A row per model: a dot per run, once on known lengths and once at the longest."""
+    name = f"findings-{runs.experiment.paper}-ends"
+    rows = [row for row in runs.rows if len(_of(data, *row))]
+
+    def draw(layout: Layout) -> Figure:
+        panels = (("known", "lengths trained on"), ("longest", "longest test"))
+        tall = len(rows) * ROW + 0.2
+        down = 2 if layout.narrow else 1
+        height = down * (tall + FOOT + 0.2)
+        figure = canvas(layout, height)
+        left, right = (1.25, 0.65) if layout.narrow else (1.5, 1.0)
+        wide = layout.width - left - right
+        wide = wide if layout.narrow else (wide - 0.35) / 2
+        for k, (column, head) in enumerate(panels):
+            x = left if layout.narrow else left + k * (wide + 0.35)
+            y = (down - 1 - (k if layout.narrow else 0)) * (tall + FOOT + 0.2) + FOOT
+            axes = figure.add_axes(
+                (x / layout.width, y / height, wide / layout.width, tall / height)
+            )
+            named = layout.narrow or k == 0
+            _panel(axes, runs, data, rows, column, head, named)
+        return figure
+
+    outcomes = data.groupby(["model", "arm"], sort=False)["state"]
+    alt = "Accuracy of every run on the lengths trained on and at the longest test. " + "; ".join(
+        f"{runs.label(model, arm)}: {(states == 'solved').sum()} of {len(states)} runs solve it"
+        for (model, arm), states in outcomes
+    )
+    caption = (
+        f"<b>Right on what it knows.</b> {badges(runs.scale, runs.freshness)} Exact match of every "
+        "run, a dot per task and seed, on the lengths that it was trained on and at the longest "
+        "test of its task. At the right, how many runs solve it."
+    )
+    return _exhibit(draw, name, caption, f"{alt}.", data, runs)
+
+
+def _of(data: pd.DataFrame, model: str, arm: str) -> pd.DataFrame:
+    return data[(data["model"] == model) & (data["arm"] == arm)]
+
+
+def _panel(axes, runs: Runs, data, rows, column: str, head: str, named: bool) -> None:
+    axes.patch.set_visible(False)
+    axes.set(xlim=(-3, 103), ylim=(len(rows) - 0.4, -0.9))
+    axes.set_yticks([])
+    axes.set_xticks([0, 50, 100], ["0", "50", "100 %"])
+    axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    for value in (0, 50, 100):
+        axes.axvline(value, color=LIGHT.rule, linewidth=0.6, zorder=0)
+    axes.text(0, -0.62, head, size=8, weight="bold", color=LIGHT.ink, va="center")
+    for i, (model, arm) in enumerate(rows):
+        own = _of(data, model, arm).sort_values(column, kind="stable")
+        values = own[column].to_numpy()
+        axes.scatter(
+            values,
+            i + _jitter(values),
+            s=13,
+            color=colour(model),
+            alpha=0.6,
+            linewidth=0,
+            clip_on=False,
+        )
+        if named:
+            words = runs.label(model, arm).replace(", ", "\n")
+            beside(axes, words, (0, i), -9, color=colour(model), weight="bold", size=7.2)
+        if column == "longest":
+            solved = int((own["state"] == "solved").sum())
+            beside(axes, f"{solved} of {len(own)}", (1, i), 7, color=LIGHT.muted, size=7.2)
+
+
+def _jitter(values: np.ndarray) -> np.ndarray:
+    """Heights that keep equal values apart: the k-th of n, spread over a strip of fixed height."""
+    heights = np.zeros(len(values))
+    groups = np.round(values / 4)
+    for group in np.unique(groups):
+        inside = np.flatnonzero(groups == group)
+        if len(inside) > 1:
+            heights[inside] = np.linspace(-1, 1, len(inside))
+    return heights * STRIP / ROW / 1.4
+
+
+def luck(paper: str, survey: Survey) -> str:
+    """Cells of which one seed solves the longest test and another fails at it."""
+    runs = busiest(survey, TABLES[paper])
+    data = ends(runs)
+    cells = [cell for _, cell in data.groupby(["task", "model", "arm"], sort=False)]
+    repeated = [cell for cell in cells if len(cell) > 1]
+    if not repeated:
+        return "*No cell has more than one seed yet.*\n"
+    split = [c for c in repeated if {"solved", "failed"} <= set(c["state"])]
+    spread = [c for c in repeated if c["longest"].max() - c["longest"].min() >= 10]
+    said = (
+        f"{_cells(len(repeated))} two seeds or more. In {len(repeated) - len(spread)} of them "
+        "the seeds lie within ten points of each other at the longest test; in "
+        f"**{len(split)}** one seed solves what another fails at"
+    )
+    if not spread:
+        return f"{said}.\n"
+    body = table(
+        ("task", "model", "lengths trained on", "longest test", "seeds there"),
+        (
+            (
+                title(c["task"].iloc[0]),
+                runs.label(c["model"].iloc[0], c["arm"].iloc[0]),
+                "; ".join(f"{v:.1f}" for v in c["known"]),
+                c["test"].iloc[0],
+                "; ".join(f"{v:.1f}" for v in c["longest"]),
+            )
+            for c in spread
+        ),
+        name=f"tab-findings-{paper}-luck",
+        caption="Cells whose seeds are ten points or more apart at the longest test: exact match "
+        "in percent, a number per seed.",
+    )
+    return f"{said}; {{numref}}`tab-findings-{paper}-luck` has all that differ.\n\n{body}"
+
+
+def which_reading(paper: str, survey: Survey) -> str:
+    """Readings of a model side by side with the printed number, at the longest test."""
+    runs = busiest(survey, TABLES[paper])
+    data = ends(runs)
+    arms = data.groupby("model")["arm"].nunique()
+    both = data[data["model"].isin(arms.index[arms > 1])]
+    if both.empty:
+        return NOTHING
+    said, shown = printed(*runs.experiment.tables), []
+    for (task, model, test), cell in both.groupby(["task", "model", "test"], sort=False):
+        value = said.get((model, task, test), np.nan)
+        for arm, own in cell.groupby("arm", sort=False):
+            gap = abs(own["longest"].median() - value)
+            shown.append((task, model, test, arm, value, tuple(own["longest"]), gap))
+    names = ["task", "model", "test", "arm", "paper", "values", "gap"]
+    frame = pd.DataFrame(shown, columns=names)
+    gaps = frame.pivot(index=["task", "model"], columns="arm", values="gap")
+    near = gaps[gaps.notna().sum(axis=1) > 1] <= NEAR
+    alone = near[near.sum(axis=1) == 1]
+    counts = [
+        f"{ARM_LABELS[arm]} in {int(near[arm].sum())}, alone in {int(alone[arm].sum())}"
+        for arm in ARM_LABELS
+        if arm in near
+    ]
+    words = (
+        f"{_cells(len(near))} runs of more than one reading. The median of the seeds lies "
+        f"within {NEAR} points of the printed number at the longest test, {'; '.join(counts)}."
+    )
+    return f"{words}\n\n```{{raw}} html\n{_readings(runs, frame).html}\n```\n"
+
+
+def _readings(runs: Runs, frame: pd.DataFrame) -> Exhibit:
+    name = f"findings-{runs.experiment.paper}-readings"
+    models = list(dict.fromkeys(frame["model"]))
+    tasks = [task for task in runs.tasks if task in set(frame["task"])]
+
+    def draw(layout: Layout) -> Figure:
+        row, head = 0.3, 0.34
+        across = 1 if layout.narrow else len(models)
+        block = len(tasks) * row + head + FOOT
+        height = block * (len(models) if layout.narrow else 1)
+        figure = canvas(layout, height)
+        left, gap = 1.3, 0.4
+        wide = (layout.width - left - 0.2 - gap * (across - 1)) / across
+        for k, model in enumerate(models):
+            x = left if layout.narrow else left + k * (wide + gap)
+            y = (len(models) - 1 - k) * block + FOOT if layout.narrow else FOOT
+            box = (x / layout.width, y / height, wide / layout.width, len(tasks) * row / height)
+            axes = figure.add_axes(box)
+            _reading_panel(axes, frame[frame["model"] == model], tasks, layout.narrow or k == 0)
+            axes.set_title(model, size=8.5, weight="bold", color=colour(model), loc="left", pad=9)
+        return figure
+
+    arms = [arm for arm in MARKS if arm in set(frame["arm"])]
+    key = ", ".join(f"{MARKS[arm].sign} {ARM_LABELS[arm]}" for arm in arms)
+    caption = (
+        f"<b>Which reading gives the printed numbers?</b> {badges(runs.scale, runs.freshness)} "
+        f"Exact match at the longest test of each task, a mark per seed ({key}); the bar is what "
+        "the paper prints."
+    )
+    told = "; ".join(
+        f"{row.model} on {title(row.task)}, {row.arm}: "
+        f"{', '.join(f'{v:.0f}' for v in row.values)}, printed {row.paper:g}"
+        for row in frame[["model", "task", "arm", "paper"]]
+        .assign(values=frame["values"])
+        .itertuples(index=False, name="Row")
+    )
+    return _exhibit(draw, name, caption, f"Two readings against the paper. {told}.", frame, runs)
+
+
+def _reading_panel(axes, frame: pd.DataFrame, tasks: Sequence[str], named: bool) -> None:
+    axes.patch.set_visible(False)
+    axes.set(xlim=(-3, 103), ylim=(len(tasks) - 0.5, -0.5))
+    axes.set_yticks([])
+    axes.set_xticks([0, 50, 100], ["0", "50", "100 %"])
+    axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    for value in (0, 50, 100):
+        axes.axvline(value, color=LIGHT.rule, linewidth=0.6, zorder=0)
+    for i, task in enumerate(tasks):
+        cells = frame[frame["task"] == task]
+        for row in cells.to_dict("records"):
+            shade = colour(row["model"])
+            mark = MARKS[row["arm"]]
+            axes.scatter(
+                row["values"],
+                np.full(len(row["values"]), i + mark.shift),
+                s=17,
+                marker=mark.marker,
+                facecolors=shade if mark.filled else "none",
+                edgecolors=shade,
+                linewidths=1.1 * (not mark.filled),
+                clip_on=False,
+                zorder=3,
+            )
+        bar = {"color": LIGHT.ink, "linewidth": 2, "zorder": 2, "clip_on": False}
+        for value in cells["paper"].dropna().unique():
+            axes.plot([value, value], [i - 0.34, i + 0.34], **bar)
+        if named:
+            beside(axes, title(task), (0, i), -9, color=LIGHT.ink, size=7.2)
+
+
+def _exhibit(
+    draw: Callable[[Layout], Figure],
+    name: str,
+    caption: str,
+    alt: str,
+    data: pd.DataFrame,
+    runs: Runs,
+) -> Exhibit:
+    with style():
+        drawings = {each.name: svg(draw(each), f"{name}-{each.name}") for each in LAYOUTS}
+    links = [
+        exhibits.csv(name, data),
+        exhibits.specs(name, runs.records),
+        exhibits.notebook(runs.page, "executed/"),
+    ]
+    return Exhibit(exhibits.figure(drawings, alt, caption, name, links, 1), alt, data)
+
+
+PASSAGES = {
+    f"findings_{paper}_{name}": partial(passage, paper)
+    for name, passage in (
+        ("known", known_is_not_enough),
+        ("luck", luck),
+        ("reading", which_reading),
+    )
+    for paper in TABLES
+}

@@ -1,0 +1,99 @@
+"""What the findings chapters count and draw, on runs whose outcome is known."""
+
+import json
+import re
+from pathlib import Path
+
+import handmade
+import pandas as pd
+import pytest
+
+from relength.papers import experiment
+from relength.paths import BOOK
+from relength.report import findings, scoreboard
+from relength.report.scoreboard import Survey
+from relength.store import Store
+
+EXPERIMENT = experiment("mla_table2")
+PRINTED = {"released": 0.0, "paper": 1.0}  # what the readings of OneStepAttn give on Copy
+
+
+def accuracy(spec, test: str) -> float:
+    """All know what they were trained on, but one. Beyond it, the reading and the seed decide."""
+    if test == "iid":
+        return 0.5 if spec.model.name == "Content" else 1.0
+    if spec.model.name == "OneStepAttn":
+        return PRINTED[spec.model.arm]
+    return 1.0 if spec.model.name == "Bi-Relative" and spec.seed == 1 else 0.0
+
+
+def recorded(folder: Path, seeds: int) -> Survey:
+    file = folder / "mla" / "mla_table2.runs.jsonl"
+    file.parent.mkdir(parents=True)
+    models = ("Content", "OneStepAttn", "Bi-Relative")
+    specs = [
+        spec
+        for spec in EXPERIMENT.specs("reduced", range(seeds))
+        if spec.model.name in models and spec.task.name == "copy"
+    ]
+    lines = (json.dumps(handmade.record(spec, accuracy)) for spec in specs)
+    file.write_text("".join(f"{line}\n" for line in lines))
+    store, nothing = Store(folder), pd.DataFrame()
+    return Survey(nothing, nothing, nothing, scoreboard.runs(store), store)
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory) -> Survey:
+    """Three seeds of four rows of Copy."""
+    return recorded(tmp_path_factory.mktemp("three"), 3)
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory) -> Survey:
+    return recorded(tmp_path_factory.mktemp("empty"), 0)
+
+
+def test_ends_of_runs_are_the_known_lengths_and_the_longest(three):
+    data = findings.ends(findings.busiest(three, "mla_table2"))
+    assert len(data) == 12 and set(data["test"]) == {"100"}
+    states = data.groupby(["model", "arm"])["state"].agg(list).to_dict()
+    assert states == {
+        ("Content", "released"): ["failed"] * 3,
+        ("OneStepAttn", "released"): ["failed"] * 3,
+        ("OneStepAttn", "paper"): ["solved"] * 3,
+        ("Bi-Relative", "released"): ["failed", "solved", "failed"],
+    }
+
+
+def test_runs_that_know_their_training_lengths_are_counted_by_what_they_do_beyond(three):
+    said = findings.known_is_not_enough("mla", three)
+    assert "Of 12 runs, 9 solve the lengths they were trained on" in said
+    assert "**4** solve the longest test, **5** fail at it, **0** lie between" in said
+    assert "OneStepAttn, as in the text: 3 of 3 runs solve it" in said
+
+
+def test_cells_whose_seeds_disagree_are_named(three):
+    said = findings.luck("mla", three)
+    assert said.startswith("4 cells have two seeds or more. In 3 of them")
+    assert "in **1** one seed solves what another fails at" in said
+    assert "| Copy | Bi-Relative | 100.0; 100.0; 100.0 | 100 | 0.0; 100.0; 0.0 |" in said
+
+
+def test_the_reading_that_gives_the_printed_number_is_found(three):
+    """OneStepAttn on Copy is printed as 100, and here only the text's reading has it."""
+    said = findings.which_reading("mla", three)
+    assert said.startswith("One cell has runs of more than one reading.")
+    assert "as in the code in 0, alone in 0; as in the text in 1, alone in 1" in said
+
+
+@pytest.mark.parametrize("name", sorted(findings.PASSAGES))
+def test_without_runs_a_passage_says_so(name, empty):
+    said = findings.PASSAGES[name](empty)
+    assert re.fullmatch(r"\*N[^*]+\.\*\n", said)
+
+
+@pytest.mark.parametrize("paper", findings.TABLES)
+def test_every_passage_is_on_the_chapter_of_its_paper(paper):
+    page = (BOOK / f"findings_{paper}.md").read_text()
+    names = [name for name in findings.PASSAGES if name.startswith(f"findings_{paper}_")]
+    assert names and all(f"executed/{name}.md" in page for name in names)
