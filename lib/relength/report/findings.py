@@ -4,6 +4,7 @@ Nothing here judges a claim. It counts: which runs know what they were trained o
 it, which cells depend on the seed, and which reading of a paper comes close to what it prints.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -12,8 +13,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from relength.claims import counted
 from relength.margins import load_margins
-from relength.papers import experiment
+from relength.papers import EXPERIMENTS, experiment
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges
 from relength.report.markdown import table
@@ -349,6 +351,25 @@ def _reading_panel(axes, frame: pd.DataFrame, tasks: Sequence[str], named: bool)
             beside(axes, title(task), (0, i), -9, color=LIGHT.ink, size=7.2)
 
 
+def standing(paper: str, survey: Survey) -> str:
+    """Where a paper's claims stand today, in a paragraph."""
+    judged = survey.ledger[survey.ledger["paper"] == paper]
+    by_runs = judged[judged["page"] == ""]
+    parts = []
+    for rows, noun in (
+        (by_runs[by_runs["prose"]], "claims in words"),
+        (by_runs[~by_runs["prose"]], "printed numbers"),
+        (judged[judged["page"] != ""], "claims that take no training"),
+    ):
+        if len(rows):
+            parts.append(f"Of {len(rows)} {noun}: {counted(Counter(rows['verdict']))}.")
+    own = [name for name, found in EXPERIMENTS.items() if found.paper == paper]
+    used = survey.runs[survey.runs["experiment"].isin(own)].drop_duplicates("run_id")
+    hours = used["seconds"].sum() / 3600
+    trained = f"{len(used):,} trainings stand behind this, {hours:,.1f} hours of them."
+    return f"{' '.join(parts)} {trained if len(used) else 'No training is recorded yet.'}\n"
+
+
 def _exhibit(
     draw: Callable[[Layout], Figure],
     name: str,
@@ -375,4 +396,4 @@ PASSAGES = {
         ("reading", which_reading),
     )
     for paper in TABLES
-}
+} | {f"letter_{paper}": partial(standing, paper) for paper in TABLES}

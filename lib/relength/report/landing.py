@@ -211,6 +211,8 @@ def _kind(label: str | None) -> str:
 def links(paper: str) -> Iterable[str]:
     """The paper itself, then the pages about it that there are, in Markdown."""
     yield f"{{cite:t}}`{CITED[paper]}`"
+    if (BOOK / f"findings_{paper}.md").exists():
+        yield f"{{doc}}`what we found </findings_{paper}>`"
     for name, found in EXPERIMENTS.items():
         if found.paper == paper and (NOTEBOOKS / f"{name}.ipynb").exists():
             yield f"{{doc}}`{found.heading} </executed/{name}>`"
@@ -219,6 +221,8 @@ def links(paper: str) -> Iterable[str]:
             yield f"{{doc}}`/executed/{name}`"
     if (BOOK / f"deviations_{paper}.md").exists():
         yield f"{{doc}}`contradictions and deviations </deviations_{paper}>`"
+    if (BOOK / "letters" / f"{paper}.md").exists():
+        yield f"{{doc}}`our letter to the authors </letters/{paper}>`"
 
 
 # Answers
