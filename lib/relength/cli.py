@@ -397,25 +397,42 @@ def verify(
             help="Train records again and compare: so many chosen at random, or those of one key.",
         ),
     ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMIT",
+            help="Only the records added since then, which must come from the code they name.",
+        ),
+    ] = None,
 ) -> None:
     """Replay the first steps of recorded runs with today's code and say which records are stale.
 
     With --full KEY, only that run is trained again, from beginning to end.
     """
+    from relength import contributions
     from relength import verify as check
     from relength.store import Store
 
     store = Store(results)
+    new = None if since is None else contributions.added(store, since)
+    if new is not None:
+        contributions.check(new)
+        console.print(f"{len(new)} records were added since {since}.", soft_wrap=True)
+        if not new:
+            return
+    among = None if new is None else {record["run_id"] for record in new}
 
     def chosen(record: dict[str, Any]) -> bool:
         spec = record["spec"]
-        return (not task or spec["task"]["name"] in task) and (
-            not model or spec["model"]["name"] in model
+        return (
+            (not task or spec["task"]["name"] in task)
+            and (not model or spec["model"]["name"] in model)
+            and (among is None or record["run_id"] in among)
         )
 
     if full is None or not re.fullmatch("[0-9a-f]{12}", full):
         count = _count(full or "0")
-        _replay(store, chosen, complete=not (task or model))
+        _replay(store, chosen, complete=not (task or model or since))
         again = check.sample(store, count, chosen)
     else:
         again = check.of_key(store, full)

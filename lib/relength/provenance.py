@@ -4,6 +4,7 @@ import hashlib
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -77,11 +78,21 @@ def _git(*arguments: str) -> str:
 @cache
 def code_fingerprint() -> str:
     """12 hex digits over the files that training and evaluation depend on."""
-    digest = hashlib.sha256()
+    files = {}
     for name in TRAINING_CODE:
         path = PACKAGE / name
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            digest.update(file.relative_to(PACKAGE).as_posix().encode() + b"\0" + file.read_bytes())
+        for file in path.rglob("*.py") if path.is_dir() else [path]:
+            files[file.relative_to(PACKAGE).as_posix()] = file.read_bytes()
+    return fingerprint(files)
+
+
+def fingerprint(files: Mapping[str, bytes]) -> str:
+    """12 hex digits over training code: {path below the package: content}, in any order."""
+    digest = hashlib.sha256()
+    for name in TRAINING_CODE:
+        inside = [Path(file) for file in files if Path(file).parts[0] == name]
+        for file in sorted(inside):
+            digest.update(file.as_posix().encode() + b"\0" + files[file.as_posix()])
     return digest.hexdigest()[:12]
 
 
