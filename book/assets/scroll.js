@@ -32,10 +32,17 @@
       else box.removeAttribute("tabindex");
     });
   };
+  let waiting; // a thousand things that unfold at once are measured once
+  const soon = () => {
+    waiting ??= requestAnimationFrame(() => {
+      waiting = undefined;
+      update();
+    });
+  };
   window.addEventListener("load", async () => {
     await window.MathJax?.startup?.promise;
     update();
-    window.addEventListener("resize", update);
-    document.addEventListener("toggle", update, true); // something was unfolded
+    window.addEventListener("resize", soon);
+    document.addEventListener("toggle", soon, true); // something was unfolded
   });
 })();

@@ -5,6 +5,7 @@ typed in.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -67,10 +68,17 @@ def load(paper: str, folder: Path = FOLDER) -> list[Claim]:
     """
     path = folder / f"{paper}.yml"
     try:
-        file = ClaimFile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        content = path.read_bytes()
     except OSError:
         known = ", ".join(papers(folder))
         raise RelengthError(f"There are no claims of {paper!r}: {folder} has {known}.") from None
+    return list(_claims(paper, path, content))
+
+
+@lru_cache(maxsize=16)  # a page asks for them many times
+def _claims(paper: str, path: Path, content: bytes) -> tuple[Claim, ...]:
+    try:
+        file = ClaimFile.model_validate(yaml.safe_load(content))
     except (yaml.YAMLError, ValidationError) as error:
         raise RelengthError(f"{path} is not a valid file of claims: {error}") from None
     prose = published.prose_claims().set_index("claim_id")
@@ -81,7 +89,7 @@ def load(paper: str, folder: Path = FOLDER) -> list[Claim]:
     names = pd.Series([claim.id for claim in claims])
     if names.duplicated().any():
         raise RelengthError(f"{path} has two claims named {names[names.duplicated()].iloc[0]!r}.")
-    return claims
+    return tuple(claims)
 
 
 def _prose_claim(entry: ClaimEntry, file: ClaimFile, prose: pd.DataFrame, path: Path) -> Claim:

@@ -5,6 +5,7 @@ the statistics.
 """
 
 import hashlib
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -79,11 +80,16 @@ def margin_words(margin: Margin, measure: str) -> str:
 def load_margins(path: Path = MARGINS) -> Margins:
     """The margins of a file. RelengthError where it is missing or says something impossible."""
     try:
-        return Margins.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        return _parsed(path.read_bytes())
     except (OSError, yaml.YAMLError, ValidationError) as error:
         raise RelengthError(
             f"The margins cannot be read: {error}. They belong in {path}."
         ) from error
+
+
+@lru_cache(maxsize=8)  # every claim asks
+def _parsed(content: bytes) -> Margins:
+    return Margins.model_validate(yaml.safe_load(content))
 
 
 def margins_hash(path: Path = MARGINS) -> str:

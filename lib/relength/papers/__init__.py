@@ -64,7 +64,7 @@ class Experiment:
 
     def specs(self, scale: Scale, seeds: Iterable[int]) -> list[RunSpec]:
         """Every run of these seeds: one seed of everything first."""
-        return [spec for seed in seeds for spec in self.grid(scale, seed)]
+        return [spec for seed in seeds for spec in _by_key(self, scale, seed).values()]
 
     def cells(self, scale: Scale, artifact: str | None = None) -> list[tuple[str, str]]:
         """Distinct (row, task) pairs of the judged arms that need a run.
@@ -73,7 +73,7 @@ class Experiment:
         """
         pairs = (
             (spec.row, spec.task.name)
-            for spec in self.grid(scale, 0)
+            for spec in self.specs(scale, [0])
             if self.judges(spec.row, spec.model.arm)
             and (artifact is None or self.makes(artifact, spec))
         )
@@ -109,9 +109,7 @@ class Experiment:
     @property
     def borrows(self) -> str:
         """The experiment that keeps all of its runs, if it has none of its own; else empty."""
-        others = self.files[1:]
-        grid = self.grid("smoke", 0)
-        return others[0] if others and all(self.keeper(s) != self for s in grid) else ""
+        return _borrows(self)
 
     def wants(self, spec: RunSpec) -> bool:
         """Whether a run is one of this experiment's."""
@@ -128,6 +126,13 @@ def _files(experiment: Experiment) -> tuple[str, ...]:
     grids = (experiment.grid(scale, 0) for scale in get_args(Scale))
     keepers = (experiment.keeper(spec).name for grid in grids for spec in grid)
     return tuple(dict.fromkeys((experiment.name, *keepers)))
+
+
+@lru_cache(maxsize=64)
+def _borrows(experiment: Experiment) -> str:
+    others = experiment.files[1:]
+    grid = experiment.grid("smoke", 0)
+    return others[0] if others and all(experiment.keeper(s) != experiment for s in grid) else ""
 
 
 @lru_cache(maxsize=64)

@@ -20,7 +20,7 @@ from relength.papers.published import name_of
 from relength.paths import BOOK, NOTEBOOKS
 from relength.report import findings
 from relength.report.freshness import freshness_of
-from relength.report.ledger import judged_cells
+from relength.report.ledger import RunsByCell
 from relength.report.markdown import run_link
 from relength.report.mechanisms.icons import icon
 from relength.report.reach import reach
@@ -231,7 +231,8 @@ def links(paper: str) -> Iterable[str]:
 def answers(survey: Survey) -> str:
     """A box to ask in, and an answer for every claim: the numbers' and those in words."""
     known = {claim.id: claim for paper in claims.papers() for claim in claims.load(paper)}
-    runs = survey.runs.drop_duplicates(["experiment", "run_id"]).sort_values("seed")
+    once = survey.runs.drop_duplicates(["experiment", "run_id"]).sort_values("seed", kind="stable")
+    runs = RunsByCell(once)
     rows = sorted(survey.ledger.fillna({"scale": ""}).itertuples(), key=_importance)
     items = "".join(_answer(row, known.get(row.claim), runs, survey) for row in rows)
     examples = "".join(f'<button type="button">{escape(words)}</button>' for words in EXAMPLES)
@@ -252,7 +253,7 @@ def _importance(row: Any) -> tuple[bool, bool, bool, str]:
     return row.claim != ANSWERED_FIRST, not row.prose, row.seeds == 0, row.claim
 
 
-def _answer(row: Any, claim: Claim | None, runs: pd.DataFrame, survey: Survey) -> str:
+def _answer(row: Any, claim: Claim | None, runs: RunsByCell, survey: Survey) -> str:
     """claim: None for one that no run decides."""
     says, words = _question(row, claim)
     page = f"executed/{page_of(row.artifact, claim.source.experiment) if claim else row.page}.html"
@@ -264,7 +265,7 @@ def _answer(row: Any, claim: Claim | None, runs: pd.DataFrame, survey: Survey) -
     facts = [
         ("the paper", _printed(row, claim)),
         ("our runs" if claim else f"{row.seeds} {row.unit}s", escape(row.seen)),
-        *(_provenance(_behind(row, claim, runs), survey) if claim else ()),
+        *(_provenance(runs.of(claim, row.scale), survey) if claim else ()),
         ("to decide it", escape(row.needed)),
         ("other readings", escape(readings(row.others))),
         ("train it again", _again(claim, row.scale) if claim else ""),
@@ -313,13 +314,6 @@ def _printed(row: Any, claim: Claim | None) -> str:
     return f"{quote}({escape(row.where)})"
 
 
-def _behind(row: Any, claim: Claim, runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs of a claim's cells, at the scale of its verdict if there is one."""
-    own = runs[runs["experiment"] == claim.source.experiment]
-    own = own[own["scale"] == row.scale] if row.scale else own
-    return own.merge(judged_cells(claim), on=["model", "task", "arm"])
-
-
 def _provenance(used: pd.DataFrame, survey: Survey) -> list[tuple[str, str]]:
     """Seeds, machine and code of some runs; nothing where there are none."""
     if used.empty:
@@ -352,7 +346,7 @@ def _again(claim: Claim, scale: str) -> str:
 def command(claim: Claim, scale: str) -> str:
     """What trains the runs of a claim again, into a folder of its own."""
     rows = dict.fromkeys(row for row, _ in claim.cells)
-    grid = experiment(claim.source.experiment).grid("reduced", 0)
+    grid = experiment(claim.source.experiment).specs("reduced", [0])
     named = {
         "model": [spec.model.name for spec in grid if spec.row in rows],
         "task": [task for _, task in claim.cells],

@@ -40,14 +40,33 @@ DOWNLOAD = (
     *("paper", "claim", "artifact", "kind", "statement", "where", "scope", "arm", "label"),
     *("scale", "seeds", "seen", "needed", "p", "q", "others"),
 )
-RUN = ["experiment", "scale", "model", "arm", "task", "seed"]
+
+
+class RunsByCell:
+    """Runs by the cells of claims: there are a thousand claims, and each asks for its own.
+
+    runs: rows of :attr:`relength.report.scoreboard.Survey.runs`, one per run and experiment
+    """
+
+    def __init__(self, runs: pd.DataFrame):
+        self._none = runs.iloc[:0]
+        self._cells = dict(iter(runs.groupby(["experiment", "model", "task", "arm"], sort=False)))
+
+    def of(self, claim: Claim, scale: str) -> pd.DataFrame:
+        """The runs of a claim's cells in its judged arm, at one scale or, for "", at every."""
+        source = claim.source
+        cells = ((source.experiment, m, task, source.arm_of(m)) for m, task in claim.cells)
+        found = [self._cells[cell] for cell in cells if cell in self._cells]
+        used = pd.concat(found) if found else self._none
+        return used[used["scale"] == scale] if scale else used
 
 
 def claims_list(survey: Survey) -> str:
     """The summary, the claims of the text paper by paper, then the printed numbers by artifact."""
     judged = survey.ledger.fillna({"scale": ""})
     known = {claim.id: claim for paper in judged["paper"].unique() for claim in claims.load(paper)}
-    runs = survey.runs.drop_duplicates(["experiment", "run_id"]).sort_values("seed")
+    once = survey.runs.drop_duplicates(["experiment", "run_id"]).sort_values("seed", kind="stable")
+    runs = RunsByCell(once)
     prose, cells = judged[judged["prose"]], judged[~judged["prose"]]
     data = csv("claims", judged[list(DOWNLOAD)])
     by_runs = judged["page"] == ""
@@ -87,10 +106,10 @@ def facets(row: Any) -> str:
     return " ".join(["facets", *(f"f-{name}-{slug(value)}" for name, value in chosen.items())])
 
 
-def _claim(row: Any, claim: Claim, runs: pd.DataFrame) -> str:
+def _claim(row: Any, claim: Claim, runs: RunsByCell) -> str:
     """One claim of the text: a line that opens."""
     fixed = load_margins()
-    used = _runs(row, claim, runs)
+    used = runs.of(claim, row.scale)
     facts = [
         ("The paper says", _quoted(row)),
         ("Here", plain(row.scope)),
@@ -170,21 +189,6 @@ def _query(claim: Claim) -> str:
         f"`{source.checkpoint}`, arm `{source.judged_arm}`; recompute it with "
         f"`relength claims {claim.paper}`"
     )
-
-
-def _runs(row: Any, claim: Claim, runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs behind a verdict: those of its scale, or where there is none yet, of every scale."""
-    own = runs[runs["experiment"] == claim.source.experiment]
-    if row.scale:
-        own = own[own["scale"] == row.scale]
-    used = own[[*RUN[:2], "arm", "model", "task", "seed", "key", "margins"]]
-    return judged_cells(claim).merge(used, on=["model", "task", "arm"])
-
-
-def judged_cells(claim: Claim) -> pd.DataFrame:
-    """Model, task and judged arm of the cells that a claim needs."""
-    cells = [(model, task, claim.source.arm_of(model)) for model, task in claim.cells]
-    return pd.DataFrame(cells, columns=["model", "task", "arm"])
 
 
 def _run_rows(used: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
@@ -287,11 +291,11 @@ def _written(paper: str) -> dict[str, str]:
     return found
 
 
-def _numbers(artifact: str, rows: pd.DataFrame, known: dict[str, Claim], runs: pd.DataFrame) -> str:
+def _numbers(artifact: str, rows: pd.DataFrame, known: dict[str, Claim], runs: RunsByCell) -> str:
     """The printed numbers of one artifact, each a claim of its own, folded."""
     first = known[rows["claim"].iloc[0]]
     fixed = load_margins()
-    used = {row.claim: _runs(row, known[row.claim], runs) for row in rows.itertuples()}
+    used = {row.claim: runs.of(known[row.claim], row.scale) for row in rows.itertuples()}
     every = pd.concat(used.values()).drop_duplicates("key")
     body = table(
         ("number", "verdict", "seen", "seeds", "scale", "other readings", "runs, by seed"),

@@ -64,6 +64,7 @@ def table(artifact: str) -> pd.DataFrame:
     return _numbers(name).copy()
 
 
+@cache
 def prints_tests(artifact: str) -> bool:
     """Whether the paper prints numbers for an artifact, and one per test length."""
     has_numbers = artifacts().set_index("artifact").loc[artifact, "values"] != ""
