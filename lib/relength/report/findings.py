@@ -195,7 +195,8 @@ def _panel(axes, runs: Runs, data, rows, column: str, head: str, named: bool) ->
         )
         if named:
             words = runs.label(model, arm).replace(", ", "\n")
-            beside(axes, words, (0, i), -9, color=colour(model), weight="bold", size=7.2)
+            look = {"color": colour(model), "weight": "bold", "multialignment": "right"}
+            beside(axes, words, (0, i), -9, size=7.2, **look)
         if column == "longest":
             solved = int((own["state"] == "solved").sum())
             beside(axes, f"{solved} of {len(own)}", (1, i), 7, color=LIGHT.muted, size=7.2)
