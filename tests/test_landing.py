@@ -16,7 +16,15 @@ from relength.claims import VERDICTS
 from relength.errors import RelengthError
 from relength.papers import experiment, published
 from relength.paths import BOOK
-from relength.report import landing, overviews, reach, scoreboard
+from relength.report import (
+    expenses,
+    findings,
+    landing,
+    overviews,
+    reach,
+    run_index,
+    scoreboard,
+)
 from relength.report.runs import Runs
 from relength.report.scoreboard import PAPERS, Survey, survey
 from relength.report.style import verdict_kind
@@ -65,6 +73,16 @@ def answers(state: Survey) -> dict[str, dict[str, str]]:
         facts = {term: html.unescape(re.sub("<[^>]*>", "", text)) for term, text in pairs}
         found[says] = {"verdict": verdict, **facts}
     return found
+
+
+def test_every_page_counts_the_same_trainings(begun):
+    """The landing page, the letter to the authors, the findings and the page of provenance."""
+    runs = len(EXPERIMENT.specs("reduced", range(2)))
+    assert f"with {runs} trainings" in landing.outcomes(begun)
+    assert f"{runs} trainings stand behind this" in findings.standing("mla", begun)
+    assert f"Of {runs} runs, " in findings.known_is_not_enough("mla", begun)
+    assert run_index.index(begun).count('<tr id="run-') == runs
+    assert f"{runs} trainings" in expenses.spent(begun)
 
 
 def test_the_columns_count_what_the_ledger_says(full, begun, empty):

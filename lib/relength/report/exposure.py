@@ -22,7 +22,7 @@ from relength import rules
 from relength.margins import load_margins
 from relength.papers import panm, published
 from relength.report import exhibits
-from relength.report.exhibits import Exhibit, rows_table
+from relength.report.exhibits import COMPUTED, Exhibit, rows_table, titled
 from relength.report.figures import drawn
 from relength.report.style import LIGHT, Layout, canvas
 from relength.streams import stream
@@ -147,12 +147,12 @@ def table(data: pd.DataFrame) -> Exhibit:
         values = (coupons(n), arcs(n), found.median(), found.min(), found.max())
         rows.append((f"{addresses:,}", f"{n:,.1f}", *(f"{v:,.0f}" for v in values)))
     caption = (
-        f"<b>Sequences until all addresses were seen</b>, of length {LENGTH}, {REPEATS} "
+        f"<b>Sequences until all addresses were seen.</b> Their length is {LENGTH}; {REPEATS} "
         "simulations per row."
     )
     name = f"{PAGE}-table"
     links = [exhibits.csv(name, data), exhibits.notebook(PAGE)]
-    html = exhibits.table(rows_table(columns, rows), caption, name, links)
+    html = exhibits.table(rows_table(columns, rows), titled(caption, COMPUTED), name, links)
     return Exhibit(html, f"{len(rows)} numbers of addresses, {len(data)} simulations.", data)
 
 
@@ -191,7 +191,7 @@ def training_table(training: pd.DataFrame) -> Exhibit:
     )
     name = f"{PAGE}-training"
     links = [exhibits.csv(name, training), exhibits.notebook(PAGE)]
-    html = exhibits.table(rows_table(columns, rows), caption, name, links)
+    html = exhibits.table(rows_table(columns, rows), titled(caption, COMPUTED), name, links)
     return Exhibit(html, f"{len(rows)} kinds of training.", training)
 
 
@@ -277,7 +277,9 @@ def verdicts(found: Sequence[Checked]) -> Exhibit:
     )
     links = [exhibits.csv(name, data), exhibits.notebook(PAGE)]
     return Exhibit(
-        exhibits.table(rows_table(columns, rows), caption, name, links), lines(found), data
+        exhibits.table(rows_table(columns, rows), titled(caption, COMPUTED), name, links),
+        lines(found),
+        data,
     )
 
 

@@ -12,7 +12,7 @@ from relength.margins import load_margins
 from relength.papers import published
 from relength.prices import Device
 from relength.report import exhibits
-from relength.report.exhibits import Exhibit, rows_table
+from relength.report.exhibits import MEASURED, Exhibit, rows_table, titled
 from relength.report.figures import drawn
 from relength.report.grid import NOT_RUN
 from relength.report.style import LIGHT, Layout, beside, canvas, colour
@@ -86,7 +86,7 @@ def figure(measured: dict[str, Any] | None, number: int) -> Exhibit:
     medians = found.groupby("backbone", sort=False)["share"].median()
     said = "; ".join(f"{name} {value:.0f} %" for name, value in medians.items()) or NOT_RUN
     alt = f"Share of the backbone's training speed that is left with PANM. Medians: {said}."
-    return drawn(draw, f"{PAGE}-shares", caption, alt, found, number, PAGE, kind=exhibits.MEASURED)
+    return drawn(draw, f"{PAGE}-shares", caption, alt, found, number, PAGE, kind=MEASURED)
 
 
 def _where(measured: dict[str, Any] | None) -> str:
@@ -123,7 +123,7 @@ def table(measured: dict[str, Any] | None) -> Exhibit:
     if measured is None:
         return exhibits.waiting(caption, name, COMMAND, found)
     links = [exhibits.csv(name, found), exhibits.notebook(PAGE)]
-    html = exhibits.table(rows_table(columns, rows), caption, name, links)
+    html = exhibits.table(rows_table(columns, rows), titled(caption, MEASURED), name, links)
     return Exhibit(html, f"{found['backbone'].nunique()} of {len(rows)} backbones measured.", found)
 
 
@@ -189,7 +189,7 @@ def verdicts(measured: dict[str, Any] | None) -> Exhibit:
     )
     table_of = pd.DataFrame(rows, columns=["claim", "statement", "seen", "verdict"])
     links = [exhibits.csv(name, table_of), exhibits.notebook(PAGE)]
-    html = exhibits.table(rows_table(columns, shown), caption, name, links)
+    html = exhibits.table(rows_table(columns, shown), titled(caption, MEASURED), name, links)
     return Exhibit(html, lines(found), table_of)
 
 
