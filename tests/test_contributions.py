@@ -1,153 +1,269 @@
-"""Records in a pull request: only added, and from the code that they name."""
+"""Records in a pull request: only added, and of the code that they name."""
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
 import handmade
 import pytest
 from typer.testing import CliRunner
 
-from relength import contributions
-from relength.cli import app
+from relength import cli, contributions
 from relength.errors import RelengthError
 from relength.margins import margins_hash
 from relength.papers import experiment
 from relength.paths import ROOT
-from relength.provenance import TRAINING_CODE, code_fingerprint
+from relength.provenance import code_fingerprint
 from relength.store import Store
 
 EXPERIMENT = experiment("mla_table2")
+NOW = "2099-01-01T00:00:00Z"  # after any commit
 
 
-def git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        ["git", "-C", folder, "-c", "user.name=A", "-c", "user.email=a@b", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout.strip()
+class Repository(NamedTuple):
+    """A small repository of ours: the code, the margins, one record; and a branch off it."""
+
+    root: Path
+
+    @property
+    def store(self) -> Store:
+        return Store(self.root / "results")
+
+    @property
+    def file(self) -> Path:
+        return self.root / "results" / "mla" / "mla_table2.runs.jsonl"
+
+    def git(self, *arguments: str) -> str:
+        who = ["-c", "user.name=A", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+        done = subprocess.run(
+            ["git", "-C", self.root, *who, *arguments], capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    def commit(self, message: str) -> str:
+        self.git("add", "--all")
+        self.git("commit", "--message", message)
+        return self.git("rev-parse", "HEAD")
+
+    def record(self, seed: int = 0, number: int = 0, **provenance) -> dict:
+        """A record as a contributor makes it from the commit at hand."""
+        spec = EXPERIMENT.specs("reduced", [seed])[0]
+        record = handmade.record(spec, lambda *_: 0.5) | {"run_id": f"{16 * seed + number:016x}"}
+        own = {"commit": self.git("rev-parse", "HEAD"), "dirty": False, "created": NOW}
+        own |= {"code": code_fingerprint(), "margins": margins_hash()}
+        record["provenance"] |= own | provenance
+        return record
+
+    def add(self, *records: dict, file: Path | None = None) -> None:
+        file = file or self.file
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a") as lines:
+            lines.writelines(json.dumps(record) + "\n" for record in records)
+
+    def added(self, base: str = "main") -> list[int]:
+        found = contributions.added(self.store, base, self.root)
+        return [record["spec"]["seed"] for record in found]
+
+    def faults(self, record: dict, **also) -> list[str]:
+        return contributions.faults(record, "main", self.root, **also)
 
 
-HEAD = git(ROOT, "rev-parse", "HEAD")
-USED = [*(f"lib/relength/{name}" for name in TRAINING_CODE), "book/claims"]
-COMMITTED = bool(HEAD) and not git(ROOT, "status", "--porcelain", "--", *USED)
-in_a_checkout = pytest.mark.skipif(
-    not COMMITTED, reason="there is no checkout here, or its code differs from its commit"
-)
-
-
-def made(seed: int, **provenance) -> dict:
-    """A record as a contributor makes it, from the commit at hand."""
-    spec = next(s for s in EXPERIMENT.specs("reduced", range(seed + 1)) if s.seed == seed)
-    record = handmade.record(spec, lambda *_: 0.5)
-    own = {"commit": HEAD, "dirty": False, "code": code_fingerprint(), "margins": margins_hash()}
-    record["provenance"] |= own | provenance
-    return record
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory) -> Path:
+    repository = Repository(tmp_path_factory.mktemp("repository"))
+    for name in ("lib/relength", "book/claims"):
+        leave = shutil.ignore_patterns("__pycache__", "published")
+        shutil.copytree(ROOT / name, repository.root / name, ignore=leave)
+    repository.git("init", "--initial-branch", "main")
+    repository.commit("Code")
+    repository.add(repository.record(0))
+    repository.commit("A record")
+    return repository.root
 
 
 @pytest.fixture
-def branch(tmp_path) -> Path:
-    """A repository whose base has one record; its working tree has one more."""
-    file = tmp_path / "results" / "mla" / "mla_table2.runs.jsonl"
-    file.parent.mkdir(parents=True)
-    file.write_text(json.dumps(made(0)) + "\n")
-    git(tmp_path, "init", "--initial-branch", "main")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "--message", "Records")
-    with file.open("a") as lines:
-        lines.write(json.dumps(made(1)) + "\n")
-    return file
+def branch(ours, tmp_path) -> Repository:
+    shutil.copytree(ours, tmp_path / "ours")
+    repository = Repository(tmp_path / "ours")
+    repository.git("switch", "--create", "records")
+    return repository
 
 
-def root_of(file: Path) -> Path:
-    return file.parents[2]
-
-
-def added(file: Path, base: str = "main") -> list[int]:
-    root = root_of(file)
-    return [r["spec"]["seed"] for r in contributions.added(Store(root / "results"), base, root)]
+# Only added
 
 
 def test_what_is_added_are_the_lines_that_the_base_has_not(branch):
-    assert added(branch) == [1]
-    git(root_of(branch), "commit", "--all", "--message", "More")
-    assert added(branch) == [] and added(branch, "HEAD~1") == [1]
+    branch.add(branch.record(1))
+    assert branch.added() == [1]
+    branch.commit("More")
+    assert branch.added() == [1] and branch.added("HEAD") == []
 
 
-@pytest.mark.parametrize("change", ["edit", "remove", "reorder"])
+def test_what_the_base_got_since_then_is_not_missed(branch):
+    """A branch of last week, and the merge of it that a pull request checks out."""
+    branch.add(branch.record(1))
+    branch.commit("More")
+    branch.git("switch", "main")
+    other = branch.root / "results" / "mla" / "mla_scan.runs.jsonl"
+    scan = experiment("mla_scan").specs("reduced", [0])[0]
+    branch.add(handmade.record(scan, lambda *_: 0.5, experiment="mla_scan"), file=other)
+    branch.commit("Others")
+    branch.git("switch", "records")
+    assert branch.added("main") == [1]
+    branch.git("switch", "main")
+    branch.git("merge", "--no-ff", "--no-edit", "records")
+    assert branch.added("HEAD^1") == [1]
+
+
+@pytest.mark.parametrize("change", ["edit", "remove", "reorder", "delete"])
 def test_a_line_of_the_base_that_is_not_there_any_more_is_refused(branch, change):
-    first, second = branch.read_text().splitlines()
-    branch.write_text(
-        {
-            "edit": f"{first.replace('0.5', '0.6', 1)}\n{second}\n",
-            "remove": f"{second}\n",
-            "reorder": f"{second}\n{first}\n",
-        }[change]
-    )
+    branch.add(branch.record(1))
+    first, second = branch.file.read_text().splitlines()
+    new = {
+        "edit": f"{first.replace('0.5', '0.6', 1)}\n{second}\n",
+        "remove": f"{second}\n",
+        "reorder": f"{second}\n{first}\n",
+    }
+    branch.file.unlink() if change == "delete" else branch.file.write_text(new[change])
     with pytest.raises(RelengthError, match="lost or changed lines that main has: records are"):
-        added(branch)
+        branch.added()
 
 
-def test_a_file_that_is_gone_is_lost_lines_and_a_new_one_is_added(branch):
-    record = made(2)
-    other = branch.with_name("mla_scan.runs.jsonl")
-    other.write_text(json.dumps(record) + "\n")
-    assert sorted(added(branch)) == [1, 2]
-    branch.unlink()
-    with pytest.raises(RelengthError, match=r"mla_table2\.runs\.jsonl has lost"):
-        added(branch)
+@pytest.mark.parametrize("place", ["aaa/mla_table2", "mla/mla_scan", "mla/unheard_of"])
+def test_a_record_in_another_file_than_its_own_is_refused(branch, place):
+    branch.add(branch.record(1), file=branch.root / "results" / f"{place}.runs.jsonl")
+    with pytest.raises(RelengthError, match="let `relength merge` put records into their files"):
+        branch.added()
+
+
+def test_a_run_that_is_recorded_twice_is_refused(branch):
+    branch.add(branch.record(0))
+    with pytest.raises(RelengthError, match="is recorded twice"):
+        branch.added()
 
 
 def test_a_base_that_is_none_is_named(branch):
-    with pytest.raises(RelengthError, match=r"^nowhere is no commit of the repository"):
-        added(branch, "nowhere")
+    with pytest.raises(RelengthError, match=r"^nowhere is no commit that the branch in "):
+        branch.added("nowhere")
 
 
-@in_a_checkout
-def test_the_code_of_a_commit_has_the_fingerprint_that_runs_of_it_record():
-    assert contributions.code_of(HEAD) == code_fingerprint()
+# Of the code that they name
 
 
-@in_a_checkout
-def test_an_honest_record_has_no_faults():
-    assert contributions.faults(made(0)) == []
-    contributions.check([made(0), made(1)])
+def test_the_code_of_a_commit_has_the_fingerprint_that_runs_of_it_record(branch):
+    head = branch.git("rev-parse", "HEAD")
+    assert contributions.code_of(head, branch.root) == code_fingerprint()
 
 
-@in_a_checkout
+def test_honest_records_have_no_faults(branch):
+    """A new run, a second execution, and one made after the branch had a commit of its own."""
+    branch.add(branch.record(1), branch.record(0, number=1))
+    branch.commit("Records")
+    branch.add(branch.record(2))
+    new = contributions.added(branch.store, "main", branch.root)
+    assert len(new) == 3
+    contributions.check(branch.store, new, "main", branch.root)
+
+
+def test_a_fork_that_changed_the_training_code_is_found_out(branch):
+    (branch.root / "lib" / "relength" / "losses.py").write_text("# better than theirs\n")
+    branch.commit("Better")
+    changed = contributions.code_of(branch.git("rev-parse", "HEAD"), branch.root)
+    assert changed != code_fingerprint()
+    (fault,) = branch.faults(branch.record(1, code=changed))
+    assert fault == f"has code {changed}, where ours was {code_fingerprint()}"
+
+
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
         ({"dirty": True}, "was made with code that differed from its commit"),
         ({"dirty": None}, "was made with code that differed from its commit"),
         ({"commit": "0" * 40}, "which this repository does not have"),
+        ({"commit": "HEAD"}, "names commit HEAD, which this repository does not have"),
         ({"commit": None}, "which this repository does not have"),
-        ({"code": "0" * 12}, "has code 000000000000, and its commit has"),
-        ({"margins": "0" * 64}, "has other margins than its commit"),
+        ({"code": "0" * 12}, "has code 000000000000, where ours was"),
+        ({"margins": "0" * 64}, "has other margins than ours were"),
+        ({"created": "2001-01-01T00:00:00Z"}, "was made before its commit, on 2001"),
     ],
 )
-def test_a_record_of_other_code_or_margins_is_refused(change, fault):
+def test_a_record_of_other_code_margins_or_times_is_refused(branch, change, fault):
     with pytest.raises(RelengthError, match=r"^These records cannot be taken over: run ") as raised:
-        contributions.check([made(0, **change)])
+        contributions.check(branch.store, [branch.record(1, **change)], "main", branch.root)
     assert fault in str(raised.value)
 
 
-@in_a_checkout
-def test_a_record_of_another_spec_or_with_impossible_numbers_is_refused():
-    other = made(0)
-    other["key"] = "0" * 12
-    assert contributions.faults(other) == ["is no run of its experiment as the code stands"]
-    better = made(0)
-    better["checkpoints"]["selected"]["tests"]["iid"]["exact_match"] = 1.5
-    assert contributions.faults(better) == ["has numbers that no run can have"]
-    lost = made(0)
-    lost["first_losses"][0] = float("nan")
-    assert contributions.faults(lost) == ["has numbers that no run can have"]
+def test_an_execution_cannot_come_before_the_one_that_it_repeats(branch):
+    """Tables use the earliest: a later one with an early date would replace what was published."""
+    early = branch.record(0, number=1, created="2098-01-01T00:00:00Z")
+    with pytest.raises(RelengthError, match="before the record that it repeats, on 2098"):
+        contributions.check(branch.store, [early], "main", branch.root)
 
 
-@in_a_checkout
-def test_the_command_has_nothing_to_do_where_nothing_was_added():
-    done = CliRunner().invoke(app, ["verify", "--since", "HEAD"])
-    assert done.exit_code == 0 and "0 records were added since HEAD." in done.output
+def test_a_record_of_another_spec_is_refused(branch):
+    assert branch.faults(branch.record(1) | {"key": "0" * 12}) == [
+        "is no run of its experiment as the code stands"
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda r: r["checkpoints"]["selected"]["tests"]["iid"].update(exact_match=1.5),
+        lambda r: r["checkpoints"]["last"]["tests"]["100"].update(correct_prefix=-0.1),
+        lambda r: r["checkpoints"]["selected"]["tests"]["30"].update(edit_distance=float("inf")),
+        lambda r: r["first_losses"].__setitem__(0, float("nan")),
+        lambda r: r["cost"].update(training_seconds=float("nan")),
+    ],
+)
+def test_a_record_with_impossible_numbers_is_refused(branch, change):
+    record = branch.record(1)
+    change(record)
+    assert branch.faults(record) == ["has numbers that no run can have"]
+
+
+@pytest.mark.parametrize("lost", ["first_losses", "provenance", "cost"])
+def test_a_record_that_lacks_something_is_refused(branch, lost):
+    record = branch.record(1)
+    del record[lost]
+    assert branch.faults(record) == [f"is not a whole record (KeyError: '{lost}')"]
+
+
+def test_a_failed_run_can_be_taken_over(branch):
+    record = handmade.failed(EXPERIMENT.specs("reduced", [1])[0])
+    record["provenance"] = branch.record(1)["provenance"]
+    assert branch.faults(record) == []
+
+
+# The command
+
+
+def verify(repository: Repository, monkeypatch, *words: str):
+    monkeypatch.setattr(contributions.added, "__defaults__", (repository.root,))
+    monkeypatch.setattr(contributions.check, "__defaults__", (repository.root,))
+    results = str(repository.root / "results")
+    return CliRunner().invoke(cli.app, ["verify", "--since", "main", "--results", results, *words])
+
+
+def test_the_command_has_nothing_to_do_where_nothing_was_added(branch, monkeypatch):
+    done = verify(branch, monkeypatch)
+    assert done.exit_code == 0 and "0 records were added since main." in done.output
+
+
+def test_the_command_replays_what_was_added_and_nothing_else(branch, monkeypatch):
+    """Its losses are made up, so the replay tells; a failed run has none to replay."""
+    failed = handmade.failed(EXPERIMENT.specs("reduced", [2])[0])
+    branch.add(failed | {"provenance": branch.record(2)["provenance"]})
+    done = verify(branch, monkeypatch)
+    assert done.exit_code == 0 and "1 records were added" in done.output
+    branch.add(branch.record(0, number=1))
+    done = verify(branch, monkeypatch)
+    assert "1/1" in done.output and "stale" in done.output
+    assert isinstance(done.exception, RelengthError)
+
+
+def test_the_command_makes_one_check_at_a_time(branch, monkeypatch):
+    done = verify(branch, monkeypatch, "--full", "1")
+    assert "--since and --full are two checks" in str(done.exception)

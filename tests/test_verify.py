@@ -9,7 +9,7 @@ from relength.errors import RelengthError
 from relength.papers import EXPERIMENTS
 from relength.run import run_or_load
 from relength.spec import make_spec
-from relength.store import Store
+from relength.store import Store, usable
 
 EXPERIMENT = EXPERIMENTS["mla_table2"]
 
@@ -37,7 +37,7 @@ def rewrite(store, change):
 
 def test_todays_code_reproduces_what_it_recorded(tmp_path):
     store, _ = recorded(tmp_path)
-    ((number, total, probe),) = verify.probes(store)
+    ((number, total, probe),) = verify.probes(usable(store.records()))
     assert (number, total, probe.outcome) == (1, 1, "fresh")
     assert probe.difference < verify.TOLERANCE / 10
 
@@ -45,7 +45,7 @@ def test_todays_code_reproduces_what_it_recorded(tmp_path):
 def test_a_loss_that_is_off_by_one_percent_is_stale_and_leaves_the_tables(tmp_path):
     store, record = recorded(tmp_path)
     rewrite(store, lambda r: r["first_losses"].__setitem__(2, r["first_losses"][2] * 1.01))
-    done = [probe for _, _, probe in verify.probes(store)]
+    done = [probe for _, _, probe in verify.probes(usable(store.records()))]
     assert [probe.outcome for probe in done] == ["stale"]
     assert done[0].difference == pytest.approx(0.01, rel=0.05)
     assert [r["run_id"] for r in store.usable()] == [record["run_id"]]
@@ -69,14 +69,14 @@ def test_numbers_count_until_rounding_alone_drives_a_run_apart(
     )
     rewrite(store, lambda r: r.update(first_losses=wrong[:-1]))
     rewrite(store, lambda r: r["probe"].update(validation_loss=wrong[-1]))
-    ((_, _, probe),) = verify.probes(store)
+    ((_, _, probe),) = verify.probes(usable(store.records()))
     assert probe.outcome == outcome
 
 
 def test_records_made_from_other_data_are_neither_fresh_nor_stale(tmp_path):
     store, _ = recorded(tmp_path, task="lookup")
     rewrite(store, lambda r: r["provenance"]["data"].update(sha256={"train.tsv": "0" * 64}))
-    done = [probe for _, _, probe in verify.probes(store)]
+    done = [probe for _, _, probe in verify.probes(usable(store.records()))]
     assert [probe.outcome for probe in done] == ["not comparable"]
     verify.write(store, done)
     assert len(store.usable()) == 1
@@ -119,5 +119,5 @@ def test_all_executions_of_one_run_are_compared_with_one_training(tmp_path, monk
 
 def test_runs_with_other_settings_enter_no_table_and_need_no_probe(tmp_path):
     store, _ = recorded(tmp_path, training={"epochs": 1, "tie": 0.5})
-    assert list(verify.probes(store)) == []
+    assert list(verify.probes(usable(store.records()))) == []
     assert verify.sample(store, 1) == []

@@ -6,7 +6,7 @@ import signal
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -411,28 +411,37 @@ def verify(
     """
     from relength import contributions
     from relength import verify as check
-    from relength.store import Store
+    from relength.store import Store, usable
 
     store = Store(results)
-    new = None if since is None else contributions.added(store, since)
-    if new is not None:
-        contributions.check(new)
-        console.print(f"{len(new)} records were added since {since}.", soft_wrap=True)
-        if not new:
-            return
-    among = None if new is None else {record["run_id"] for record in new}
 
     def chosen(record: dict[str, Any]) -> bool:
         spec = record["spec"]
-        return (
-            (not task or spec["task"]["name"] in task)
-            and (not model or spec["model"]["name"] in model)
-            and (among is None or record["run_id"] in among)
+        return (not task or spec["task"]["name"] in task) and (
+            not model or spec["model"]["name"] in model
         )
+
+    if since is not None:
+        if full is not None:
+            raise RelengthError("--since and --full are two checks: ask for one at a time.")
+        new = contributions.added(store, since)
+        contributions.check(store, new, since)
+        console.print(f"{len(new)} records were added since {since}.", soft_wrap=True)
+        done = _probe(record for record in new if record["status"] == "ok" and chosen(record))
+        _no_stale(done)
+        return
 
     if full is None or not re.fullmatch("[0-9a-f]{12}", full):
         count = _count(full or "0")
-        _replay(store, chosen, complete=not (task or model or since))
+        done = _probe(filter(chosen, usable(store.records())))
+        if not done:
+            raise RelengthError(
+                f"No record of a table in {store.path} fits: name another folder with --results, "
+                "or other tasks and models."
+            )
+        if not (task or model):
+            console.print(f"Written to {check.write(store, done)}", soft_wrap=True)
+        _no_stale(done)
         again = check.sample(store, count, chosen)
     else:
         again = check.of_key(store, full)
@@ -447,12 +456,12 @@ def verify(
         )
 
 
-def _replay(store: Any, chosen: Callable[[dict[str, Any]], bool], complete: bool) -> None:
-    """Probe the records and print what comes of it; a complete check is written down."""
+def _probe(records: Iterable[dict[str, Any]]) -> list[Any]:
+    """Replay records, a line for each probe."""
     from relength import verify as check
 
     done = []
-    for number, total, probe in check.probes(store, chosen):
+    for number, total, probe in check.probes(records):
         done.append(probe)
         seen = "-" if probe.difference is None else f"{probe.difference:.1e}"
         console.print(
@@ -461,13 +470,12 @@ def _replay(store: Any, chosen: Callable[[dict[str, Any]], bool], complete: bool
             soft_wrap=True,
             highlight=False,
         )
-    if not done:
-        raise RelengthError(
-            f"No record of a table in {store.path} fits: name another folder with --results, or "
-            "other tasks and models."
-        )
-    if complete:
-        console.print(f"Written to {check.write(store, done)}", soft_wrap=True)
+    return done
+
+
+def _no_stale(done: list[Any]) -> None:
+    from relength import verify as check
+
     if stale := [probe for probe in done if probe.outcome == "stale"]:
         raise RelengthError(
             f"{len(stale)} of {len(done)} probes differ by more than {check.TOLERANCE}: "

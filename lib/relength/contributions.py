@@ -1,16 +1,17 @@
-"""Records that a branch brings: are they only added, and do they come from the code they name?
+"""Records that a branch brings: are they only added, and are they of the code that they name?
 
-A pull request with records is read by this before anybody trains them again. What it compares is
-in git: the files of records as the base has them, and the code and the margins of the commit that
-a record names.
+A pull request with records is read by this before anybody trains them again. What it compares with
+is in git: the files of records where the branch left the base, and the training code and the
+margins of the commit of ours that a record was made from.
 """
 
 import hashlib
 import io
 import math
+import os
 import subprocess
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -20,66 +21,56 @@ from relength.margins import MARGINS
 from relength.papers import EXPERIMENTS
 from relength.paths import ROOT
 from relength.provenance import PACKAGE, TRAINING_CODE, fingerprint
-from relength.store import SUFFIX, Record, Store
+from relength.store import METRICS, SUFFIX, Record, Store, read
 
 
 def added(store: Store, base: str, root: Path = ROOT) -> list[Record]:
-    """The records that a checkout's store has and the commit ``base`` has not.
+    """The records that a checkout's store has and that its branch did not start with.
 
-    Raises RelengthError where lines of the base were changed or removed, and where ``base`` is no
-    commit of the repository.
+    base: a commit; what counts is where the branch left it. Raises RelengthError where lines from
+    there were changed or removed, where a record lies in another experiment's file or repeats a
+    run_id, and where ``base`` is no commit of the repository.
     """
-    if not store.path.is_relative_to(root):
+    start = _git(root, "merge-base", "HEAD", base)
+    if start is None:
         raise RelengthError(
-            f"{store.path} is not in the repository {root}: name a folder of it with --results."
+            f"{base} is no commit that the branch in {root} has a history with: fetch it, or name "
+            "another."
         )
-    folder = store.path.relative_to(root).as_posix()
-    listed = _git(root, "ls-tree", "-r", "--name-only", base, "--", folder)
-    if listed is None:
-        raise RelengthError(
-            f"{base} is no commit of the repository {root}: fetch it, or name another."
-        )
-    then = {}
-    for name in (line for line in listed.decode().splitlines() if line.endswith(SUFFIX)):
-        then[root / name] = _git(root, "show", f"{base}:{name}") or b""
+    then = {root / name: content for name, content in _files(start.decode().strip(), store, root)}
     for file, content in then.items():
         if not file.exists() or not file.read_bytes().startswith(content):
             raise RelengthError(
                 f"{file.relative_to(root)} has lost or changed lines that {base} has: records are "
                 f"only added, at the end; take the file of {base} and merge yours into it."
             )
-    recorded = {}
+    new, known = [], set()
     for file in store.files():
-        lines = file.read_bytes().count(b"\n", 0, len(then.get(file, b"")))
-        name = file.name.removesuffix(SUFFIX)
-        recorded[name] = store.records(name)[lines:]
-    return [record for records in recorded.values() for record in records]
+        lines = then.get(file, b"").count(b"\n")
+        for number, record in enumerate(read(file)):
+            if record["run_id"] in known:
+                raise RelengthError(f"Run {record['run_id']} is recorded twice: keep one of them.")
+            known.add(record["run_id"])
+            if number >= lines:
+                _belongs(record, file)
+                new.append(record)
+    return new
 
 
-def faults(record: Record, root: Path = ROOT) -> list[str]:
-    """Why a record cannot be taken over: phrases, none if it can."""
-    found, made = [], record["provenance"]
-    experiment = EXPERIMENTS.get(record["experiment"])
-    if experiment is None or not experiment.owns(record):
-        found.append("is no run of its experiment as the code stands")
-    commit = made.get("commit")
-    if made.get("dirty") is not False:
-        found.append("was made with code that differed from its commit")
-    if not commit or _git(root, "cat-file", "-e", f"{commit}^{{commit}}") is None:
-        found.append(f"names commit {commit}, which this repository does not have")
-    else:
-        if made["code"] != code_of(commit, root):
-            found.append(f"has code {made['code']}, and its commit has {code_of(commit, root)}")
-        if made["margins"] != _margins_of(commit, root):
-            found.append("has other margins than its commit")
-    if record["status"] == "ok" and not _possible(record):
-        found.append("has numbers that no run can have")
-    return found
-
-
-def check(records: Iterable[Record], root: Path = ROOT) -> None:
+def check(store: Store, new: Iterable[Record], base: str, root: Path = ROOT) -> None:
     """Raises RelengthError that says what is wrong with the first few records, if anything is."""
-    wrong = [(r["run_id"], said) for r in records for said in faults(r, root)]
+    new = list(new)
+    fresh = {record["run_id"] for record in new}
+    earliest: dict[str, str] = {}
+    for record in store.records():
+        if record["run_id"] not in fresh:
+            made = record["provenance"]["created"]
+            earliest[record["key"]] = max(earliest.get(record["key"], ""), made)
+    wrong = [
+        (record["run_id"], said)
+        for record in new
+        for said in faults(record, base, root, earliest.get(record["key"], ""))
+    ]
     if wrong:
         shown = "; ".join(f"run {run_id} {said}" for run_id, said in wrong[:3])
         rest = f"; and {len(wrong) - 3} more" if len(wrong) > 3 else ""
@@ -89,9 +80,45 @@ def check(records: Iterable[Record], root: Path = ROOT) -> None:
         )
 
 
+def faults(record: Record, base: str, root: Path = ROOT, after: str = "") -> list[str]:
+    """Why a record cannot be taken over: phrases, none if it can.
+
+    after: when the last record of the same run was made. Tables use the earliest, so that a later
+    one cannot take its place.
+    """
+    try:
+        return list(_faults(record, base, root, after))
+    except (KeyError, TypeError, ValueError) as error:
+        return [f"is not a whole record ({type(error).__name__}: {error})"]
+
+
+def _faults(record: Record, base: str, root: Path, after: str) -> Iterator[str]:
+    made, commit = record["provenance"], str(record["provenance"]["commit"])
+    if not EXPERIMENTS[record["experiment"]].owns(record):
+        yield "is no run of its experiment as the code stands"
+    if made["dirty"] is not False:
+        yield "was made with code that differed from its commit"
+    # The newest commit of ours in its history: a fork's own may hold records, but no other code.
+    ours = _git(root, "merge-base", commit, base) if _is_hash(commit) else None
+    if ours is None:
+        yield f"names commit {commit}, which this repository does not have"
+    else:
+        origin = ours.decode().strip()
+        if made["code"] != code_of(origin, root):
+            yield f"has code {made['code']}, where ours was {code_of(origin, root)}"
+        if made["margins"] != _margins_of(origin, root):
+            yield "has other margins than ours were"
+        if made["created"] < _date_of(origin, root):
+            yield f"was made before its commit, on {made['created']}"
+    if made["created"] < after:
+        yield f"was made before the record that it repeats, on {made['created']}"
+    if record["status"] == "ok" and not _possible(record):
+        yield "has numbers that no run can have"
+
+
 @cache
 def code_of(commit: str, root: Path = ROOT) -> str | None:
-    """The fingerprint of the training code of a commit; None where it has none."""
+    """The fingerprint of the training code of a commit, by its full hash; None if it has none."""
     package = PACKAGE.relative_to(ROOT).as_posix()
     packed = _git(root, "archive", commit, package)
     if packed is None:
@@ -111,20 +138,58 @@ def _margins_of(commit: str, root: Path) -> str | None:
     return None if content is None else hashlib.sha256(content).hexdigest()
 
 
+def _date_of(commit: str, root: Path) -> str:
+    """When a commit was made, as records have it."""
+    shown = _git(root, "log", "-1", "--format=%cd", "--date=format-local:%FT%TZ", commit)
+    return (shown or b"").decode().strip()
+
+
+def _files(commit: str, store: Store, root: Path) -> Iterator[tuple[str, bytes]]:
+    """The files of records that a commit has, by their names in the repository."""
+    if not store.path.is_relative_to(root):
+        raise RelengthError(
+            f"{store.path} is not in the repository {root}: name a folder of it with --results."
+        )
+    folder = store.path.relative_to(root).as_posix()
+    listed = _git(root, "ls-tree", "-rz", "--name-only", commit, "--", folder) or b""
+    for name in listed.decode().split("\0"):
+        if name.endswith(SUFFIX):
+            content = _git(root, "show", f"{commit}:{name}")
+            if content is None:
+                raise RelengthError(f"git cannot read {name} of commit {commit}: run `git fsck`.")
+            yield name, content
+
+
+def _belongs(record: Record, file: Path) -> None:
+    experiment = EXPERIMENTS.get(record["experiment"])
+    place = f"{experiment.paper}/{experiment.name}{SUFFIX}" if experiment else ""
+    if f"{file.parent.name}/{file.name}" != place:
+        raise RelengthError(
+            f"Run {record['run_id']} of {record['experiment']} lies in {file}: let `relength "
+            "merge` put records into their files."
+        )
+
+
+def _is_hash(commit: str) -> bool:
+    return len(commit) == 40 and set(commit) <= set("0123456789abcdef")
+
+
 def _possible(record: Record) -> bool:
-    shares = [
-        value
-        for checkpoint in record["checkpoints"].values()
-        for metrics in checkpoint["tests"].values()
-        for name, value in metrics.items()
-        if name in ("exact_match", "token_accuracy") and value is not None
-    ]
-    losses = record["first_losses"]
-    return all(0 <= share <= 1 for share in shares) and all(map(math.isfinite, losses))
+    """Whether every number of a record is finite, and every share one."""
+    kept = record["checkpoints"].values()
+    tests = [test for checkpoint in kept for test in checkpoint["tests"].values()]
+    shares = [test[name] for test in tests for name in METRICS if test.get(name) is not None]
+    edits = [test["edit_distance"] for test in tests if test.get("edit_distance") is not None]
+    others = [*record["first_losses"], *record["probe"].values(), *record["cost"].values(), *edits]
+    return all(0 <= share <= 1 for share in shares) and all(
+        math.isfinite(value) for value in others
+    )
 
 
 def _git(root: Path, *arguments: str) -> bytes | None:
-    """What a git command prints; None where it fails."""
+    """What a git command prints; None where it fails. Times are UTC."""
     command: list[Any] = ["git", "-C", root, *arguments]
-    done = subprocess.run(command, capture_output=True, check=False)
+    done = subprocess.run(
+        command, capture_output=True, check=False, env={**os.environ, "TZ": "UTC"}
+    )
     return done.stdout if done.returncode == 0 else None

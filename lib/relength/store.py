@@ -87,7 +87,7 @@ class Store:
             record
             for file in self.files()
             if not experiments or file.name.removesuffix(SUFFIX) in experiments
-            for record in _read(file)
+            for record in read(file)
         ]
 
     @property
@@ -157,7 +157,7 @@ class Store:
         known = {record["run_id"]: record for record in self.records()}
         new: list[tuple[str, Record]] = []
         for file in other.files():
-            for record in _read(file):
+            for record in read(file):
                 mine = known.get(record["run_id"])
                 if mine is None:
                     known[record["run_id"]] = record
@@ -193,7 +193,8 @@ class Store:
             lock.release()
 
 
-def _read(file: Path) -> Iterator[Record]:
+def read(file: Path) -> Iterator[Record]:
+    """The records of one file in order; damage is reported as by :meth:`Store.records`."""
     data = file.read_bytes()
     whole, torn = data[: data.rfind(b"\n") + 1], data[data.rfind(b"\n") + 1 :]
     if torn:

@@ -95,18 +95,16 @@ def differences(ours: list[float], theirs: list[float]) -> np.ndarray:
     return np.abs(np.subtract(ours, theirs)) / np.maximum(np.abs(theirs), 1e-6)
 
 
-def probes(
-    store: Store, choose: Callable[[Record], bool] = lambda record: True
-) -> Iterable[tuple[int, int, Probe]]:
+def probes(records: Iterable[Record]) -> Iterator[tuple[int, int, Probe]]:
     """Replay a record per task, model, arm and code version; yield (number, of how many, probe).
 
     Only records of the experiments' own specs count: the others enter no table. Those whose task
     lacks its data here are left out.
     """
     groups: dict[tuple[str, ...], list[Record]] = {}
-    for record in usable(store.records()):
+    for record in records:
         spec, code = record["spec"], record["provenance"]["code"]
-        found = experiment(record["experiment"]).spec_of(record) if choose(record) else None
+        found = experiment(record["experiment"]).spec_of(record)
         if found is not None and not found.task.lacks():
             kind = (spec["task"]["name"], spec["model"]["name"], spec["model"]["arm"], code)
             groups.setdefault(kind, []).append(record)
