@@ -101,9 +101,10 @@ MARK = r"""(most) => {
     }
   };
   for (const e of document.body.querySelectorAll("*")) {
-    if (![...e.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.data.trim())) continue;
-    const { color, fill, fontSize } = getComputedStyle(e);
-    const key = [path(e), color, fill, fontSize, ground(e)].join("|");
+    const written = [...e.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.data.trim());
+    if (!(written || e.matches("input, select, textarea")) || !e.checkVisibility()) continue;
+    const { color, fill, fontSize, fontWeight, opacity } = getComputedStyle(e);
+    const key = [path(e), color, fill, fontSize, fontWeight, opacity, ground(e)].join("|");
     seen.set(key, (seen.get(key) ?? 0) + 1);
     if (seen.get(key) <= most) e.setAttribute("data-sample", "");
   }
@@ -193,15 +194,16 @@ class Window:
     def violations(self) -> list[str]:
         """What axe-core finds on the open page, everything that can be unfolded being unfolded.
 
-        Of a long table it sees the first rows, and of text that looks alike it measures the
-        contrast of the first few: the others are of their kind, and take it minutes.
+        Of a long table it sees the first rows and those that look otherwise, and of text that looks
+        alike it measures the contrast of the first few: the others are of their kind, and take it
+        minutes.
         """
         from axe_playwright_python.base import AXE_SCRIPT
         from axe_playwright_python.sync_playwright import Axe
 
         self.unfold()
         self.page.evaluate(MARK, ALIKE)
-        alike = {"exclude": [f"tbody tr:nth-child(n+{ROWS + 1})"]}
+        alike = {"exclude": [f"tbody tr:nth-child(n+{ROWS + 1}):not(:has([data-sample]))"]}
         found = Axe(AXE_SCRIPT + SAMPLED).run(self.page, context=alike, options=AXE)
         return [
             f"{v['id']}: {node['html'][:160]}"

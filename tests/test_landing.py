@@ -79,7 +79,7 @@ def test_every_page_counts_the_same_trainings(begun):
     """The landing page, the letter to the authors, the findings and the page of provenance."""
     runs = len(EXPERIMENT.specs("reduced", range(2)))
     assert f"with {runs} trainings" in landing.outcomes(begun)
-    assert f"{runs} trainings stand behind this" in findings.standing("mla", begun)
+    assert f"Behind this stand {runs} trainings" in findings.standing("mla", begun)
     assert f"Of {runs} runs, " in findings.known_is_not_enough("mla", begun)
     assert run_index.index(begun).count('<tr id="run-') == runs
     assert f"{runs} trainings" in expenses.spent(begun)

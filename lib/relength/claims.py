@@ -75,7 +75,8 @@ def load(paper: str, folder: Path = FOLDER) -> list[Claim]:
     return list(_claims(paper, path, content))
 
 
-@lru_cache(maxsize=16)  # a page asks for them many times
+# A page asks for them many times. They depend on nothing but the file and the package's own tables.
+@lru_cache(maxsize=16)
 def _claims(paper: str, path: Path, content: bytes) -> tuple[Claim, ...]:
     try:
         file = ClaimFile.model_validate(yaml.safe_load(content))

@@ -4,7 +4,7 @@ Such pages state no result of ours in words of their own. What they say of the r
 so that it changes when the runs do.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from relength import deviations
@@ -33,31 +33,40 @@ CLAIMS = {
     "findings_panm_pointers": ("panm-025", "panm-026", "panm-027", "panm-029", "panm-030"),
     "findings_panm_heads": ("panm-081", "panm-082", "panm-083", "panm-086", "panm-087"),
 }
-# {included passage: a paper, and entries of its page of deviations by their titles}
+# {included passage: a paper, and of its page of deviations {title of an entry: what the box calls
+# the difference}, since runs can differ in more than an entry is about}
 EFFECTS = {
     "findings_mla_readings": (
         "mla",
-        (
-            "Steepness of OneStepAttn's step",
-            "Which branch MonoAttn's gate is on",
-            "Clamp of the focus",
-            "Two rows for one function",
-        ),
+        {
+            "Steepness of OneStepAttn's step": "OneStepAttn: steepness and clamp",
+            "Which branch MonoAttn's gate is on": "MonoAttn: gate, clamp, steepness",
+            "Two rows for one function": "RMonoAttn against MonoAttn, as in the text",
+        },
     ),
-    "findings_mla_selection": ("mla", ("In-distribution validation", "Which epoch is tested")),
-    "findings_mla_stopping": ("mla", ("How long decoding goes on",)),
-    "findings_mla_scale": ("mla", ("Training budget at scale reduced",)),
+    "findings_mla_selection": (
+        "mla",
+        {
+            "In-distribution validation": "chosen on longer samples, not on known lengths",
+            "Which epoch is tested": "chosen, and not the last epoch",
+        },
+    ),
+    "findings_mla_stopping": (
+        "mla",
+        {"How long decoding goes on": "the model ends its output, and not we"},
+    ),
+    "findings_mla_scale": ("mla", {"Training budget at scale reduced": "more training"}),
     "findings_panm_readings": (
         "panm",
-        (
-            "How sharply a pointer can point",
-            "The pointer that is read back",
-            "Base address at test",
-            "The rule of Mix",
-            "Answer of Dynamic Recall",
-        ),
+        {
+            "How sharply a pointer can point": "a temperature in Eqs. 2 and 5",
+            "The pointer that is read back": "the released code, with one line mended",
+            "Base address at test": "a random base instead of 0",
+            "The rule of Mix": "the example's rule of Mix",
+            "Answer of Dynamic Recall": "Dynamic Recall with all tokens that follow",
+        },
     ),
-    "findings_panm_scale": ("panm", ("Training budget at scale reduced",)),
+    "findings_panm_scale": ("panm", {"Training budget at scale reduced": "more training"}),
 }
 
 
@@ -78,17 +87,20 @@ def of_claims(shown: Iterable[str], survey: Survey) -> str:
     return _box(body)
 
 
-def of_effects(paper: str, titles: Iterable[str], survey: Survey) -> str:
-    """Differences between paper, code and us, and what each was measured to change."""
+def of_effects(paper: str, titles: Mapping[str, str], survey: Survey) -> str:
+    """Differences between paper, code and us, and what each was measured to change.
+
+    titles: of entries of the page of deviations, with what the box calls the difference
+    """
     entries = {entry.title: entry for entry in deviations.load(paper)}
     body = grid(
         ("difference", "measured effect"),
         (
             (
-                f"{{ref}}`{plain(title)} <{anchor(paper, entries[title])}>`",
+                f"{{ref}}`{plain(called)} <{anchor(paper, entries[title])}>`",
                 measured(entries[title], survey.runs),
             )
-            for title in titles
+            for title, called in titles.items()
         ),
     )
     return _box(body)

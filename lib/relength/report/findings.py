@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from relength.claims import counted
 from relength.margins import load_margins
-from relength.papers import EXPERIMENTS, experiment
+from relength.papers import EXPERIMENTS, experiment, published
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges
 from relength.report.markdown import table
@@ -33,11 +33,10 @@ from relength.report.style import (
     svg,
     title,
 )
-from relength.report.tables import printed
+from relength.report.tables import MEASURE_WORDS, printed, short
 
 TABLES = {"mla": "mla_table2", "panm": "panm_algorithmic"}  # the experiment of the main table
 NOTHING = "*Nothing is recorded yet.*\n"
-NEAR = 10  # points
 
 
 class Mark(NamedTuple):
@@ -65,19 +64,20 @@ def busiest(survey: Survey, name: str) -> Runs:
     return Runs.read(experiment(name), scale, load_margins().least_seeds, survey.store)
 
 
-def ends(runs: Runs) -> pd.DataFrame:
+def ends(runs: Runs, metric: str = "exact_match") -> pd.DataFrame:
     """A row per run: how it does on the lengths trained on and at the longest, in percent.
 
     Columns: task, model, arm, seed, known, test (name of the longest), longest, state ("solved",
-    "failed" or "between": the longest by the levels of the margins file).
+    "failed" or "between": the longest by the levels of the margins file, which speak of outputs
+    that are right to the last symbol).
     """
     rows = []
     for model, arm in runs.rows:
         for task, tests in runs.tests.items():
             pairs = zip(
                 runs.cell(model, arm, task),
-                runs.values(model, arm, task, tests[0]),
-                runs.values(model, arm, task, tests[-1]),
+                runs.values(model, arm, task, tests[0], metric),
+                runs.values(model, arm, task, tests[-1], metric),
                 strict=True,
             )
             for record, known, longest in pairs:
@@ -97,9 +97,9 @@ def _state(value: float) -> str:
 def _counted(states: pd.Series) -> str:
     counts = states.value_counts()
     words = {
-        "solved": "solve the longest test",
-        "failed": "fail at it",
-        "between": "lie between",
+        "solved": "solved the longest test",
+        "failed": "failed at it",
+        "between": "were between",
     }
     return ", ".join(f"**{counts.get(name, 0)}** {said}" for name, said in words.items())
 
@@ -118,8 +118,9 @@ def known_is_not_enough(paper: str, survey: Survey) -> str:
     knows = data[[solved.holds(value) for value in data["known"]]]
     perfect = knows[knows["known"] == 100]
     said = (
-        f"Of {len(data)} runs, {len(knows)} solve the lengths they were trained on (at least "
-        f"{solved.at_least:g} % of outputs right). Of these, {_counted(knows['state'])}."
+        f"Of {len(data)} runs, {len(knows)} know the lengths they were trained on (at least "
+        f"{solved.at_least:g} % of outputs right to the last symbol). Of these, "
+        f"{_counted(knows['state'])}."
     )
     if 0 < len(perfect) < len(knows):
         said += (
@@ -222,11 +223,12 @@ def luck(paper: str, survey: Survey) -> str:
     if not repeated:
         return "*No cell has more than one seed yet.*\n"
     split = [c for c in repeated if {"solved", "failed"} <= set(c["state"])]
-    spread = [c for c in repeated if c["longest"].max() - c["longest"].min() >= 10]
+    margin = load_margins().measures["accuracy"].around(0)
+    spread = [c for c in repeated if c["longest"].max() - c["longest"].min() > margin]
     said = (
-        f"{_cells(len(repeated))} two seeds or more. In {len(repeated) - len(spread)} of them "
-        "the seeds lie within ten points of each other at the longest test; in "
-        f"**{len(split)}** one seed solves what another fails at"
+        f"{_cells(len(repeated))} two seeds or more. The seeds lie within {margin:g} points of "
+        f"each other at the longest test in {len(repeated) - len(spread)} of them; in "
+        f"**{len(split)}**, one seed solves what another fails at"
     )
     if not spread:
         return f"{said}.\n"
@@ -236,15 +238,15 @@ def luck(paper: str, survey: Survey) -> str:
             (
                 title(c["task"].iloc[0]),
                 runs.label(c["model"].iloc[0], c["arm"].iloc[0]),
-                "; ".join(f"{v:.1f}" for v in c["known"]),
+                "; ".join(map(short, c["known"])),
                 c["test"].iloc[0],
-                "; ".join(f"{v:.1f}" for v in c["longest"]),
+                "; ".join(map(short, c["longest"])),
             )
             for c in spread
         ),
         name=f"tab-findings-{paper}-luck",
-        caption="Cells whose seeds are ten points or more apart at the longest test: exact match "
-        "in percent, a number per seed.",
+        caption=f"Cells whose seeds are more than {margin:g} points apart at the longest test: "
+        "exact match in percent, a number per seed.",
     )
     return f"{said}; {{numref}}`tab-findings-{paper}-luck` has all that differ.\n\n{body}"
 
@@ -252,31 +254,37 @@ def luck(paper: str, survey: Survey) -> str:
 def which_reading(paper: str, survey: Survey) -> str:
     """Readings of a model side by side with the printed number, at the longest test."""
     runs = busiest(survey, TABLES[paper])
-    data = ends(runs)
+    data = ends(runs, runs.experiment.measure)
     arms = data.groupby("model")["arm"].nunique()
     both = data[data["model"].isin(arms.index[arms > 1])]
     if both.empty:
         return NOTHING
-    said, shown = printed(*runs.experiment.tables), []
+    said, kind = printed(*runs.experiment.tables), published.statistic(*runs.experiment.tables)
+    margin, shown = load_margins().measures["accuracy"], []
     for (task, model, test), cell in both.groupby(["task", "model", "test"], sort=False):
         value = said.get((model, task, test), np.nan)
         for arm, own in cell.groupby("arm", sort=False):
-            gap = abs(own["longest"].median() - value)
-            shown.append((task, model, test, arm, value, tuple(own["longest"]), gap))
-    names = ["task", "model", "test", "arm", "paper", "values", "gap"]
+            ours = own["longest"].agg(kind)
+            near = bool(abs(ours - value) <= margin.around(value))
+            shown.append((task, model, test, arm, value, tuple(own["longest"]), near))
+    names = ["task", "model", "test", "arm", "paper", "values", "near"]
     frame = pd.DataFrame(shown, columns=names)
-    gaps = frame.pivot(index=["task", "model"], columns="arm", values="gap")
-    near = gaps[gaps.notna().sum(axis=1) > 1] <= NEAR
+    frame = frame.dropna(subset="paper")
+    near = frame.pivot(index=["task", "model"], columns="arm", values="near")
+    near = near[near.notna().sum(axis=1) > 1].eq(True)
     alone = near[near.sum(axis=1) == 1]
     counts = [
         f"{ARM_LABELS[arm]} in {int(near[arm].sum())}, alone in {int(alone[arm].sum())}"
         for arm in ARM_LABELS
         if arm in near
     ]
+    least, seeds = load_margins().least_seeds, frame["values"].map(len)
     words = (
-        f"{_cells(len(near))} runs of more than one reading. The median of the seeds lies "
-        f"within {NEAR} points of the printed number at the longest test, {'; '.join(counts)}."
+        f"{_cells(len(near))} runs of more than one reading. The {kind} of our seeds is the "
+        f"printed number within the margin at the longest test, {'; '.join(counts)}."
     )
+    if seeds.min() < least:
+        words += f" Some cells have {seeds.min()} of {least} seeds: it may be chance."
     return f"{words}\n\n```{{raw}} html\n{_readings(runs, frame).html}\n```\n"
 
 
@@ -303,20 +311,21 @@ def _readings(runs: Runs, frame: pd.DataFrame) -> Exhibit:
         return figure
 
     arms = [arm for arm in MARKS if arm in set(frame["arm"])]
+    measured = MEASURE_WORDS[runs.experiment.measure]
     key = ", ".join(f"{MARKS[arm].sign} {ARM_LABELS[arm]}" for arm in arms)
     caption = (
         f"<b>Which reading gives the printed numbers?</b> {badges(runs.scale, runs.freshness)} "
-        f"Exact match at the longest test of each task, a mark per seed ({key}); the bar is what "
-        "the paper prints."
+        f"{measured.capitalize()} at the longest test of each task, a mark per seed ({key}); the "
+        "bar is what the paper prints."
     )
     told = "; ".join(
         f"{row.model} on {title(row.task)}, {row.arm}: "
-        f"{', '.join(f'{v:.0f}' for v in row.values)}, printed {row.paper:g}"
+        f"{', '.join(map(short, row.values))}, printed {row.paper:g}"
         for row in frame[["model", "task", "arm", "paper"]]
         .assign(values=frame["values"])
         .itertuples(index=False, name="Row")
     )
-    return _exhibit(draw, name, caption, f"Two readings against the paper. {told}.", frame, runs)
+    return _exhibit(draw, name, caption, f"Readings against the paper. {told}.", frame, runs)
 
 
 def _reading_panel(axes, frame: pd.DataFrame, tasks: Sequence[str], named: bool) -> None:
@@ -358,16 +367,18 @@ def standing(paper: str, survey: Survey) -> str:
     by_runs = judged[judged["page"] == ""]
     parts = []
     for rows, noun in (
-        (by_runs[by_runs["prose"]], "claims in words"),
-        (by_runs[~by_runs["prose"]], "printed numbers"),
-        (judged[judged["page"] != ""], "claims that take no training"),
+        (by_runs[by_runs["prose"]], "Claims in words"),
+        (by_runs[~by_runs["prose"]], "Printed numbers"),
+        (judged[judged["page"] != ""], "Claims that take no training"),
     ):
         if len(rows):
-            parts.append(f"Of {len(rows)} {noun}: {counted(Counter(rows['verdict']))}.")
+            verdicts = counted(Counter(rows["verdict"]))
+            parts.append(f"{noun} ({len(rows)}): {verdicts}.")
     own = [name for name, found in EXPERIMENTS.items() if found.paper == paper]
-    used = survey.runs[survey.runs["experiment"].isin(own)].drop_duplicates("run_id")
+    used = survey.runs[survey.runs["experiment"].isin(own) & survey.runs["scale"].isin(SCALES)]
+    used = used.drop_duplicates("run_id")
     hours = used["seconds"].sum() / 3600
-    trained = f"{len(used):,} trainings stand behind this, {hours:,.1f} hours of them."
+    trained = f"Behind this stand {len(used):,} trainings, which took {hours:,.1f} hours."
     return f"{' '.join(parts)} {trained if len(used) else 'No training is recorded yet.'}\n"
 
 
