@@ -83,8 +83,8 @@ def test_every_notebook_is_a_page():
 def test_every_passage_that_a_page_includes_is_generated_and_the_other_way_round():
     from relength.report.passages import PASSAGES
 
-    text = "".join(page.read_text() for page in BOOK.glob("*.md"))
-    included = re.findall(r"```\{include\} executed/(\w+)\.md", text)
+    text = "".join(page.read_text() for page in BOOK.rglob("*.md"))
+    included = re.findall(r"```\{include\} (?:\.\./)?executed/(\w+)\.md", text)
     assert sorted(included) == sorted(PASSAGES)
 
 

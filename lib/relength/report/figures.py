@@ -78,10 +78,12 @@ def drawn(
     *links: str,
     kind: str = exhibits.COMPUTED,
     smoke: bool = False,
+    folder: str = "",
 ) -> Exhibit:
     """A drawing in both widths, with caption, badges, alt text and downloads.
 
-    page   the notebook that makes it
+    page   the notebook that makes it, or its numbers
+    folder where that lies, as seen from the page that shows it
     kind   badges that say what it is made from
     smoke  whether it is to be marked as no result
     """
@@ -92,7 +94,7 @@ def drawn(
             if smoke:
                 _watermark(figure)
             drawings[layout.name] = svg(figure, f"{anchor}-{layout.name}")
-    every = [exhibits.csv(anchor, data), *links, exhibits.notebook(page)]
+    every = [exhibits.csv(anchor, data), *links, exhibits.notebook(page, folder)]
     said = exhibits.titled(caption, kind)
     html = exhibits.figure(drawings, alt, said, anchor, every, number)
     return Exhibit(html, f"Figure {number}. {alt}", data)

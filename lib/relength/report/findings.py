@@ -16,21 +16,18 @@ from matplotlib.figure import Figure
 from relength.claims import counted
 from relength.margins import load_margins
 from relength.papers import EXPERIMENTS, experiment, published
-from relength.report import exhibits
+from relength.report import exhibits, figures
 from relength.report.exhibits import Exhibit, badges
 from relength.report.markdown import table
 from relength.report.runs import Runs
 from relength.report.scoreboard import SCALES, Survey
 from relength.report.style import (
     ARM_LABELS,
-    LAYOUTS,
     LIGHT,
     Layout,
     beside,
     canvas,
     colour,
-    style,
-    svg,
     title,
 )
 from relength.report.tables import MEASURE_WORDS, printed, short
@@ -160,7 +157,7 @@ def _strips(runs: Runs, data: pd.DataFrame) -> Exhibit:
         for (model, arm), states in outcomes
     )
     caption = (
-        f"<b>Right on what it knows.</b> {badges(runs.scale, runs.freshness)} Exact match of every "
+        "Right on what it knows. Exact match of every "
         "run, a dot per task and seed, on the lengths that it was trained on and at the longest "
         "test of its task. At the right, how many runs solve it."
     )
@@ -314,7 +311,7 @@ def _readings(runs: Runs, frame: pd.DataFrame) -> Exhibit:
     measured = MEASURE_WORDS[runs.experiment.measure]
     key = ", ".join(f"{MARKS[arm].sign} {ARM_LABELS[arm]}" for arm in arms)
     caption = (
-        f"<b>Which reading gives the printed numbers?</b> {badges(runs.scale, runs.freshness)} "
+        f"Which reading gives the printed numbers? "
         f"{measured.capitalize()} at the longest test of each task, a mark per seed ({key}); the "
         "bar is what the paper prints."
     )
@@ -390,14 +387,18 @@ def _exhibit(
     data: pd.DataFrame,
     runs: Runs,
 ) -> Exhibit:
-    with style():
-        drawings = {each.name: svg(draw(each), f"{name}-{each.name}") for each in LAYOUTS}
-    links = [
-        exhibits.csv(name, data),
+    return figures.drawn(
+        draw,
+        name,
+        caption,
+        alt,
+        data,
+        1,
+        runs.page,
         exhibits.specs(name, runs.records),
-        exhibits.notebook(runs.page, "executed/"),
-    ]
-    return Exhibit(exhibits.figure(drawings, alt, caption, name, links, 1), alt, data)
+        kind=badges(runs.scale, runs.freshness),
+        folder="executed/",
+    )
 
 
 PASSAGES = {
