@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from relength.claims import counted
@@ -168,9 +169,10 @@ def _of(data: pd.DataFrame, model: str, arm: str) -> pd.DataFrame:
     return data[(data["model"] == model) & (data["arm"] == arm)]
 
 
-def _panel(axes, runs: Runs, data, rows, column: str, head: str, named: bool) -> None:
+def _percent(axes: Axes, top: float, bottom: float) -> None:
+    """Rows of marks over a scale of percent."""
     axes.patch.set_visible(False)
-    axes.set(xlim=(-3, 103), ylim=(len(rows) - 0.4, -0.9))
+    axes.set(xlim=(-3, 103), ylim=(bottom, top))
     axes.set_yticks([])
     axes.set_xticks([0, 50, 100], ["0", "50", "100 %"])
     axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
@@ -178,6 +180,10 @@ def _panel(axes, runs: Runs, data, rows, column: str, head: str, named: bool) ->
         spine.set_visible(False)
     for value in (0, 50, 100):
         axes.axvline(value, color=LIGHT.rule, linewidth=0.6, zorder=0)
+
+
+def _panel(axes: Axes, runs: Runs, data, rows, column: str, head: str, named: bool) -> None:
+    _percent(axes, top=-0.9, bottom=len(rows) - 0.4)
     axes.text(0, -0.62, head, size=8, weight="bold", color=LIGHT.ink, va="center")
     for i, (model, arm) in enumerate(rows):
         own = _of(data, model, arm).sort_values(column, kind="stable")
@@ -325,16 +331,8 @@ def _readings(runs: Runs, frame: pd.DataFrame) -> Exhibit:
     return _exhibit(draw, name, caption, f"Readings against the paper. {told}.", frame, runs)
 
 
-def _reading_panel(axes, frame: pd.DataFrame, tasks: Sequence[str], named: bool) -> None:
-    axes.patch.set_visible(False)
-    axes.set(xlim=(-3, 103), ylim=(len(tasks) - 0.5, -0.5))
-    axes.set_yticks([])
-    axes.set_xticks([0, 50, 100], ["0", "50", "100 %"])
-    axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    for value in (0, 50, 100):
-        axes.axvline(value, color=LIGHT.rule, linewidth=0.6, zorder=0)
+def _reading_panel(axes: Axes, frame: pd.DataFrame, tasks: Sequence[str], named: bool) -> None:
+    _percent(axes, top=-0.5, bottom=len(tasks) - 0.5)
     for i, task in enumerate(tasks):
         cells = frame[frame["task"] == task]
         for row in cells.to_dict("records"):
