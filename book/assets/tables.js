@@ -8,15 +8,21 @@
   const LONGEST = 28; // letters of such a value
 
   const text = (cell) => cell.textContent.trim().replace(/\s+/g, " ");
+  // A number with its sign or unit, "≈ 12 s", but neither a version, 3.11.7, nor a hash, 296e8a64b2ec.
   const numeric = (words) => {
-    const match = words.replace(/[,\u2009\u00a0]/g, "").match(/^[^\d-]{0,2}(-?\d+(?:\.\d+)?)/);
+    const match = words
+      .replace(/[,\u2009\u00a0]/g, "")
+      .replace(/^\u2212/, "-")
+      .match(/^[^\w-]{0,2}(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?!\w|\.\d)/i);
     return match ? parseFloat(match[1]) : NaN;
   };
   const value = (row, column) => row.cells[column].dataset.value ?? text(row.cells[column]);
   const isEmpty = (words) => /^[–-]?$/.test(words);
+  // Numbers come before words, so that there is one order whatever a column mixes.
   const compare = (a, b) => {
     const [x, y] = [numeric(a), numeric(b)];
-    if (!Number.isNaN(x) && !Number.isNaN(y) && x !== y) return x - y;
+    if (Number.isNaN(x) !== Number.isNaN(y)) return Number.isNaN(x) ? 1 : -1;
+    if (x < y || x > y) return x - y;
     return a.localeCompare(b, "en", { numeric: true });
   };
 

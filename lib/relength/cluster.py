@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5.0
 # Dask serves its dashboard and its metrics to the whole network unless it is told where.
 LOOPBACK = "127.0.0.1"
+# A worker's profiler stops the training a hundred times a second to look at its stack.
+UNWATCHED = {"distributed.worker.profile.enabled": False}
 
 
 @contextmanager
@@ -121,18 +123,20 @@ def _opaque() -> Callable[[bytes], Any]:
 
 def _local_cluster(workers: int, device: str) -> "LocalCluster":
     """Single-threaded processes reachable from this machine only; on a GPU one with threads."""
+    import dask
     from distributed import LocalCluster
 
     on_cpu = torch.device(device).type == "cpu"
-    return LocalCluster(
-        n_workers=workers if on_cpu else 1,
-        threads_per_worker=1 if on_cpu else workers,
-        host=LOOPBACK,
-        dashboard_address=None,
-        scheduler_kwargs={"dashboard": False, "dashboard_address": f"{LOOPBACK}:0"},
-        memory_limit=None,  # what fits is the operating system's business, as for other processes
-        silence_logs=logging.CRITICAL,
-    )
+    with dask.config.set(UNWATCHED):
+        return LocalCluster(
+            n_workers=workers if on_cpu else 1,
+            threads_per_worker=1 if on_cpu else workers,
+            host=LOOPBACK,
+            dashboard_address=None,
+            scheduler_kwargs={"dashboard": False, "dashboard_address": f"{LOOPBACK}:0"},
+            memory_limit=None,  # what fits is the system's business, as for other processes
+            silence_logs=logging.CRITICAL,
+        )
 
 
 def _client(address: str) -> "Client":
