@@ -278,7 +278,8 @@ def test_tables_sort_by_any_column(unfolded):
         assert Counter(table.locator("tbody tr").all_inner_texts()) == rows
 
 
-MIXED = ["c2722bc56f77", "63972781a345", "aeb44576a621", "296e8a64b2ec", "3.11.7", "9 s", "1,200", "x"]
+HASHES = ["c2722bc56f77", "63972781a345", "aeb44576a621", "296e8a64b2ec"]
+MIXED = [*HASHES, "3.11.7", "9 s", "1,200", "x"]
 
 
 def test_a_column_of_anything_has_one_order(window):
@@ -288,7 +289,7 @@ def test_a_column_of_anything_has_one_order(window):
     orders = set()
     for turn in range(len(MIXED)):
         body = "".join(f"<tr><td>{word}</td></tr>" for word in MIXED[turn:] + MIXED[:turn])
-        table = f"<table class=sortable><thead><tr><th>a</th></tr></thead><tbody>{body}</tbody></table>"
+        table = f"<table class=sortable><thead><tr><th>a</thead><tbody>{body}</tbody></table>"
         window.page.set_content(f"{table}<script>{script}</script>")
         ascending, _ = window.page.locator("table").evaluate(SORT)
         orders.add(tuple(text for _, text in ascending[1]))

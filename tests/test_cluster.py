@@ -15,7 +15,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from relength import campaign, cli, provenance
+from relength import campaign, cli, provenance, throughput
 from relength import cluster as cluster_module
 from relength.cluster import dask_executor, on_worker
 from relength.errors import RelengthError
@@ -281,6 +281,28 @@ def test_without_dask_the_way_to_install_it_is_named(tiny, table_2, store, monke
 
 def test_nothing_to_train_needs_no_worker(table_2, store):
     assert run_or_load([], store, table_2, train=True, cluster="tcp://nowhere:1") == []
+
+
+@pytest.mark.smoke
+def test_both_executors_train_the_same_runs_in_turns(tiny, monkeypatch):
+    turns: list[tuple[str | None, list[str]]] = []
+
+    class Watched(campaign.Campaign):
+        def __init__(self, runs, *rest, **options):
+            super().__init__(runs, *rest, **options)
+            turns.append((options["cluster"], [run.spec.key for run in self.runs]))
+
+    monkeypatch.setattr(throughput, "Campaign", Watched)
+    monkeypatch.setattr(
+        throughput, "specs", lambda runs: [tiny(epochs=1, seed=seed) for seed in range(runs)]
+    )
+    outcome = throughput.measure(rounds=2, workers=2, runs=2)
+    assert [place for place, _ in turns] == ["local", None, None, "local"]
+    assert len({tuple(keys) for _, keys in turns}) == 1
+    for name, walls in outcome["seconds"].items():
+        inside = outcome["training_seconds"][name]
+        assert len(walls) == len(inside) == 2
+        assert all(0 < spent < 2 * wall for spent, wall in zip(inside, walls, strict=True))
 
 
 # --- batch systems ------------------------------------------------------------------------------

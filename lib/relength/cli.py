@@ -501,6 +501,9 @@ def bench(
     pointers: Annotated[
         bool, typer.Option("--pointers", help="Instead: what PANM costs on top of its backbones.")
     ] = False,
+    executors: Annotated[
+        bool, typer.Option("--executors", help="Instead: what Dask costs beside plain processes.")
+    ] = False,
     results: Results = RESULTS,
 ) -> None:
     """Measure training speed here, beside the frozen baseline loop, and keep the result."""
@@ -517,6 +520,14 @@ def bench(
         outcome = overhead.measure(rounds)
         speed.keep(Store(results), outcome | {"baseline_threads": 1})
         console.print(page.numbers(outcome), highlight=False)
+        return
+    if executors:
+        from relength import throughput
+        from relength.report import expenses
+
+        outcome = throughput.measure(rounds)
+        kept = speed.keep(Store(results), outcome | {"baseline_threads": 1})
+        console.print(expenses.in_turns(kept), highlight=False, soft_wrap=True)
         return
 
     table = Table("task", "way", "steps/s", "× plain loop", "memory", "share of limit")

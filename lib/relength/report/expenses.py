@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from relength import plan
+from relength import plan, throughput
 from relength.campaign import Run
 from relength.engine import bench
 from relength.papers import EXPERIMENTS, Experiment, anchor_of, panm
@@ -249,6 +249,7 @@ def speed(survey: Survey) -> str:
         _speed_table(number, *place[:2], list(outcomes.values()))
         for number, (place, outcomes) in enumerate(latest.items(), start=1)
     ]
+    parts += [f"{in_turns(outcome)}\n" for outcome in _executors(survey.store)]
     if not latest:
         parts.append("Nothing has been measured yet: `relength bench` measures and keeps it.\n")
     if not any(device.kind == "cuda" for device, *_ in latest):
@@ -263,6 +264,27 @@ def speed(survey: Survey) -> str:
             "\n:::\n"
         )
     return "\n".join(parts)
+
+
+def _executors(store: Store) -> list[dict[str, Any]]:
+    """The last measurement of Dask beside processes on each device."""
+    found = (one for one in store.benchmarks() if one.get("kind") == throughput.KIND)
+    return list({Device.of(one): one for one in found}.values())
+
+
+def in_turns(outcome: dict[str, Any]) -> str:
+    """What :func:`relength.throughput.measure` found, in words."""
+    each = ", ".join(f"{share:.2f}" for share in throughput.shares(outcome))
+    single = [
+        sum(seconds) / (outcome["rounds"] * outcome["runs"])
+        for seconds in outcome["training_seconds"].values()
+    ]
+    return (
+        f"{outcome['workers']} Dask workers finish {outcome['runs']} runs of {min(single):.0f} s "
+        f"at {throughput.share(outcome):.2f} times the rate of as many plain processes, start of "
+        f"the workers included (in turns, round by round: {each}; on "
+        f"{Device.of(outcome).name}, {outcome['provenance']['created'][:10]})."
+    )
 
 
 def _speed_table(number: int, device: Device, torch: str, outcomes: list[dict[str, Any]]) -> str:
