@@ -526,8 +526,9 @@ def bench(
         from relength.report import expenses
 
         outcome = throughput.measure(rounds)
-        kept = speed.keep(Store(results), outcome | {"baseline_threads": 1})
-        console.print(expenses.in_turns(kept), highlight=False, soft_wrap=True)
+        store = Store(results)
+        speed.keep(store, outcome | {"baseline_threads": 1})
+        console.print(expenses.in_turns(store.benchmarks()[-1]), highlight=False, soft_wrap=True)
         return
 
     table = Table("task", "way", "steps/s", "× plain loop", "memory", "share of limit")

@@ -127,12 +127,10 @@ def yardstick(name: str) -> str:
     return "baseline on cuda" if "cuda" in name else "baseline"
 
 
-def keep(store: Store, outcome: dict[str, Any], device: str = "cpu") -> dict[str, Any]:
-    """Add a measurement, with the machine it was made on, to the store; returns what is kept."""
+def keep(store: Store, outcome: dict[str, Any], device: str = "cpu") -> None:
+    """Add a measurement, with the machine it was made on, to the store."""
     origin = {**provenance.collect(device, {}), "threads": outcome["baseline_threads"]}
-    kept = {**outcome, "provenance": origin}
-    store.append_benchmark(kept)
-    return kept
+    store.append_benchmark({**outcome, "provenance": origin})
 
 
 def step_seconds(specs: tuple[RunSpec, ...], device: str) -> float:
