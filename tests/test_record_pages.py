@@ -14,7 +14,7 @@ from relength.papers import EXPERIMENTS
 from relength.paths import BOOK, ROOT
 from relength.prices import Device
 from relength.provenance import code_fingerprint
-from relength.report import environment, expenses, run_index
+from relength.report import environment, expenses, run_index, self_checks
 from relength.report.scoreboard import Survey, costs
 from relength.spec import make_spec
 from relength.store import Store
@@ -362,3 +362,44 @@ def test_evidence_named_on_the_checklist_exists():
     for name in ("cost", "environment", "provenance", "checklist"):
         assert f"file: {name}\n" in toc
     assert yaml.safe_load(toc)["root"] == "intro"
+
+
+# --- checks on ourselves ------------------------------------------------------------------------
+
+
+def executed(spec, day: int, longest: float, **provenance):
+    made = handmade.record(spec, lambda task, length: 1.0 if length == "iid" else longest)
+    made["provenance"] |= {"device_name": "a processor", "code": "a" * 12, **provenance}
+    made["provenance"]["created"] = f"2026-11-0{day}T12:00:00Z"
+    return made
+
+
+def test_executions_of_a_run_stand_side_by_side(tmp_path):
+    assert "Not run" in self_checks.trained_again(survey(tmp_path / "none", record(COPY)))
+    elsewhere = {"device_name": "another processor", "code": "b" * 12}
+    text = self_checks.trained_again(
+        survey(
+            tmp_path / "some",
+            *(executed(COPY, day, 0.5) for day in (1, 2)),
+            executed(REVERSE, 1, 0.5),
+            executed(REVERSE, 2, 0.52, **elsewhere),
+            executed(REVERSE, 3, 0.2, **elsewhere),
+        )
+    )
+    assert "**2 of 3** executions agree" in text and "1 took exactly the same way" in text
+    assert "2 were made on another device" in text and "1 of these agree" in text
+    assert "the largest difference is 30.0 points" in text
+    outcomes = [(row[7].split("]")[0][1:], row[-1]) for row in rows(text, "<a href")]
+    assert outcomes == [("identical", "+0.0"), ("agrees", "+2.0"), ("differs", "-30.0")]
+    assert "another processor" not in rows(text, "<a href")[0][6]
+
+
+def test_both_scales_of_a_run_stand_side_by_side(tmp_path):
+    assert "Not run" in self_checks.scales(survey(tmp_path / "none", record(COPY)))
+    both = [TABLE_2.grid(scale, 0)[0] for scale in ("reduced", "paper")]
+    text = self_checks.scales(
+        survey(tmp_path / "some", *map(executed, both, (1, 2), (0.5, 0.6)), executed(REVERSE, 1, 1))
+    )
+    assert "**0 of 1** pairs" in text
+    ((*_, reduced, paper, difference),) = rows(text, "Copy")
+    assert (reduced, paper, difference) == ("50.0", "60.0", "+10.0")

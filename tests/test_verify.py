@@ -1,10 +1,12 @@
 """Freshness: a probe tells code that gives a record from code that does not, and other data."""
 
 import json
+from functools import partial
 
 import pytest
 
-from relength import verify
+from relength import execute, verify
+from relength.campaign import Campaign
 from relength.errors import RelengthError
 from relength.papers import EXPERIMENTS
 from relength.run import run_or_load
@@ -88,33 +90,71 @@ def test_an_arithmetic_that_a_cpu_does_not_have_is_not_comparable(tmp_path):
     (record,) = store.records()
     assert verify.replay(record) is None
     with pytest.raises(RelengthError, match="arithmetic that needs a GPU"):
-        list(verify.retrain([record]))
+        list(verify.retrain(store, [record]))
 
 
-def test_training_again_agrees_with_the_record_and_says_where_it_does_not(tmp_path):
-    store, _ = recorded(tmp_path)
-    (done,) = verify.retrain(verify.sample(store, 1))
+def test_training_again_agrees_with_the_record_and_is_kept(tmp_path):
+    store, record = recorded(tmp_path)
+    (done,) = verify.retrain(store, verify.sample(store, 1))
     assert done.agrees and "agrees with its record" in done.sentence
+    assert done.identical and not done.elsewhere
+    assert [r["run_id"] for r in store.records()] == [record["run_id"], done.later["run_id"]]
+    assert [r["run_id"] for r in store.usable()] == [record["run_id"]], "tables keep the first one"
+    (kept,) = verify.repeats(store)
+    assert (kept.earlier["run_id"], kept.later["run_id"]) == (
+        record["run_id"],
+        done.later["run_id"],
+    )
+
+
+def test_training_again_says_where_it_differs(tmp_path):
+    store, _ = recorded(tmp_path)
 
     def solved(record):
         record["checkpoints"]["selected"]["tests"]["30"]["exact_match"] = 1.0
 
     rewrite(store, solved)
-    (done,) = verify.retrain(verify.sample(store, 1))
-    assert not done.agrees and done.points["30"] == -100
+    (done,) = verify.retrain(store, verify.sample(store, 1))
+    assert not done.agrees and not done.identical and done.points["30"] == -100
     assert "differs from its record" in done.sentence and "30 -100.0" in done.sentence
 
 
-def test_all_executions_of_one_run_are_compared_with_one_training(tmp_path, monkeypatch):
+def test_all_executions_of_one_run_are_compared_with_one_training(tmp_path):
     store, record = recorded(tmp_path)
     store.append("mla", record | {"run_id": "f" * 16})
-    trained = []
-    train = verify.train
-    monkeypatch.setattr(verify, "train", lambda spec: trained.append(spec) or train(spec))
-    done = list(verify.retrain(verify.of_key(store, record["key"])))
-    assert [comparison.agrees for comparison in done] == [True, True] and len(trained) == 1
+    done = list(verify.retrain(store, verify.of_key(store, record["key"])))
+    assert [comparison.agrees for comparison in done] == [True, True]
+    assert len(store.records()) == 3
     with pytest.raises(RelengthError, match="No run of key 000000000000 is recorded"):
         verify.of_key(store, "0" * 12)
+
+
+def test_a_run_that_fails_the_second_time_is_kept_and_named(tmp_path, monkeypatch):
+    store, record = recorded(tmp_path)
+
+    def broken(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(execute, "train", broken)
+    monkeypatch.setattr(verify, "Campaign", partial(Campaign, workers=1))
+    with pytest.raises(RelengthError, match=f"Run {record['key']} failed .*ZeroDivisionError"):
+        list(verify.retrain(store, verify.of_key(store, record["key"])))
+    assert [r["status"] for r in store.records()] == ["ok", "failed"]
+    assert verify.repeats(store) == []
+
+
+def test_executions_are_compared_with_the_first_that_is_not_stale(tmp_path, make_record):
+    store = Store(tmp_path)
+    for day in (3, 1, 2, 4):
+        record = make_record(run_id=f"{day}" * 16)
+        record["provenance"] |= {"created": f"2026-11-0{day}T00:00:00Z", "torch": f"2.{day}"}
+        store.append("mla", record)
+    seen = [(c.earlier["run_id"][0], c.later["run_id"][0]) for c in verify.repeats(store)]
+    assert seen == [("1", "2"), ("1", "3"), ("1", "4")]
+    assert all(c.elsewhere for c in verify.repeats(store))
+    store.freshness.write_text(json.dumps({"stale": ["1" * 16]}))
+    seen = [(c.earlier["run_id"][0], c.later["run_id"][0]) for c in verify.repeats(store)]
+    assert seen == [("2", "3"), ("2", "4")]
 
 
 def test_runs_with_other_settings_enter_no_table_and_need_no_probe(tmp_path):

@@ -407,7 +407,8 @@ def verify(
 ) -> None:
     """Replay the first steps of recorded runs with today's code and say which records are stale.
 
-    With --full KEY, only that run is trained again, from beginning to end.
+    With --full KEY, only that run is trained again, from beginning to end. What --full trains is
+    recorded as a further execution of its run.
     """
     from relength import contributions
     from relength import verify as check
@@ -446,7 +447,7 @@ def verify(
     else:
         again = check.of_key(store, full)
     done = []
-    for comparison in check.retrain(again):
+    for comparison in check.retrain(store, again):
         done.append(comparison)
         console.print(comparison.sentence, soft_wrap=True, highlight=False)
     if apart := [c for c in done if not c.agrees]:

@@ -14,13 +14,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
+from relength.campaign import Campaign, Run
 from relength.engine.course import PROBE_STEPS
-from relength.engine.training import Trainer, train
+from relength.engine.training import Trainer
 from relength.errors import RelengthError
 from relength.execute import small_numbers_are_zero
 from relength.margins import load_margins
@@ -174,37 +174,72 @@ def of_key(store: Store, key: str) -> list[Record]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A run trained again beside its record.
+    """A later execution of a run beside an earlier one, both as recorded."""
 
-    points  name of a test -> by how many points of exact match the new run is better
-    agrees  whether every test differs by at most the margin for accuracies
-    """
+    earlier: Record
+    later: Record
 
-    key: str
-    label: str
-    created: str
-    points: dict[str, float]
-    agrees: bool
+    @property
+    def points(self) -> dict[str, float]:
+        """Name of a test -> by how many points the later execution is better."""
+        then, now = accuracies(self.earlier), accuracies(self.later)
+        return {test: 100 * (now[test] - value) for test, value in then.items()}
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every test differs by at most the margin for accuracies."""
+        margin = load_margins().measures["accuracy"].around(0)
+        return all(abs(difference) <= margin for difference in self.points.values())
+
+    @property
+    def identical(self) -> bool:
+        """Whether both took the same way: each epoch's loss and accuracies, and the results."""
+        return self.earlier["curve"] == self.later["curve"] and not any(self.points.values())
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the two were made on different devices or with different versions of PyTorch."""
+        place = ("device", "device_name", "torch")
+        then, now = self.earlier["provenance"], self.later["provenance"]
+        return any(then[name] != now[name] for name in place)
 
     @property
     def sentence(self) -> str:
         """The outcome as a line of a log."""
+        spec = RunSpec.recorded(self.earlier["spec"])
         verdict = "agrees with" if self.agrees else "differs from"
         listed = ", ".join(f"{test} {points:+.1f}" for test, points in self.points.items())
         return (
-            f"{self.key} {self.label}: {verdict} its record of {self.created[:10]} "
-            f"(points: {listed})"
+            f"{spec.key} {spec.label}: {verdict} its record of "
+            f"{self.earlier['provenance']['created'][:10]} (points: {listed})"
         )
 
 
-def retrain(records: Iterable[Record]) -> Iterator[Comparison]:
-    """Train runs again on this machine's CPU, each spec once, and compare with their records.
+def repeats(store: Store) -> list[Comparison]:
+    """Every further execution of a run beside its first, in the order of writing.
+
+    Executions that today's code was seen not to reproduce are left out.
+    """
+    first: dict[str, Record] = {}
+    found = []
+    good = [r for r in store.records() if r["status"] == "ok" and r["run_id"] not in store.stale]
+    for record in sorted(good, key=lambda r: r["provenance"]["created"]):
+        earlier = first.setdefault(record["key"], record)
+        if earlier is not record:
+            found.append(Comparison(earlier, record))
+    return found
+
+
+def retrain(store: Store, records: Iterable[Record]) -> Iterator[Comparison]:
+    """Train runs again on this machine's CPUs, each spec once, and compare with their records.
+
+    The new executions are recorded in the store: tables go on using the first ones.
 
     Raises RelengthError when a run was made from other data than can be found here, or in an
-    arithmetic that only a GPU has.
+    arithmetic that only a GPU has, and when one fails.
     """
-    margin = load_margins().measures["accuracy"].around(0)
-    again: dict[str, dict[str, float]] = {}
+    then: dict[str, list[Record]] = {}
+    runs = []
     for record in records:
         spec = RunSpec.recorded(record["spec"])
         if not _comparable(spec, record):
@@ -212,16 +247,15 @@ def retrain(records: Iterable[Record]) -> Iterator[Comparison]:
                 f"Run {spec.key} cannot be made again here: its record names other data than can "
                 "be found (RELENGTH_DATA names a folder), or an arithmetic that needs a GPU."
             )
-        if spec.key not in again:
-            again[spec.key] = accuracies(record | {"checkpoints": _trained(spec)})
-        then = accuracies(record)
-        points = {test: 100 * (again[spec.key][test] - value) for test, value in then.items()}
-        agrees = all(abs(difference) <= margin for difference in points.values())
-        created = record["provenance"]["created"]
-        yield Comparison(spec.key, spec.label, created, points, agrees)
-
-
-def _trained(spec: RunSpec) -> dict[str, Any]:
-    torch.set_num_threads(1)
-    with small_numbers_are_zero():
-        return train(spec).checkpoints
+        if spec.key not in then:
+            runs.append(Run(experiment(record["experiment"]), spec))
+        then.setdefault(spec.key, []).append(record)
+    for again in Campaign(runs, store, ranked=True).records():
+        if again["status"] != "ok":
+            raise RelengthError(
+                f"Run {again['key']} failed when it was trained again "
+                f"({again['error'].strip().splitlines()[-1]}): its record, which names the place, "
+                "is kept beside the others."
+            )
+        for record in then[again["key"]]:
+            yield Comparison(record, again)

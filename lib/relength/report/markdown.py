@@ -37,9 +37,12 @@ def _cell(value: Any) -> str:
     return text.replace("|", "\\|").replace("\n", " ").strip() or "–"
 
 
-def badge(verdict: str) -> str:
-    """A verdict as an inline badge: coloured, and readable without colour."""
-    return f"[{verdict}]{{.verdict .verdict-{verdict_kind(verdict)}}}"
+def badge(verdict: str, looks: str | None = None) -> str:
+    """A verdict as an inline badge: coloured, and readable without colour.
+
+    looks: the verdict whose colours other words take
+    """
+    return f"[{verdict}]{{.verdict .verdict-{verdict_kind(looks or verdict)}}}"
 
 
 def plain(text: str) -> str:

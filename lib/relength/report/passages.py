@@ -18,6 +18,7 @@ from relength.report import (
     margins,
     overviews,
     run_index,
+    self_checks,
 )
 from relength.report.markdown import artifact_link, table
 from relength.report.scoreboard import BEGUN, PAPERS, SCALES, Survey
@@ -104,6 +105,7 @@ PASSAGES: dict[str, Callable[[Survey], str]] = {
     **expenses.PASSAGES,
     **environment.PASSAGES,
     **run_index.PASSAGES,
+    **self_checks.PASSAGES,
     "margins": margins.in_force,
     "error_rates": error_rates,
 }
