@@ -160,3 +160,14 @@ def test_a_letter_counts_the_claims_of_its_paper(three):
     assert "Printed numbers (1): 1 inconclusive." in said
     assert "Claims that take no training (1): 1 inconclusive." in said
     assert "12 trainings" in said
+
+
+def test_the_landing_page_says_in_short_what_the_chapters_say(three):
+    said = findings.in_short(scoreboard.survey(three.store))
+    assert "Of 12 runs, 9 know the lengths they were trained on" in said
+    assert "Of its main table no training is recorded yet" in said
+    for paper, claims in findings.SHOWN.items():
+        assert said.count(f"findings_{paper}>`") == 1
+        for claim in claims:
+            assert said.count(f"<claim-{claim}>") == 1
+    assert "executed/in_short.md" in (BOOK / "intro.md").read_text()

@@ -18,10 +18,11 @@ from relength.claims import counted
 from relength.margins import load_margins
 from relength.papers import EXPERIMENTS, experiment, published
 from relength.report import exhibits, figures
+from relength.report.boxes import of_claims
 from relength.report.exhibits import Exhibit, badges
 from relength.report.markdown import table
 from relength.report.runs import Runs
-from relength.report.scoreboard import SCALES, Survey
+from relength.report.scoreboard import PAPERS, SCALES, Survey
 from relength.report.style import (
     ARM_LABELS,
     LIGHT,
@@ -34,6 +35,10 @@ from relength.report.style import (
 from relength.report.tables import MEASURE_WORDS, printed, short
 
 TABLES = {"mla": "mla_table2", "panm": "panm_algorithmic"}  # the experiment of the main table
+SHOWN = {  # claims by which a paper would be quoted
+    "mla": ("mla-001", "mla-002", "mla-003", "mla-015", "mla-016"),
+    "panm": ("panm-016", "panm-020", "panm-028", "panm-031"),
+}
 NOTHING = "*Nothing is recorded yet.*\n"
 
 
@@ -112,6 +117,11 @@ def known_is_not_enough(paper: str, survey: Survey) -> str:
     data = ends(runs)
     if data.empty:
         return NOTHING
+    return f"{_known(data)}\n\n```{{raw}} html\n{_strips(runs, data).html}\n```\n"
+
+
+def _known(data: pd.DataFrame) -> str:
+    """How many runs know the lengths trained on, and what they are worth at the longest."""
     solved = load_margins().levels["solved"]
     knows = data[[solved.holds(value) for value in data["known"]]]
     perfect = knows[knows["known"] == 100]
@@ -125,7 +135,20 @@ def known_is_not_enough(paper: str, survey: Survey) -> str:
             f" Of the {len(perfect)} without a single error on known lengths, "
             f"{_counted(perfect['state'])}."
         )
-    return f"{said}\n\n```{{raw}} html\n{_strips(runs, data).html}\n```\n"
+    return said
+
+
+def in_short(survey: Survey) -> str:
+    """For the landing page: a few claims of each paper that has findings, and what they rest on."""
+    parts = []
+    for paper, name in TABLES.items():
+        data = ends(busiest(survey, name))
+        known = "Of its main table no training is recorded yet." if data.empty else _known(data)
+        parts += [
+            f"**{PAPERS[paper]}.** {known} More in {{doc}}`its chapter <findings_{paper}>`.",
+            of_claims(SHOWN[paper], survey),
+        ]
+    return "\n\n".join(parts)
 
 
 def _strips(runs: Runs, data: pd.DataFrame) -> Exhibit:
@@ -407,4 +430,7 @@ PASSAGES = {
         ("reading", which_reading),
     )
     for paper in TABLES
-} | {f"letter_{paper}": partial(standing, paper) for paper in TABLES}
+} | {
+    **{f"letter_{paper}": partial(standing, paper) for paper in TABLES},
+    "in_short": in_short,
+}
