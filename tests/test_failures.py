@@ -87,6 +87,26 @@ def test_the_share_right_before_the_first_error_is_that_of_failing_samples_alone
     assert data["only_end"].unique() == pytest.approx(10)
 
 
+def test_independent_errors_are_told_from_the_shortest_test_that_has_any():
+    """Against draws: each symbol is right with chance 0.97, whatever came before."""
+    lengths, random = {"15": 16, "30": 31, "100": 101}, np.random.default_rng(0)
+    tests, drawn = {}, {}
+    for test, n in lengths.items():
+        right = random.random((200_000, n)) < 0.97
+        before = np.where(right.all(axis=1), n, right.argmin(axis=1)) / n
+        drawn[test] = 100 * before[before < 1].mean()
+        tests[test] = {"correct_prefix": before.mean(), "exact_match": (before == 1).mean()}
+    record = {"checkpoints": {"selected": {"tests": tests}}}
+    found = failures.if_independent(record, lengths)
+    assert found == pytest.approx(drawn, abs=0.3)
+    tests["15"] |= {"correct_prefix": 1.0, "exact_match": 1.0}
+    assert failures.if_independent(record, lengths) == pytest.approx(
+        {test: drawn[test] for test in ("30", "100")}, abs=0.3
+    )
+    tests["15"]["correct_prefix"] = 0.0
+    assert failures.if_independent(record, lengths) == dict.fromkeys(lengths, 0.0)
+
+
 def test_where_nothing_fails_nothing_is_said_to(tmp_path):
     runs = runs_of(tmp_path, FAILURES)
     assert failures.shares(runs)["right_before"].isna().all()

@@ -6,27 +6,30 @@ wrong ones alone, over all of them. And every record has one decoded sample, the
 shortest unseen length, which can be shown symbol by symbol.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from scipy.optimize import brentq
 
 from relength.papers import published
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN, Grid
+from relength.report.lengths import symbols
 from relength.report.runs import Runs
-from relength.report.style import TEXT_SHARE, Layout, colour, title
+from relength.report.style import LIGHT, TEXT_SHARE, Layout, colour, title
 from relength.report.tables import number as shown_number
 from relength.store import Record
 
 EXAMPLES = "mla-table-10"
 END = "EOS"
 NONE_FAILS = "none fails"
+EXPECTED = ("thin", "if errors were independent")
 Kind = Literal["wrong symbol", "ends too early", "goes on"]
 SEQUENCES = {"right": "number", "then": "text", "written, and below it what was asked for": "text"}
 HOW_TO_READ = (
@@ -65,16 +68,23 @@ def shares(runs: Runs) -> pd.DataFrame:
     """One row per run and unseen test: how much fails, and how far wrong outputs are right.
 
     Columns: task, test, model, arm, seed, and in percent failing (outputs), right_before (of a
-    failing output's symbols, those before its first error; the mean over all of them) and only_end
-    (failing outputs in which only the end is wrong). The last two are NaN where nothing fails.
+    failing output's symbols, those before its first error; the mean over all of them), only_end
+    (failing outputs in which only the end is wrong) and if_independent (what right_before would be
+    if every symbol went wrong with the chance seen at the shortest test that the run does not
+    solve). The last three are NaN where nothing fails.
     """
-    rows = [
-        {"task": task, "test": test, "model": model, "arm": arm, **_share(record, test)}
-        for model, arm, task, records in _cells(runs)
-        for record in records
-        for test in runs.tests[task][1:]
-    ]
-    measured = ("failing", "right_before", "only_end")
+    rows = []
+    for model, arm, task, records in _cells(runs):
+        lengths = {test: round(symbols(task, test)) for test in runs.tests[task][1:]}
+        for record in records:
+            expected = if_independent(record, lengths)
+            rows += [
+                {"task": task, "test": test, "model": model, "arm": arm}
+                | _share(record, test)
+                | {"if_independent": expected.get(test, np.nan)}
+                for test in lengths
+            ]
+    measured = ("failing", "right_before", "only_end", "if_independent")
     return pd.DataFrame(rows, columns=["task", "test", "model", "arm", "seed", *measured])
 
 
@@ -101,12 +111,40 @@ def _share(record: Record, test: str) -> dict[str, float]:
     }
 
 
+def if_independent(record: Record, lengths: Mapping[str, int]) -> dict[str, float]:
+    """What a run's right_before would be at each test, in percent, were its errors independent.
+
+    lengths  symbols of an output of each unseen test, the shortest first
+
+    If a symbol is right with chance q whatever came before, the mean share of n symbols that is
+    right before the first error is (q + q² + … + qⁿ) / n. The shortest test with an error gives q.
+    Longer tests follow, where an output without error leaves the failing ones.
+    """
+    found = record["checkpoints"]["selected"]["tests"]
+    failing = [test for test in lengths if found[test]["correct_prefix"] < 1]
+    if not failing:
+        return {}
+    first = failing[0]
+    measured, n = found[first]["correct_prefix"], lengths[first]
+    q = float(brentq(lambda q: _right_before(q, n) - measured, 0.0, 1.0))
+    return {
+        test: 100 * (_right_before(q, n) - q**n) / (1 - q**n)
+        for test, n in lengths.items()
+        if n >= lengths[first]
+    }
+
+
+def _right_before(q: float, n: int) -> float:
+    """The mean share of n symbols before the first error, if each is right with chance q."""
+    return float(np.mean(q ** np.arange(1, n + 1)))
+
+
 def where(runs: Runs, number: int) -> Exhibit:
     """How much of a wrong output is right before its first error: a panel per model and task."""
     data = shares(runs)
 
     def draw(layout: Layout) -> Figure:
-        grid = Grid(runs, layout, [("dot", "one seed"), ("line", "median")])
+        grid = Grid(runs, layout, [("dot", "one seed"), ("line", "median"), EXPECTED])
         for j, task in enumerate(runs.tasks):
             tests = runs.tests[task][1:]
             grid.ticks(j, _places(len(tests)), tests)
@@ -123,9 +161,10 @@ def where(runs: Runs, number: int) -> Exhibit:
         "How far wrong outputs are right. Of all test samples that a run fails, the mean share of "
         "the symbols before the first error, at each unseen length: just below 100 only the end is "
         "wrong, which counts as a symbol, at 0 nothing is right. A panel without dots has no "
-        "failing sample. A line that falls as one over the length has equally many symbols right "
-        "at each length: that is so of a model that has learned its training lengths, and of one "
-        "that errs at each symbol with the same chance."
+        "failing sample. The thin line is what would be right if every symbol went wrong with the "
+        "same chance, whatever came before: the chance of the shortest test that a seed does not "
+        "solve (median). Above it errors come later in a sequence than by chance, below it "
+        "earlier."
     )
     parts = []
     for (model, arm), cells in data.groupby(["model", "arm"], sort=False):
@@ -158,6 +197,9 @@ def _panel(grid: Grid, i: int, j: int, model: str, tests: list[pd.DataFrame]) ->
     medians = [float(values.median()) for _, values in kept]
     x, y = grid.points(i, j, [place for place, _ in kept], medians)
     grid.axes.plot(x, y, lw=1.3, color=shade, alpha=0.8, zorder=2)
+    expected = [float(cell["if_independent"].median()) / 100 for cell in tests]
+    x, y = grid.points(i, j, places, expected)
+    grid.axes.plot(x, y, lw=0.8, color=LIGHT.ink, zorder=1)
     for place, values in kept:
         spread = place + 0.05 * (np.arange(len(values)) - (len(values) - 1) / 2)
         x, y = grid.points(i, j, spread, values)

@@ -21,12 +21,18 @@ from relength.report.runs import Runs
 from relength.report.style import LIGHT, Layout, beside, canvas, colour, title
 from relength.tasks import TASKS
 
+DRAWN = 200  # samples that tell how long an output is
+
 
 @cache
 def symbols(task: str, test: str) -> float:
-    """How many symbols an output of a test has on average, its end included."""
-    pairs = TASKS[task](far_size=200, test_size=200).pairs(test, 0)
-    return float(np.mean([len(pair.target) for pair in pairs])) + 1
+    """How many symbols an output of a test has on average, its end included.
+
+    test  a length, as the tests beyond the training lengths are called
+    """
+    random = np.random.default_rng(0)
+    drawn = (TASKS[task]().draw(random, int(test)) for _ in range(DRAWN))
+    return float(np.mean([len(pair.target) for pair in drawn])) + 1
 
 
 class Error(NamedTuple):

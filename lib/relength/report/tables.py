@@ -556,11 +556,14 @@ def verdicts(runs: Runs) -> Exhibit:
         basis = "The margins are those that the records were made under."
     else:
         basis = "No run is recorded yet."
+    judged = runs.experiment.judged_arm
+    alone = prose[~prose["arm"].isin([judged, ""])].groupby("arm")["claim"].agg(", ".join)
+    besides = "".join(f", {claims} on <i>{arm}</i> alone" for arm, claims in alone.items())
     caption = (
         f"<b>Verdicts on the claims of the prose.</b> {badges(runs.scale, runs.freshness)} "
         f"Computed from the runs above. {basis} Claims are judged on the arm "
-        f"<i>{runs.experiment.judged_arm}</i>; the last column has the verdicts on other readings, "
-        "where there are any."
+        f"<i>{judged}</i>{besides}; the last column has the verdicts on other readings, where "
+        "there are any."
     )
     data = ledger[[*VERDICT_COLUMNS]]
     name = f"{runs.page}-verdicts"
