@@ -164,12 +164,16 @@ def test_costs_add_up_over_everything_that_was_executed(tmp_path):
     assert row.hours == pytest.approx(4 * 36 / 3600)
 
 
-def test_repeated_executions_are_shown_with_their_largest_difference(tmp_path):
-    one, other = judged("reduced", range(1))[:2]
-    store = write(tmp_path, [record(one, 0.98), record(one, 0.95), record(other)])
-    (row,) = scoreboard.repeats(store).itertuples()
-    assert (row.key, row.executions) == (one.key, 2)
-    assert row.largest_difference == pytest.approx(3.0)
+def test_no_two_passages_have_a_label_in_common(tmp_path, no_verdicts):
+    """Whatever is recorded: here a run at both scales, one of them executed twice."""
+    (short, *_), (long, *_) = (judged(scale, range(1)) for scale in ("reduced", "paper"))
+    later = record(short, 0.95)
+    later["provenance"] = later["provenance"] | {"created": "2027-01-01T00:00:00Z"}
+    state = scoreboard.survey(write(tmp_path, [record(short), later, record(long)]))
+    text = {name: passage(state) for name, passage in PASSAGES.items() if name != "error_rates"}
+    assert "tab-again" in text["self_checks_again"] and "tab-scales" in text["self_checks_scales"]
+    labels = re.findall(r"^:name: (.+)$", "\n".join(text.values()), re.MULTILINE)
+    assert sorted(labels) == sorted(set(labels))
 
 
 def test_passages_from_an_empty_store_say_that_nothing_was_run(tmp_path, monkeypatch):

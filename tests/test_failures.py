@@ -95,16 +95,29 @@ def test_independent_errors_are_told_from_the_shortest_test_that_has_any():
         right = random.random((200_000, n)) < 0.97
         before = np.where(right.all(axis=1), n, right.argmin(axis=1)) / n
         drawn[test] = 100 * before[before < 1].mean()
-        tests[test] = {"correct_prefix": before.mean(), "exact_match": (before == 1).mean()}
+        shares = {"correct_prefix": before.mean(), "exact_match": (before == 1).mean()}
+        tests[test] = {"items": 2_000, **shares}
     record = {"checkpoints": {"selected": {"tests": tests}}}
     found = failures.if_independent(record, lengths)
     assert found == pytest.approx(drawn, abs=0.3)
-    tests["15"] |= {"correct_prefix": 1.0, "exact_match": 1.0}
+    tests["15"] |= {"correct_prefix": 0.9999, "exact_match": 0.9999}  # too little to tell from
     assert failures.if_independent(record, lengths) == pytest.approx(
         {test: drawn[test] for test in ("30", "100")}, abs=0.3
     )
-    tests["15"]["correct_prefix"] = 0.0
+    tests["15"] |= {"correct_prefix": 0.0, "exact_match": 0.0}
     assert failures.if_independent(record, lengths) == dict.fromkeys(lengths, 0.0)
+
+
+def test_where_nothing_fails_there_is_nothing_to_expect(tmp_path):
+    def solved_again(record):
+        tests = record["checkpoints"]["selected"]["tests"]
+        tests["7" if "7" in tests else "15"] |= {"exact_match": 0.5, "correct_prefix": 0.75}
+        return record
+
+    data = failures.shares(runs_of(tmp_path, FAILURES, solved_again))
+    fails = data["test"].isin(["7", "15"])
+    assert data[fails]["if_independent"].notna().all()
+    assert data[~fails][["right_before", "if_independent"]].isna().all(axis=None)
 
 
 def test_where_nothing_fails_nothing_is_said_to(tmp_path):

@@ -176,7 +176,7 @@ def test_dask_is_compared_with_processes_round_by_round_and_the_latest_counts(tm
     slow = shape | inside | {"seconds": {"processes": [100.0, 100.0], "Dask": [200.0, 200.0]}}
     fast = shape | inside | {"seconds": {"processes": [120.0, 99.0], "Dask": [125.0, 100.0]}}
     text = expenses.speed(measured(tmp_path, OUTCOME, slow, fast))
-    assert "2 Dask workers finish 8 runs of 30 s at 0.97 times the rate" in text
+    assert "finish 8 runs, of 30 s each in a plain process, at 0.97 times the rate" in text
     assert "round by round: 0.96, 0.99; on a processor, 2026-11-20" in text
     assert "0.50" not in text
 
@@ -367,6 +367,9 @@ def test_evidence_named_on_the_checklist_exists():
 # --- checks on ourselves ------------------------------------------------------------------------
 
 
+STATE = {"code": "0" * 12, "probes": []}  # of a replay with other code
+
+
 def executed(spec, day: int, longest: float, **provenance):
     made = handmade.record(spec, lambda task, length: 1.0 if length == "iid" else longest)
     made["provenance"] |= {"device_name": "a processor", "code": "a" * 12, **provenance}
@@ -377,29 +380,76 @@ def executed(spec, day: int, longest: float, **provenance):
 def test_executions_of_a_run_stand_side_by_side(tmp_path):
     assert "Not run" in self_checks.trained_again(survey(tmp_path / "none", record(COPY)))
     elsewhere = {"device_name": "another processor", "code": "b" * 12}
-    text = self_checks.trained_again(
-        survey(
-            tmp_path / "some",
-            *(executed(COPY, day, 0.5) for day in (1, 2)),
-            executed(REVERSE, 1, 0.5),
-            executed(REVERSE, 2, 0.52, **elsewhere),
-            executed(REVERSE, 3, 0.2, **elsewhere),
-        )
+    shown = survey(
+        tmp_path / "some",
+        *(executed(COPY, day, 0.5) for day in (1, 2)),
+        executed(REVERSE, 1, 0.5),
+        executed(REVERSE, 2, 0.52, **elsewhere),
+        executed(REVERSE, 3, 0.2, **elsewhere),
     )
-    assert "**2 of 3** executions agree" in text and "1 took exactly the same way" in text
-    assert "2 were made on another device" in text and "1 of these agree" in text
-    assert "the largest difference is 30.0 points" in text
+    text = self_checks.trained_again(shown)
+    assert "**2 of 3** further executions agree" in text and "epoch by epoch, went 1;" in text
+    assert "PyTorch: 2 executions, of which 1 agree; the largest difference is 30.0" in text
     outcomes = [(row[7].split("]")[0][1:], row[-1]) for row in rows(text, "<a href")]
     assert outcomes == [("identical", "+0.0"), ("agrees", "+2.0"), ("differs", "-30.0")]
     assert "another processor" not in rows(text, "<a href")[0][6]
 
+    stale = [r["run_id"] for r in shown.store.records() if r["key"] == REVERSE.key][:1]
+    shown.store.freshness.write_text(json.dumps(STATE | {"stale": stale}))
+    text = self_checks.trained_again(shown)
+    assert "**1 of 1** further executions agree" in text and "Not counted: 2" in text
+    outcomes = [row[7].split("]")[0][1:] for row in rows(text, "<a href")]
+    assert outcomes == ["identical", "first is stale", "first is stale"]
+
+
+def test_replayed_runs_are_those_that_experiments_use(tmp_path):
+    assert "Not run" in self_checks.replayed(survey(tmp_path / "none"))
+    now = {"code": code_fingerprint()}
+    other = make_spec(**COPY.model_dump() | {"training": {"epochs": 1, "tie": 0.5}})
+    shown = survey(
+        tmp_path / "some",
+        executed(COPY, 1, 0.5, **now),
+        executed(REVERSE, 1, 0.5),
+        executed(other, 1, 0.5, **now),
+    )
+    text = self_checks.replayed(shown)
+    assert "experiments use: 2." in text and "losses: 1." in text and "left out: 0." in text
+    (stale,) = (r["run_id"] for r in shown.store.records() if r["key"] == REVERSE.key)
+    shown.store.freshness.write_text(json.dumps(STATE | {"stale": [stale, "f" * 16]}))
+    text = self_checks.replayed(shown)
+    assert "experiments use: 1." in text and "losses: 1." in text and "left out: 1." in text
+
 
 def test_both_scales_of_a_run_stand_side_by_side(tmp_path):
     assert "Not run" in self_checks.scales(survey(tmp_path / "none", record(COPY)))
-    both = [TABLE_2.grid(scale, 0)[0] for scale in ("reduced", "paper")]
-    text = self_checks.scales(
-        survey(tmp_path / "some", *map(executed, both, (1, 2), (0.5, 0.6)), executed(REVERSE, 1, 1))
-    )
-    assert "**0 of 1** pairs" in text
-    ((*_, reduced, paper, difference),) = rows(text, "Copy")
-    assert (reduced, paper, difference) == ("50.0", "60.0", "+10.0")
+    pairs = [
+        [TABLE_2.grid(scale, 0)[number] for scale in ("reduced", "paper")] for number in (0, 1, 2)
+    ]
+    made = [
+        executed(spec, 1, value)
+        for both, values in zip(pairs, ((0.5, 0.5504), (1.0, 0.98), (0.0, 0.1)), strict=True)
+        for spec, value in zip(both, values, strict=True)
+    ]
+    del made[0]["spec"]["task"]["far_size"]  # as records were before the field was added
+    text = self_checks.scales(survey(tmp_path / "some", *made, executed(REVERSE, 1, 1.0)))
+    assert "3 pairs. In 1 both fail" in text and "Of the other 2, **1** are within 5" in text
+    assert [
+        row[-3:] for task in ("Copy", "Reverse Copy", "Lookup") for row in rows(text, task)
+    ] == [
+        ["50.0", "55.0", "+5.0"],
+        ["100.0", "98.0", "-2.0"],
+        ["0.0", "10.0", "+10.0"],
+    ]
+
+
+def test_a_batch_that_differs_between_the_scales_is_shown(tmp_path):
+    panm = EXPERIMENTS["panm_algorithmic"]
+    both = [next(s for s in panm.grid(scale, 0) if s.model.name == "PANM") for scale in
+            ("reduced", "paper")]  # fmt: skip
+    store = Store(tmp_path)
+    for number, spec in enumerate(both):
+        made = executed(spec, 1, 0.9) | {"experiment": panm.name, "run_id": f"{number:016x}"}
+        store.append("panm", made)
+    nothing = pd.DataFrame()
+    text = self_checks.scales(Survey(nothing, nothing, nothing, nothing, store))
+    assert "32 → 128" in text and "1 pairs" in text

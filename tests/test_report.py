@@ -369,6 +369,15 @@ def test_verdicts_shown_are_those_of_the_claims_engine(full):
     assert len(shown.rows) == 1 + (~ledger["claim"].str.contains("/")).sum()
 
 
+def test_claims_that_another_arm_decides_are_named_in_the_caption():
+    def caption(name):
+        runs = Runs.read(experiment(name), "reduced", 5, Store("nowhere"))
+        return tables.verdicts(runs).html.split("Claims are judged")[1].split(".")[0]
+
+    assert "<i>released</i>, mla-043 on <i>paper</i> alone; the last" in caption("mla_variants")
+    assert "<i>released</i>; the last column" in caption("mla_table2")
+
+
 def test_numbers_short_of_the_whole_are_not_rounded_to_it():
     assert [tables.short(x) for x in (100, 99.96, 99.94, 0.04, 0, 33.33)] == [
         *("100", ">99.9", "99.9", "<0.1", "0", "33.3"),

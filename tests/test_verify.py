@@ -137,13 +137,14 @@ def test_a_run_that_fails_the_second_time_is_kept_and_named(tmp_path, monkeypatc
 
     monkeypatch.setattr(execute, "train", broken)
     monkeypatch.setattr(verify, "Campaign", partial(Campaign, workers=1))
-    with pytest.raises(RelengthError, match=f"Run {record['key']} failed .*ZeroDivisionError"):
-        list(verify.retrain(store, verify.of_key(store, record["key"])))
+    (done,) = verify.retrain(store, verify.of_key(store, record["key"]))
+    assert not done.agrees and not done.identical and done.points == {}
+    assert done.sentence.endswith("failed when it was trained again (ZeroDivisionError)")
     assert [r["status"] for r in store.records()] == ["ok", "failed"]
     assert verify.repeats(store) == []
 
 
-def test_executions_are_compared_with_the_first_that_is_not_stale(tmp_path, make_record):
+def test_executions_are_compared_with_the_first(tmp_path, make_record):
     store = Store(tmp_path)
     for day in (3, 1, 2, 4):
         record = make_record(run_id=f"{day}" * 16)
@@ -152,9 +153,16 @@ def test_executions_are_compared_with_the_first_that_is_not_stale(tmp_path, make
     seen = [(c.earlier["run_id"][0], c.later["run_id"][0]) for c in verify.repeats(store)]
     assert seen == [("1", "2"), ("1", "3"), ("1", "4")]
     assert all(c.elsewhere for c in verify.repeats(store))
-    store.freshness.write_text(json.dumps({"stale": ["1" * 16]}))
-    seen = [(c.earlier["run_id"][0], c.later["run_id"][0]) for c in verify.repeats(store)]
-    assert seen == [("2", "3"), ("2", "4")]
+
+
+def test_what_was_executed_least_often_is_drawn_first(tmp_path):
+    store, one = recorded(tmp_path)
+    spec = next(s for s in EXPERIMENT.grid("smoke", 4) if s.key != one["key"])
+    (other,) = run_or_load([spec], store, EXPERIMENT, train=True, workers=1)
+    for number, (again, left) in enumerate([(one, other), (other, None), (other, one)]):
+        store.append("mla", again | {"run_id": f"{number:016x}"})
+        if left is not None:
+            assert [r["key"] for r in verify.sample(store, 1)] == [left["key"]]
 
 
 def test_runs_with_other_settings_enter_no_table_and_need_no_probe(tmp_path):

@@ -410,7 +410,7 @@ def verify(
     With --full KEY, only that run is trained again, from beginning to end. What --full trains is
     recorded as a further execution of its run.
     """
-    from relength import contributions
+    from relength import contributions, stopping
     from relength import verify as check
     from relength.store import Store, usable
 
@@ -447,13 +447,14 @@ def verify(
     else:
         again = check.of_key(store, full)
     done = []
-    for comparison in check.retrain(store, again):
-        done.append(comparison)
-        console.print(comparison.sentence, soft_wrap=True, highlight=False)
+    with stopping.on_signals():
+        for comparison in check.retrain(store, again):
+            done.append(comparison)
+            console.print(comparison.sentence, soft_wrap=True, highlight=False)
     if apart := [c for c in done if not c.agrees]:
         raise RelengthError(
-            f"{len(apart)} of {len(done)} runs trained again differ from their records by more "
-            "than the margin for accuracies: see above where."
+            f"{len(apart)} of {len(done)} comparisons with records failed, or differ by more than "
+            "the margin for accuracies: see above where."
         )
 
 
@@ -514,6 +515,13 @@ def bench(
     from relength.store import Store
 
     check_device(device)
+    if pointers and executors:
+        raise RelengthError("--pointers and --executors are two measurements: ask for one.")
+    if (pointers or executors) and (task or device != "cpu"):
+        raise RelengthError(
+            "--pointers and --executors have a task of their own and measure on a CPU: leave out "
+            "--task and --device."
+        )
     if pointers:
         from relength import overhead
         from relength.report import overhead as page

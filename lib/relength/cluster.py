@@ -121,22 +121,27 @@ def _opaque() -> Callable[[bytes], Any]:
     return relength_job
 
 
-def _local_cluster(workers: int, device: str) -> "LocalCluster":
+@contextmanager
+def _local_cluster(workers: int, device: str) -> Iterator["LocalCluster"]:
     """Single-threaded processes reachable from this machine only; on a GPU one with threads."""
     import dask
     from distributed import LocalCluster
 
     on_cpu = torch.device(device).type == "cpu"
-    with dask.config.set(UNWATCHED):
-        return LocalCluster(
+    # In force as long as the cluster lives: lost workers are replaced.
+    with (
+        dask.config.set(UNWATCHED),
+        LocalCluster(
             n_workers=workers if on_cpu else 1,
             threads_per_worker=1 if on_cpu else workers,
             host=LOOPBACK,
             dashboard_address=None,
             scheduler_kwargs={"dashboard": False, "dashboard_address": f"{LOOPBACK}:0"},
-            memory_limit=None,  # what fits is the system's business, as for other processes
+            memory_limit=None,  # what fits is the operating system's business, as elsewhere
             silence_logs=logging.CRITICAL,
-        )
+        ) as cluster,
+    ):
+        yield cluster
 
 
 def _client(address: str) -> "Client":

@@ -9,10 +9,11 @@ import time
 from typing import Any
 
 from relength.campaign import Campaign, Run
+from relength.errors import RelengthError
 from relength.executors import THIS_MACHINE
 from relength.papers import experiment
 from relength.spec import RunSpec, make_spec
-from relength.store import Store
+from relength.store import Record, Store
 
 KIND = "executors"  # what tells these measurements from those of training speed
 PLACES = {"processes": None, "Dask": THIS_MACHINE}
@@ -26,12 +27,14 @@ def specs(runs: int) -> list[RunSpec]:
     return [make_spec(**chosen, seed=seed) for seed in range(runs)]
 
 
-def measure(rounds: int = 2, workers: int = 2, runs: int = 8) -> dict[str, Any]:
+def measure(rounds: int, workers: int = 2, runs: int = 8) -> dict[str, Any]:
     """Seconds from the first run to the last record, start and end of the workers included.
 
     The executors change their order from round to round. Returns ``{"kind": "executors", "seconds":
     {"processes": [130.2, …], "Dask": [135.1, …]}, "training_seconds": {…}, …}``, the latter being
     those that the runs spent training and testing, by the clocks of their workers.
+
+    Raises RelengthError when a run fails.
     """
     wanted = [Run(experiment(EXPERIMENT), spec) for spec in specs(runs)]
     walls: dict[str, list[float]] = {name: [] for name in PLACES}
@@ -43,9 +46,9 @@ def measure(rounds: int = 2, workers: int = 2, runs: int = 8) -> dict[str, Any]:
                 campaign = Campaign(
                     wanted, Store(folder), ranked=True, workers=workers, cluster=PLACES[name]
                 )
-                costs = [record["cost"] for record in campaign.records()]
+                records = list(campaign.records())
                 walls[name].append(time.perf_counter() - started)
-            inside[name].append(sum(c["training_seconds"] + c["evaluation_seconds"] for c in costs))
+            inside[name].append(sum(map(_seconds, records)))
     return {
         "kind": KIND,
         "task": TASK,
@@ -57,6 +60,16 @@ def measure(rounds: int = 2, workers: int = 2, runs: int = 8) -> dict[str, Any]:
         "seconds": walls,
         "training_seconds": inside,
     }
+
+
+def _seconds(record: Record) -> float:
+    if record["status"] != "ok":
+        reason = record["error"].strip().splitlines()[-1]
+        raise RelengthError(
+            f"A run failed while executors were timed ({reason}), so that nothing can be said of "
+            "them: mend that, then measure again."
+        )
+    return record["cost"]["training_seconds"] + record["cost"]["evaluation_seconds"]
 
 
 def shares(outcome: dict[str, Any]) -> list[float]:

@@ -11,6 +11,7 @@ part. One record per task, model and arm stands for all that the same code made.
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -149,7 +150,11 @@ def _comparable(spec: RunSpec, record: Record) -> bool:
 def sample(
     store: Store, how_many: int, choose: Callable[[Record], bool] = lambda record: True
 ) -> list[Record]:
-    """Some records of the experiments' own specs, drawn anew each day, so that all come around."""
+    """Some records of the experiments' own specs, drawn anew each day, so that all come around.
+
+    Runs that were executed least often come first.
+    """
+    executions = Counter(record["key"] for record in store.records())
     records = [
         record
         for record in usable(store.records())
@@ -158,7 +163,8 @@ def sample(
         and _comparable(spec, record)
     ]
     random = np.random.default_rng(int(time.time() // 86400))
-    return [records[i] for i in random.permutation(len(records))[:how_many]]
+    drawn = [records[i] for i in random.permutation(len(records))]
+    return sorted(drawn, key=lambda record: executions[record["key"]])[:how_many]
 
 
 def of_key(store: Store, key: str) -> list[Record]:
@@ -174,27 +180,40 @@ def of_key(store: Store, key: str) -> list[Record]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A later execution of a run beside an earlier one, both as recorded."""
+    """A later execution of a run beside an earlier one, both as recorded.
+
+    The earlier one ended well; the later one may have failed.
+    """
 
     earlier: Record
     later: Record
 
     @property
     def points(self) -> dict[str, float]:
-        """Name of a test -> by how many points the later execution is better."""
+        """Name of a test -> by how many points the later execution is better; empty if it failed.
+
+        Of the tests that both have: those of a later version may be more.
+        """
+        if self.later["status"] != "ok":
+            return {}
         then, now = accuracies(self.earlier), accuracies(self.later)
-        return {test: 100 * (now[test] - value) for test, value in then.items()}
+        return {test: 100 * (now[test] - value) for test, value in then.items() if test in now}
 
     @property
     def agrees(self) -> bool:
         """Whether every test differs by at most the margin for accuracies."""
         margin = load_margins().measures["accuracy"].around(0)
-        return all(abs(difference) <= margin for difference in self.points.values())
+        points = self.points.values()
+        return bool(points) and all(abs(difference) <= margin for difference in points)
 
     @property
     def identical(self) -> bool:
         """Whether both took the same way: each epoch's loss and accuracies, and the results."""
-        return self.earlier["curve"] == self.later["curve"] and not any(self.points.values())
+        return (
+            self.agrees
+            and self.earlier["curve"] == self.later["curve"]
+            and not any(self.points.values())
+        )
 
     @property
     def elsewhere(self) -> bool:
@@ -207,22 +226,21 @@ class Comparison:
     def sentence(self) -> str:
         """The outcome as a line of a log."""
         spec = RunSpec.recorded(self.earlier["spec"])
+        label = f"{spec.key} {spec.label}"
+        if self.later["status"] != "ok":
+            reason = self.later["error"].strip().splitlines()[-1]
+            return f"{label}: failed when it was trained again ({reason})"
         verdict = "agrees with" if self.agrees else "differs from"
         listed = ", ".join(f"{test} {points:+.1f}" for test, points in self.points.items())
-        return (
-            f"{spec.key} {spec.label}: {verdict} its record of "
-            f"{self.earlier['provenance']['created'][:10]} (points: {listed})"
-        )
+        created = self.earlier["provenance"]["created"]
+        return f"{label}: {verdict} its record of {created[:10]} (points: {listed})"
 
 
 def repeats(store: Store) -> list[Comparison]:
-    """Every further execution of a run beside its first, in the order of writing.
-
-    Executions that today's code was seen not to reproduce are left out.
-    """
+    """Every further execution that ended well beside the first of its run, as time went on."""
     first: dict[str, Record] = {}
     found = []
-    good = [r for r in store.records() if r["status"] == "ok" and r["run_id"] not in store.stale]
+    good = [record for record in store.records() if record["status"] == "ok"]
     for record in sorted(good, key=lambda r: r["provenance"]["created"]):
         earlier = first.setdefault(record["key"], record)
         if earlier is not record:
@@ -233,10 +251,10 @@ def repeats(store: Store) -> list[Comparison]:
 def retrain(store: Store, records: Iterable[Record]) -> Iterator[Comparison]:
     """Train runs again on this machine's CPUs, each spec once, and compare with their records.
 
-    The new executions are recorded in the store: tables go on using the first ones.
+    The new executions are recorded in the store. Tables use the first that is not stale.
 
     Raises RelengthError when a run was made from other data than can be found here, or in an
-    arithmetic that only a GPU has, and when one fails.
+    arithmetic that only a GPU has.
     """
     then: dict[str, list[Record]] = {}
     runs = []
@@ -251,11 +269,5 @@ def retrain(store: Store, records: Iterable[Record]) -> Iterator[Comparison]:
             runs.append(Run(experiment(record["experiment"]), spec))
         then.setdefault(spec.key, []).append(record)
     for again in Campaign(runs, store, ranked=True).records():
-        if again["status"] != "ok":
-            raise RelengthError(
-                f"Run {again['key']} failed when it was trained again "
-                f"({again['error'].strip().splitlines()[-1]}): its record, which names the place, "
-                "is kept beside the others."
-            )
         for record in then[again["key"]]:
             yield Comparison(record, again)

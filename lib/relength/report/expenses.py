@@ -16,8 +16,8 @@ from relength.papers import EXPERIMENTS, Experiment, anchor_of, panm
 from relength.paths import EXECUTED
 from relength.prices import Device, OwnRun, Prices, device_seconds, own_runs
 from relength.progress import clock
-from relength.report.markdown import run_link, table
-from relength.report.scoreboard import SCALES, Survey, costs, repeats
+from relength.report.markdown import table
+from relength.report.scoreboard import SCALES, Survey, costs
 from relength.spec import make_spec
 from relength.store import Store
 from relength.tasks import TASKS
@@ -175,27 +175,6 @@ def spent(survey: Survey) -> str:
     )
 
 
-def repeated(survey: Survey) -> str:
-    """How well several executions of one spec agree."""
-    found = repeats(survey.store)
-    if found.empty:
-        return "No spec has been executed more than once yet.\n"
-    return table(
-        ("spec", "model", "task", "seed", "executions", "difference"),
-        (
-            (
-                *(run_link(r.key, f"<code>{r.key}</code>"), r.model, r.task, r.seed, r.executions),
-                f"{r.largest_difference:.1f}",
-            )
-            for r in found.itertuples()
-        ),
-        name="tab-repeats",
-        caption="Specs executed more than once: the largest difference in exact match between "
-        "executions, in points, over all test lengths.",
-        numbers=("seed", "executions", "difference"),
-    )
-
-
 def notebooks(survey: Survey) -> str:
     """How long papermill took for each notebook of this book, and for its slowest cell."""
     rows = list(_executed())
@@ -249,9 +228,9 @@ def speed(survey: Survey) -> str:
         _speed_table(number, *place[:2], list(outcomes.values()))
         for number, (place, outcomes) in enumerate(latest.items(), start=1)
     ]
-    parts += [f"{in_turns(outcome)}\n" for outcome in _executors(survey.store)]
     if not latest:
         parts.append("Nothing has been measured yet: `relength bench` measures and keeps it.\n")
+    parts += [f"{in_turns(outcome)}\n" for outcome in _executors(survey.store)]
     if not any(device.kind == "cuda" for device, *_ in latest):
         sizes = ", ".join(map(str, bench.STACKS["cuda"]))
         parts.append(
@@ -275,14 +254,12 @@ def _executors(store: Store) -> list[dict[str, Any]]:
 def in_turns(outcome: dict[str, Any]) -> str:
     """What :func:`relength.throughput.measure` found, in words."""
     each = ", ".join(f"{share:.2f}" for share in throughput.shares(outcome))
-    single = [
-        sum(seconds) / (outcome["rounds"] * outcome["runs"])
-        for seconds in outcome["training_seconds"].values()
-    ]
+    plain = sum(outcome["training_seconds"]["processes"])
     return (
-        f"{outcome['workers']} Dask workers finish {outcome['runs']} runs of {min(single):.0f} s "
-        f"at {throughput.share(outcome):.2f} times the rate of as many plain processes, start of "
-        f"the workers included (in turns, round by round: {each}; on "
+        f"{outcome['workers']} Dask workers finish {outcome['runs']} runs, of "
+        f"{plain / (outcome['rounds'] * outcome['runs']):.0f} s each in a plain process, at "
+        f"{throughput.share(outcome):.2f} times the rate of as many plain processes, start of the "
+        f"workers included (median; in turns, round by round: {each}; on "
         f"{Device.of(outcome).name}, {outcome['provenance']['created'][:10]})."
     )
 
@@ -353,7 +330,6 @@ def _cores(way: str) -> int:
 PASSAGES = {
     "prices": prices,
     "spent": spent,
-    "repeated": repeated,
     "notebooks": notebooks,
     "speed": speed,
 }

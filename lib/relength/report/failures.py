@@ -30,6 +30,7 @@ EXAMPLES = "mla-table-10"
 END = "EOS"
 NONE_FAILS = "none fails"
 EXPECTED = ("thin", "if errors were independent")
+FEWEST = 20  # failing outputs that tell the chance of an error
 Kind = Literal["wrong symbol", "ends too early", "goes on"]
 SEQUENCES = {"right": "number", "then": "text", "written, and below it what was asked for": "text"}
 HOW_TO_READ = (
@@ -70,20 +71,19 @@ def shares(runs: Runs) -> pd.DataFrame:
     Columns: task, test, model, arm, seed, and in percent failing (outputs), right_before (of a
     failing output's symbols, those before its first error; the mean over all of them), only_end
     (failing outputs in which only the end is wrong) and if_independent (what right_before would be
-    if every symbol went wrong with the chance seen at the shortest test that the run does not
-    solve). The last three are NaN where nothing fails.
+    if every symbol went wrong with the same chance, see :func:`if_independent`). The last three are
+    NaN where nothing fails, the last one also where too little does to tell the chance.
     """
     rows = []
     for model, arm, task, records in _cells(runs):
         lengths = {test: round(symbols(task, test)) for test in runs.tests[task][1:]}
         for record in records:
             expected = if_independent(record, lengths)
-            rows += [
-                {"task": task, "test": test, "model": model, "arm": arm}
-                | _share(record, test)
-                | {"if_independent": expected.get(test, np.nan)}
-                for test in lengths
-            ]
+            for test in lengths:
+                found = _share(record, test)
+                if found["failing"] and test in expected:
+                    found["if_independent"] = expected[test]
+                rows.append({"task": task, "test": test, "model": model, "arm": arm, **found})
     measured = ("failing", "right_before", "only_end", "if_independent")
     return pd.DataFrame(rows, columns=["task", "test", "model", "arm", "seed", *measured])
 
@@ -117,11 +117,12 @@ def if_independent(record: Record, lengths: Mapping[str, int]) -> dict[str, floa
     lengths  symbols of an output of each unseen test, the shortest first
 
     If a symbol is right with chance q whatever came before, the mean share of n symbols that is
-    right before the first error is (q + q² + … + qⁿ) / n. The shortest test with an error gives q.
-    Longer tests follow, where an output without error leaves the failing ones.
+    right before the first error is (q + q² + … + qⁿ) / n. The shortest test at which at least
+    :data:`FEWEST` outputs fail gives q, and q what to expect of the failing outputs there and at
+    longer tests; empty where there is no such test.
     """
     found = record["checkpoints"]["selected"]["tests"]
-    failing = [test for test in lengths if found[test]["correct_prefix"] < 1]
+    failing = [t for t in lengths if found[t]["items"] * (1 - found[t]["exact_match"]) >= FEWEST]
     if not failing:
         return {}
     first = failing[0]
@@ -162,9 +163,8 @@ def where(runs: Runs, number: int) -> Exhibit:
         "the symbols before the first error, at each unseen length: just below 100 only the end is "
         "wrong, which counts as a symbol, at 0 nothing is right. A panel without dots has no "
         "failing sample. The thin line is what would be right if every symbol went wrong with the "
-        "same chance, whatever came before: the chance of the shortest test that a seed does not "
-        "solve (median). Above it errors come later in a sequence than by chance, below it "
-        "earlier."
+        f"same chance, whatever came before, as told by the shortest test with at least {FEWEST} "
+        "failing outputs (median of the seeds)."
     )
     parts = []
     for (model, arm), cells in data.groupby(["model", "arm"], sort=False):
@@ -186,8 +186,10 @@ def _places(count: int) -> np.ndarray:
 
 def _panel(grid: Grid, i: int, j: int, model: str, tests: list[pd.DataFrame]) -> None:
     places, shade = _places(len(tests)), colour(model)
-    kept = [(place, cell.dropna()["right_before"] / 100) for place, cell in zip(places, tests,
-            strict=True)]  # fmt: skip
+    kept = [
+        (place, cell["right_before"].dropna() / 100)
+        for place, cell in zip(places, tests, strict=True)
+    ]
     kept = [(place, values) for place, values in kept if len(values)]
     if not kept:
         x, y = grid.points(i, j, 0.5, 0.5)

@@ -102,7 +102,7 @@ def _counted(states: pd.Series) -> str:
     words = {
         "solved": "solved the longest test",
         "failed": "failed at it",
-        "between": "were between",
+        "between": "ended in between",
     }
     return ", ".join(f"**{counts.get(name, 0)}** {said}" for name, said in words.items())
 
@@ -117,16 +117,28 @@ def known_is_not_enough(paper: str, survey: Survey) -> str:
     data = ends(runs)
     if data.empty:
         return NOTHING
-    return f"{_known(data)}\n\n```{{raw}} html\n{_strips(runs, data).html}\n```\n"
+    return f"{_known(data, runs)}\n\n```{{raw}} html\n{_strips(runs, data).html}\n```\n"
 
 
-def _known(data: pd.DataFrame) -> str:
-    """How many runs know the lengths trained on, and what they are worth at the longest."""
+def _known(data: pd.DataFrame, runs: Runs) -> str:
+    """How many runs know the lengths trained on, and what they are worth at the longest.
+
+    Of the readings that are judged, and in a sentence of their own of the others.
+    """
+    arms = runs.experiment.judged_arms
+    judged = data["arm"] == data["model"].map(arms)
+    said = f"At scale *{runs.scale}*, {_known_in_words(data[judged])}"
+    if len(others := data[~judged]):
+        said += f" In other readings, {_known_in_words(others)}"
+    return said
+
+
+def _known_in_words(data: pd.DataFrame) -> str:
     solved = load_margins().levels["solved"]
     knows = data[[solved.holds(value) for value in data["known"]]]
     perfect = knows[knows["known"] == 100]
     said = (
-        f"Of {len(data)} runs, {len(knows)} know the lengths they were trained on (at least "
+        f"of {len(data)} runs, {len(knows)} know the lengths they were trained on (at least "
         f"{solved.at_least:g} % of outputs right to the last symbol). Of these, "
         f"{_counted(knows['state'])}."
     )
@@ -142,8 +154,10 @@ def in_short(survey: Survey) -> str:
     """For the landing page: a few claims of each paper that has findings, and what they rest on."""
     parts = []
     for paper, name in TABLES.items():
-        data = ends(busiest(survey, name))
-        known = "Of its main table no training is recorded yet." if data.empty else _known(data)
+        runs = busiest(survey, name)
+        data = ends(runs)
+        nothing = "Of its main table no training is recorded yet."
+        known = nothing if data.empty else _known(data, runs)
         parts += [
             f"**{PAPERS[paper]}.** {known} More in {{doc}}`its chapter <findings_{paper}>`.",
             of_claims(SHOWN[paper], survey),

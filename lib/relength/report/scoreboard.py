@@ -266,20 +266,3 @@ def _device(record: Record) -> str:
     provenance = record["provenance"]
     name = provenance["device_name"]
     return name if provenance["device"] == "cpu" else f"{name} ({provenance['device']})"
-
-
-def repeats(store: Store) -> pd.DataFrame:
-    """Specs executed more than once, and how far apart the executions are.
-
-    Columns: key, model, task, seed, executions, largest_difference (points of accuracy of the
-    checkpoint "selected", over all tests).
-    """
-    runs = frame(store.records())
-    runs = runs[runs.checkpoint == "selected"]
-    spec = ["key", "model", "task", "seed"]
-    spread = runs.groupby([*spec, "test"])["accuracy"].agg(["size", "min", "max"])
-    spread["difference"] = spread["max"] - spread["min"]
-    table = spread.groupby(spec, as_index=False).agg(
-        executions=("size", "max"), largest_difference=("difference", "max")
-    )
-    return table[table.executions > 1].reset_index(drop=True)

@@ -1,9 +1,11 @@
-"""The page of checks on ourselves: runs that were made twice, and beginnings that were replayed."""
+"""The page of checks on ourselves: runs that were made twice, beginnings that were replayed, and
+what the shorter of the two scales is worth."""
 
 import json
 from collections.abc import Iterable, Sequence
 
 from relength.margins import load_margins
+from relength.prices import OwnRun, own_runs
 from relength.report.freshness import freshness
 from relength.report.markdown import badge, run_link, table
 from relength.report.scoreboard import Survey
@@ -17,19 +19,34 @@ NOTHING = (
     "random, trains them again and keeps the outcome.\n"
 )
 NUMBERS = ("known lengths", "longest test", "largest difference")
-SCALE_NUMBERS = ("epochs, reduced", "epochs, paper", "reduced", "paper", "difference")
-OUTCOMES = {"identical": "reproduced", "agrees": "reproduced", "differs": "contradicted"}
+SCALE_NUMBERS = ("steps, reduced", "steps, paper", "reduced", "paper", "difference")
+STALE = "first is stale"
+OUTCOMES = {  # the verdict whose colours an outcome takes
+    "identical": "reproduced",
+    "agrees": "reproduced",
+    "differs": "contradicted",
+    STALE: "not run",
+}
+# What tells the scales apart: how long training may last, and the batches of PANM.
+BUDGET = ("epochs", "steps", "solved_accuracy", "solved_epochs", "batch_size")
+
+
+def _margin() -> float:
+    return load_margins().measures["accuracy"].around(0)
+
+
+# --- trained again --------------------------------------------------------------------------------
 
 
 def trained_again(survey: Survey) -> str:
     """Every run of the store that was made more than once, execution beside execution."""
-    found = repeats(survey.store)
+    found = [(one, _outcome(one, survey.store.stale)) for one in repeats(survey.store)]
     if not found:
         return NOTHING
     return f"{_in_words(found)}\n\n" + table(
         ("run", "arm", "task", "scale", "seed", "first", "again", "outcome", *NUMBERS),
-        map(_row, found),
-        name="tab-repeats",
+        (_row(*pair) for pair in found),
+        name="tab-again",
         caption="Runs that were trained again from their first step. *First* and *again*: date, "
         "version of the training code, and, where it was another one, the device. Numbers are "
         "points by which the later execution is better; the *largest difference* is over all "
@@ -38,30 +55,41 @@ def trained_again(survey: Survey) -> str:
     )
 
 
-def _in_words(found: Sequence[Comparison]) -> str:
-    agreeing, alike = sum(c.agrees for c in found), sum(c.identical for c in found)
-    other_code = sum(_code(c.earlier) != _code(c.later) for c in found)
-    elsewhere = [c for c in found if c.elsewhere]
-    margin = load_margins().measures["accuracy"].around(0)
-    words = (
-        f"**{agreeing} of {len(found)}** executions agree with the first one of their run, which "
-        f"means that no test differs by more than {margin:g} points, the margin of the verdicts. "
-        f"{alike} took exactly the same way, epoch by epoch; {other_code} were made with another "
-        "version of the training code, whose results may differ by rounding. "
-    )
-    if elsewhere:
-        spread = max(abs(_largest(c)) for c in elsewhere)
-        agreed = sum(c.agrees for c in elsewhere)
-        return words + (
-            f"{len(elsewhere)} were made on another device or with another version of PyTorch: "
-            f"{agreed} of these agree, and the largest difference is {spread:.1f} points."
+def _outcome(one: Comparison, stale: frozenset[str]) -> str:
+    if one.earlier["run_id"] in stale:
+        return STALE
+    return "identical" if one.identical else "agrees" if one.agrees else "differs"
+
+
+def _in_words(found: Sequence[tuple[Comparison, str]]) -> str:
+    fair = [one for one, outcome in found if outcome != STALE]
+    same = [one for one in fair if _code(one.earlier) == _code(one.later)]
+    elsewhere = [one for one in fair if one.elsewhere]
+    sentences = [
+        f"**{sum(c.agrees for c in fair)} of {len(fair)}** further executions agree with the first "
+        f"one of their run: no test differs by more than {_margin():g} points, the margin of the "
+        "verdicts.",
+        f"Exactly the same way, epoch by epoch, went {sum(c.identical for c in fair)}; the "
+        f"training code was the same for {len(same)}.",
+    ]
+    if stale := len(found) - len(fair):
+        sentences.append(
+            f"Not counted: {stale} whose first execution is stale, so that a difference is known."
         )
-    return words + "None was made on another device or with another version of PyTorch yet."
+    if elsewhere:
+        spread = max(abs(_largest(one)) for one in elsewhere)
+        sentences.append(
+            f"On another device, or with another version of PyTorch: {len(elsewhere)} executions, "
+            f"of which {sum(c.agrees for c in elsewhere)} agree; the largest difference is "
+            f"{spread:.1f} points."
+        )
+    else:
+        sentences.append("None was made on another device or with another version of PyTorch yet.")
+    return " ".join(sentences)
 
 
-def _row(one: Comparison) -> tuple[object, ...]:
+def _row(one: Comparison, outcome: str) -> tuple[object, ...]:
     spec, points = one.earlier["spec"], list(one.points.values())
-    outcome = "identical" if one.identical else "agrees" if one.agrees else "differs"
     return (
         run_link(one.earlier["key"], row_name(spec["model"])),
         spec["model"]["arm"],
@@ -92,66 +120,89 @@ def _place(record: Record) -> str:
     return f"{made['device_name']}, PyTorch {made['torch']}"
 
 
+# --- replayed -------------------------------------------------------------------------------------
+
+
 def replayed(survey: Survey) -> str:
-    """How many records today's code was seen to begin, in a sentence."""
-    usable, stale = survey.store.usable(), len(survey.store.stale)
-    if not usable:
+    """How many of the runs that enter tables today's code was seen to begin."""
+    records = survey.store.records()
+    if not records:
         return "*Not run*: the store is empty.\n"
-    seen = freshness(survey.store, usable)
+    own = [record for _, record in own_runs(survey.store)]
+    seen = freshness(survey.store, own)
+    stale = sum(record["run_id"] in survey.store.stale for record in records)
     return (
-        f"Of {len(usable):,} runs that tables use, {seen.fresh:,} are *fresh*: made by the "
-        "training code as it is now, or begun by it with the recorded losses. "
-        f"{seen.earlier:,} were seen to be so by an earlier version of it. Records that are "
-        f"*stale*, and left out of all tables: {stale:,}.\n"
+        f"Runs that experiments use: {seen.runs:,}. *Fresh*, made by the training code as it is "
+        f"now or begun by it with the recorded losses: {seen.fresh:,}. Seen to be so by an earlier "
+        f"version of it, and not looked at since: {seen.earlier:,}. *Stale*, and left out: "
+        f"{stale:,}.\n"
     )
 
 
+# --- scales ---------------------------------------------------------------------------------------
+
+
 def scales(survey: Survey) -> str:
-    """Runs of both scales that are equal in everything but their training, side by side."""
-    pairs = _pairs(survey.store.usable())
+    """Runs that exist at both scales, side by side."""
+    pairs = _pairs(own_runs(survey.store))
     if not pairs:
         return (
             "*Not run*: no run exists at both scales yet. `relength run mla_table2 --scale paper "
             "--seeds 1 --task copy` trains the first ones.\n"
         )
-    rows = [_scale_row(*pair) for pair in pairs]
-    margin = load_margins().measures["accuracy"].around(0)
-    close = sum(abs(float(row[-1])) <= margin for row in rows)
+    failed, ends = load_margins().levels["failed"], [_longest(*pair) for pair in pairs]
+    telling = [pair for pair in ends if not all(map(failed.holds, pair))]
+    close = sum(abs(paper - reduced) <= _margin() for reduced, paper in telling)
     words = (
-        f"**{close} of {len(rows)}** pairs of runs, equal in everything but the amount of "
-        f"training, are within {margin:g} points of each other at the longest test. Both go the "
-        "same way until the shorter one ends, but for rounding, so a difference is what the rest "
-        "of the training did."
+        f"Runs at both scales: {len(pairs)} pairs. In {len(pairs) - len(telling)} both fail at the "
+        "longest test, which says little. "
     )
+    if telling:
+        words += (
+            f"Of the other {len(telling)}, **{close}** are within {_margin():g} points of each "
+            "other there. A difference is not only that of the budgets: the two executions are "
+            "also two throws of the dice above."
+        )
     return f"{words}\n\n" + table(
-        ("task", "model", "arm", "seed", *SCALE_NUMBERS),
-        rows,
+        ("task", "model", "arm", "seed", "batch", *SCALE_NUMBERS),
+        (_scale_row(*pair, *both) for pair, both in zip(pairs, ends, strict=True)),
         name="tab-scales",
-        caption="The same spec and seed at scale *reduced* and at scale *paper*. Percent at the "
-        "longest test; epochs are those that the run took, *difference* is paper less reduced.",
+        caption="The same task, model and seed at scale *reduced* and at scale *paper*: optimiser "
+        "steps that the runs took, percent at the longest test, and paper less reduced.",
         numbers=SCALE_NUMBERS,
     )
 
 
-def _pairs(records: Iterable[Record]) -> list[tuple[Record, Record]]:
-    by_scale: dict[str, dict[str, Record]] = {}
-    for record in records:
-        same = {k: v for k, v in record["spec"].items() if k not in ("scale", "training")}
-        by_scale.setdefault(json.dumps(same), {})[record["spec"]["scale"]] = record
-    return [(made["reduced"], made["paper"]) for made in by_scale.values() if len(made) > 1]
+def _pairs(runs: Iterable[OwnRun]) -> list[tuple[OwnRun, OwnRun]]:
+    """Runs at scale reduced with those at scale paper that share all but their budget."""
+    by_scale: dict[str, dict[str, OwnRun]] = {}
+    for run in runs:
+        spec = run.spec.model_dump(mode="json")
+        scale = spec.pop("scale")
+        for name in BUDGET:
+            spec["training"].pop(name, None)
+        by_scale.setdefault(json.dumps(spec, sort_keys=True), {})[scale] = run
+    return [
+        (m["reduced"], m["paper"]) for m in by_scale.values() if m.keys() >= {"reduced", "paper"}
+    ]
 
 
-def _scale_row(reduced: Record, paper: Record) -> tuple[object, ...]:
-    spec = reduced["spec"]
-    longest = [100 * list(accuracies(record).values())[-1] for record in (reduced, paper)]
+def _longest(*pair: OwnRun) -> tuple[float, ...]:
+    return tuple(100 * list(accuracies(run.record).values())[-1] for run in pair)
+
+
+def _scale_row(reduced: OwnRun, paper: OwnRun, short: float, long: float) -> tuple[object, ...]:
+    spec = reduced.spec
+    batches = dict.fromkeys(run.spec.training.batch_size for run in (reduced, paper))
     return (
-        title(spec["task"]["name"]),
-        row_name(spec["model"]),
-        spec["model"]["arm"],
-        spec["seed"],
-        *(len(record["curve"]) for record in (reduced, paper)),
-        *(f"{value:.1f}" for value in longest),
-        f"{longest[1] - longest[0]:+.1f}",
+        title(spec.task.name),
+        row_name(reduced.record["spec"]["model"]),
+        spec.model.arm,
+        spec.seed,
+        " → ".join(map(str, batches)),
+        *(f"{run.record['cost']['steps']:,}" for run in (reduced, paper)),
+        *(f"{value:.1f}" for value in (short, long)),
+        f"{long - short:+.1f}",
     )
 
 
