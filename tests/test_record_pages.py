@@ -432,7 +432,10 @@ def test_both_scales_of_a_run_stand_side_by_side(tmp_path):
     ]
     del made[0]["spec"]["task"]["far_size"]  # as records were before the field was added
     text = self_checks.scales(survey(tmp_path / "some", *made, executed(REVERSE, 1, 1.0)))
-    assert "3 pairs. In 1 both fail" in text and "Of the other 2, **1** are within 5" in text
+    assert (
+        "both scales: 3. Both fail at the longest test in 1," in text
+        and "Of the other 2, **1** are within 5" in text
+    )
     assert [
         row[-3:] for task in ("Copy", "Reverse Copy", "Lookup") for row in rows(text, task)
     ] == [
@@ -452,4 +455,4 @@ def test_a_batch_that_differs_between_the_scales_is_shown(tmp_path):
         store.append("panm", made)
     nothing = pd.DataFrame()
     text = self_checks.scales(Survey(nothing, nothing, nothing, nothing, store))
-    assert "32 → 128" in text and "1 pairs" in text
+    assert "32 → 128" in text and "both scales: 1." in text

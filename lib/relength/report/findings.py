@@ -117,29 +117,29 @@ def known_is_not_enough(paper: str, survey: Survey) -> str:
     data = ends(runs)
     if data.empty:
         return NOTHING
-    return f"{_known(data, runs)}\n\n```{{raw}} html\n{_strips(runs, data).html}\n```\n"
+    figure = f"```{{raw}} html\n{_strips(runs, data).html}\n```\n"
+    return "\n\n".join([*_known(data, runs), figure])
 
 
-def _known(data: pd.DataFrame, runs: Runs) -> str:
+def _known(data: pd.DataFrame, runs: Runs) -> list[str]:
     """How many runs know the lengths trained on, and what they are worth at the longest.
 
-    Of the readings that are judged, and in a sentence of their own of the others.
+    A paragraph on the readings that are judged, and, where there are others, one on those.
     """
-    arms = runs.experiment.judged_arms
-    judged = data["arm"] == data["model"].map(arms)
-    said = f"At scale *{runs.scale}*, {_known_in_words(data[judged])}"
-    if len(others := data[~judged]):
-        said += f" In other readings, {_known_in_words(others)}"
+    judged = data["arm"] == data["model"].map(runs.experiment.judged_arms)
+    said = [_known_in_words(data[judged], f"At scale *{runs.scale}*, of ")]
+    if not judged.all():
+        said.append(_known_in_words(data[~judged], "In other readings, of "))
     return said
 
 
-def _known_in_words(data: pd.DataFrame) -> str:
+def _known_in_words(data: pd.DataFrame, start: str) -> str:
     solved = load_margins().levels["solved"]
     knows = data[[solved.holds(value) for value in data["known"]]]
     perfect = knows[knows["known"] == 100]
     said = (
-        f"of {len(data)} runs, {len(knows)} know the lengths they were trained on (at least "
-        f"{solved.at_least:g} % of outputs right to the last symbol). Of these, "
+        f"{start}{len(data)} runs, {len(knows)} know the lengths they were trained on: at least "
+        f"{solved.at_least:g} % of their outputs are right to the last symbol. Of these, "
         f"{_counted(knows['state'])}."
     )
     if 0 < len(perfect) < len(knows):
@@ -157,7 +157,7 @@ def in_short(survey: Survey) -> str:
         runs = busiest(survey, name)
         data = ends(runs)
         nothing = "Of its main table no training is recorded yet."
-        known = nothing if data.empty else _known(data, runs)
+        known = nothing if data.empty else _known(data, runs)[0]
         parts += [
             f"**{PAPERS[paper]}.** {known} More in {{doc}}`its chapter <findings_{paper}>`.",
             of_claims(SHOWN[paper], survey),

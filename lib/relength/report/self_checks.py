@@ -14,10 +14,7 @@ from relength.spec import row_name
 from relength.store import Record, accuracies
 from relength.verify import Comparison, repeats
 
-NOTHING = (
-    "*Not run*: no run has been trained twice yet. `relength verify --full 10` draws ten at "
-    "random, trains them again and keeps the outcome.\n"
-)
+NOTHING = "*Not run*: no run has been trained twice yet.\n"
 NUMBERS = ("known lengths", "longest test", "largest difference")
 SCALE_NUMBERS = ("steps, reduced", "steps, paper", "reduced", "paper", "difference")
 STALE = "first is stale"
@@ -154,8 +151,8 @@ def scales(survey: Survey) -> str:
     telling = [pair for pair in ends if not all(map(failed.holds, pair))]
     close = sum(abs(paper - reduced) <= _margin() for reduced, paper in telling)
     words = (
-        f"Runs at both scales: {len(pairs)} pairs. In {len(pairs) - len(telling)} both fail at the "
-        "longest test, which says little. "
+        f"Pairs of runs at both scales: {len(pairs)}. Both fail at the longest test in "
+        f"{len(pairs) - len(telling)}, which says little. "
     )
     if telling:
         words += (
