@@ -169,7 +169,7 @@ def test_a_run_that_differs_from_its_record_is_an_error(relength, tmp_path, make
     record["checkpoints"]["selected"]["tests"]["iid"]["exact_match"] = 1.0
     file.write_text(json.dumps(record) + "\n")
     code, out, problems = relength("verify", "--full", record["key"], "--results", tmp_path)
-    assert code == 2 and "differs from its record" in out and "1 of 1 runs" in problems
+    assert code == 2 and "differs from its record" in out and "1 of 1 comparisons" in problems
 
 
 def test_executors_are_measured_kept_and_told(relength, tmp_path, monkeypatch):

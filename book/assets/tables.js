@@ -7,7 +7,7 @@
   const CHOICES = 7; // values of a column that are offered as a choice, at most
   const LONGEST = 28; // letters of such a value
 
-  const text = (cell) => cell.textContent.trim().replace(/\s+/g, " ");
+  const text = (cell) => cell.textContent.trim().replace(/[ \t\r\n]+/g, " ");
   // A number with its sign or unit, "≈ 12 s", but neither a version, 3.11.7, nor a hash, 296e8a64b2ec.
   const numeric = (words) => {
     const match = words
