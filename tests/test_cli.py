@@ -184,7 +184,7 @@ def test_executors_are_measured_kept_and_told(relength, tmp_path, monkeypatch):
     assert kept["seconds"] == found["seconds"] and kept["provenance"]["device"] == "cpu"
 
 
-@pytest.mark.parametrize("other", [("--pointers",), ("--task", "copy")])
+@pytest.mark.parametrize("other", [("--pointers",), ("--task", "copy"), ("--seconds", "2")])
 def test_a_measurement_with_a_task_of_its_own_takes_no_other(relength, other):
     code, _, problems = relength("bench", "--executors", *other)
     assert code == 2 and "--executors" in problems and problems.count("\n") == 1

@@ -498,7 +498,9 @@ def _count(text: str) -> int:
 def bench(
     task: Annotated[list[str] | None, typer.Option(help="Tasks to train on (repeatable).")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Side-by-side repeats.")] = 5,
-    seconds: Annotated[float, typer.Option(min=0.1, help="Length of one measurement.")] = 4.0,
+    seconds: Annotated[
+        float | None, typer.Option(min=0.1, help="Length of one measurement (4 unless said).")
+    ] = None,
     device: Annotated[str, typer.Option(help="Where stacks are trained: cpu or cuda.")] = "cpu",
     pointers: Annotated[
         bool, typer.Option("--pointers", help="Instead: what PANM costs on top of its backbones.")
@@ -517,10 +519,10 @@ def bench(
     check_device(device)
     if pointers and executors:
         raise RelengthError("--pointers and --executors are two measurements: ask for one.")
-    if (pointers or executors) and (task or device != "cpu"):
+    if (pointers or executors) and (task or seconds or device != "cpu"):
         raise RelengthError(
-            "--pointers and --executors have a task of their own and measure on a CPU: leave out "
-            "--task and --device."
+            "--pointers and --executors have a task and a length of their own and measure on a "
+            "CPU: leave out --task, --seconds and --device."
         )
     if pointers:
         from relength import overhead
@@ -542,7 +544,7 @@ def bench(
 
     table = Table("task", "way", "steps/s", "× plain loop", "memory", "share of limit")
     for name in task or ["copy", "recopy", "inv_recopy", "panm_copy"]:
-        outcome = speed.measure(name, rounds, seconds, device=device)
+        outcome = speed.measure(name, rounds, seconds or speed.SECONDS, device=device)
         speed.keep(Store(results), outcome, device)
         for trainer, rate in outcome["steps_per_second"].items():
             table.add_row(
