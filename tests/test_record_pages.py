@@ -414,6 +414,7 @@ def test_replayed_runs_are_those_that_experiments_use(tmp_path):
     )
     text = self_checks.replayed(shown)
     assert "experiments use: 2." in text and "losses: 1." in text and "left out: 0." in text
+    assert "Not replayed yet: 1." in text
     (stale,) = (r["run_id"] for r in shown.store.records() if r["key"] == REVERSE.key)
     shown.store.freshness.write_text(json.dumps(STATE | {"stale": [stale, "f" * 16]}))
     text = self_checks.replayed(shown)

@@ -1,15 +1,18 @@
-// A table with sentences in it becomes a list of cards on a narrow page (book.css): one per row, every
-// cell with the name of its column. Set as blocks, its parts would no longer be those of a table to
-// those who listen, so their roles are written down.
+// A table with sentences in it, or with many columns, becomes a list of cards on a narrow page (book.css):
+// one per row, every cell with the name of its column. Set as blocks, its parts would no longer be those
+// of a table to those who listen, so their roles are written down.
 (() => {
   const SENTENCE = 40; // letters, from which a cell is read rather than looked up
+  const MANY = 8; // columns, the last of which nobody would find on a phone
   const text = (cell) => cell.textContent.trim().replace(/\s+/g, " ");
   const ROLES = { table: "table", thead: "rowgroup", tbody: "rowgroup", tr: "row", td: "cell" };
 
   const prepare = (table) => {
     const rows = [...table.tBodies].flatMap((body) => [...body.rows]);
-    if (!table.tHead || !rows.some((row) => [...row.cells].some((cell) => text(cell).length > SENTENCE))) return;
+    if (!table.tHead) return;
     const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
+    const told = rows.some((row) => [...row.cells].some((cell) => text(cell).length > SENTENCE));
+    if (!told && heads.length < MANY) return;
     rows.forEach((row) => [...row.cells].forEach((cell, i) => (cell.dataset.label = text(heads[i]))));
     table.classList.add("cards");
     table.role = ROLES.table;

@@ -32,8 +32,13 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5.0
 # Dask serves its dashboard and its metrics to the whole network unless it is told where.
 LOOPBACK = "127.0.0.1"
-# A worker's profiler stops the training a hundred times a second to look at its stack.
-UNWATCHED = {"distributed.worker.profile.enabled": False}
+# How often Dask looks at itself: by default a worker's profiler stops the training a hundred times
+# a second, its health check fifty times, and two idle workers take a tenth of a core.
+UNWATCHED = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+}
 
 
 @contextmanager

@@ -131,8 +131,8 @@ def replayed(survey: Survey) -> str:
     return (
         f"Runs that experiments use: {seen.runs:,}. *Fresh*, made by the training code as it is "
         f"now or begun by it with the recorded losses: {seen.fresh:,}. Seen to be so by an earlier "
-        f"version of it, and not looked at since: {seen.earlier:,}. *Stale*, and left out: "
-        f"{stale:,}.\n"
+        f"version of it, and not looked at since: {seen.earlier:,}. Not replayed yet: "
+        f"{seen.runs - seen.fresh - seen.earlier:,}. *Stale*, and left out: {stale:,}.\n"
     )
 
 
