@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -140,6 +141,21 @@ def test_on_a_phone_a_table_of_numbers_may_scroll_and_one_of_sentences_may_not(c
         )
         seen = window.open((tmp_path / f"{kind}.html").as_uri())
         assert any(long[:9] in text for text in seen.sticking_out) == (kind == "words")
+    window.context.close()
+
+
+@pytest.mark.parametrize(
+    "page, table", [("provenance", "table.runs"), ("environment", "#tab-machines")]
+)
+def test_on_a_phone_a_table_with_many_columns_is_a_list_of_cards(chromium, origins, page, table):
+    window = Window(chromium, View("light", PHONE))
+    window.open(f"{origins['file']}/{page}.html")
+    row = window.page.locator(f"{table} tbody tr").first.locator("td")
+    places = [cell.bounding_box() for cell in row.all()]
+    assert len(places) >= 8 and len({place["x"] for place in places}) == 1
+    assert all(a["y"] + a["height"] <= b["y"] for a, b in pairwise(places))
+    aligned = row.evaluate_all("cells => cells.map((cell) => getComputedStyle(cell).textAlign)")
+    assert set(aligned) == {"left"}
     window.context.close()
 
 
