@@ -1,5 +1,7 @@
 """Address exposure: the simulation is the process it stands for, the page says what it gave."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,25 @@ def test_overlapping_ranges_need_more_than_coupons():
     ]
     assert np.mean(found) == pytest.approx(exposure.arcs(n), rel=0.1)
     assert np.mean(found) > 1.15 * exposure.coupons(n)
+
+
+def mean_number_of_arcs(n: int) -> float:
+    """Arcs of the n-th part of a circle until it is covered, on average, without approximation.
+
+    Stevens (1939): k arcs of length a cover it with probability sum_j (-1)^j C(k,j) (1-ja)^(k-1).
+    One minus that, summed over k, leaves a finite sum; its terms are huge and of both signs.
+    """
+    a = Fraction(1, n)
+    return 1 + float(
+        sum((-1) ** (j + 1) * (1 - j * a) ** (j - 1) / (j * a) ** (j + 1) for j in range(1, n))
+    )
+
+
+def test_the_formula_for_arcs_tends_to_the_exact_mean_from_below():
+    """Two arcs of half a circle never cover it, three do with 1/4: the mean is 5."""
+    assert mean_number_of_arcs(2) == 5
+    ratios = [exposure.arcs(n) / mean_number_of_arcs(n) for n in (30, 100, 300, 1000)]
+    assert ratios == sorted(ratios) and ratios[0] > 0.9 and 0.96 < ratios[-1] < 1
 
 
 @pytest.fixture(scope="module")
