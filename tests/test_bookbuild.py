@@ -190,6 +190,20 @@ def test_passages_from_an_empty_store_say_that_nothing_was_run(tmp_path, monkeyp
         assert artifact in text["scoreboard"]
 
 
+def test_only_the_passage_on_notebooks_waits_for_them(tmp_path, monkeypatch):
+    assert bookbuild.OF_NOTEBOOKS in PASSAGES
+    order: list[str] = []
+    three = {
+        name: lambda state, name=name: order.append(name) or name
+        for name in ("before", bookbuild.OF_NOTEBOOKS, "after")
+    }
+    monkeypatch.setattr(bookbuild, "PASSAGES", three)
+    bookbuild.write_fragments(
+        tmp_path / "nothing", tmp_path / "out", executed=lambda: order.append("executed")
+    )
+    assert order == ["before", "after", "executed", bookbuild.OF_NOTEBOOKS]
+
+
 def test_passages_count_the_runs_that_are_recorded(tmp_path, no_verdicts):
     records = [record(s, seconds=3600) for s in judged("reduced", range(1))]
     store = write(tmp_path, records)

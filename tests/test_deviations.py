@@ -119,6 +119,11 @@ def test_runs_that_two_tables_share_are_one_pair():
 def test_few_seeds_are_called_what_they_may_be():
     assert "1 seed:" in (said := str(effect(ARMS, frame(records(by_arm, seeds=[0])))))
     assert said.endswith("Fewer than 5 seeds: it may be chance.")
+    uneven = [
+        r for r in records(by_arm) if r["spec"]["task"]["name"] == "copy" or r["spec"]["seed"] < 2
+    ]
+    said = str(effect(ARMS, frame(uneven)))
+    assert "7 pairs of runs, 2 to 5 seeds per cell:" in said and said.endswith("may be chance.")
 
 
 def test_runs_without_a_partner_show_no_effect():

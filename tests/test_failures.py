@@ -268,3 +268,9 @@ def test_a_focus_beside_the_answer_is_on_the_path_and_a_lame_one_is_not(tmp_path
     assert (one["offset"], one["taken"], one["needed"]) == pytest.approx((1, 1, 1))
     assert one["on_path"] > 90 and lame["on_path"] < 40
     assert lame["taken"] == pytest.approx(0.4)
+    assert one["spread"] == pytest.approx(0)
+
+
+def test_the_spread_of_attention_is_a_standard_deviation_in_positions():
+    even = sample([[0.25] * 4, [0, 0.5, 0, 0.5], [0, 0, 1, 0]])
+    assert focus.spread(even).tolist() == pytest.approx([1.25**0.5, 1, 0])

@@ -231,6 +231,20 @@ def test_one_step_attention_walks_one_position_a_token_at_any_length(arm, s):
     assert focus_on(module, -20.0, s, s).tolist() == [0] * s
 
 
+@pytest.mark.parametrize("arm", ["paper", "released"])
+def test_one_step_bounds_the_centre_and_not_the_place_that_the_next_step_is_counted_from(arm):
+    """A wide focus is cut off at the end of the source: its mean is not its centre."""
+    module, s = moved("OneStepAttn", arm), 49
+    memory = lay_out(torch.zeros(1, s, 4, dtype=torch.float64), torch.tensor([s]))
+    means = []
+    for spread in (0.0, 3.0, 15.0):
+        aim = module.aim(memory, heads(spread, 1.0), torch.zeros(1, dtype=torch.float64))
+        assert aim[0].item() * (s - 1) <= 1
+        weights, _ = location.focus(memory.position, memory.mask, *aim)
+        means.append((weights * memory.position).sum().item() * (s - 1))
+    assert means[0] <= 1 < 2.5 < means[1] < 10 < means[2]
+
+
 @pytest.mark.parametrize("stride", [1, 2, 3])
 def test_released_monotonic_attention_strides(stride):
     places = focus_on(moved("MonoAttn"), float(stride), 30, 9)

@@ -1,6 +1,7 @@
 // The claims ledger: filters by paper, kind, verdict, scale and words. Without this script every claim is
 // shown. The state is kept in the address (#paper=mla&verdict=not-run,inconclusive&text=copy), so that a
-// filtered ledger can be linked to; an address of a single claim (#claim-mla-010) opens that claim.
+// filtered ledger can be linked to; an address of a single claim (#claim-mla-010) opens that claim
+// or, for a printed number, the table that it is in.
 (() => {
   const FACETS = [
     ["paper", "Paper"],
@@ -121,7 +122,7 @@
       const box = target && (target.closest("details.claim") || target.querySelector("details.claim"));
       if (box) {
         box.open = true;
-        box.scrollIntoView();
+        (target.closest("tr") || box).scrollIntoView({ block: target.closest("tr") ? "center" : "start" });
       }
     };
     window.addEventListener("hashchange", follow);

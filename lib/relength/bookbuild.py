@@ -34,6 +34,7 @@ REMOTE = re.compile(
     r"""|@import\s+["'](?:https?:)?//|\burl\(\s*["']?(?:https?:)?//"""
 )
 BUDGET = 180  # seconds that a build should take, where nothing else runs
+OF_NOTEBOOKS = "notebooks"  # the passage that is made from what papermill left
 SOURCES = ".sources"  # beside the pages: what they were made from, as a hash
 
 
@@ -46,10 +47,10 @@ def render(results: Path, out: Path = BUILD, say: Callable[[str], None] = print)
     """
     began = time.monotonic()
     sources = fingerprint(results)
-    say("Executing the notebooks from the recorded runs")
-    execute_notebooks(results)
-    say("Writing the scoreboard, the ledger and the cost table")
-    write_fragments(results)
+    say("Executing the notebooks from the recorded runs, and writing the tables of other pages")
+    with ThreadPoolExecutor(max_workers=1) as aside:
+        notebooks = aside.submit(execute_notebooks, results)
+        write_fragments(results, executed=notebooks.result)
     say("Building the book")
     index = build(out)
     index.with_name(SOURCES).write_text(sources)
@@ -147,13 +148,20 @@ def _papermill():
     return papermill
 
 
-def write_fragments(results: Path, out: Path = EXECUTED) -> list[Path]:
-    """Write the passages that pages include, and the data of the page of provenance."""
+def write_fragments(
+    results: Path, out: Path = EXECUTED, executed: Callable[[], object] = lambda: None
+) -> list[Path]:
+    """Write the passages that pages include, and the data of the page of provenance.
+
+    executed: waits until the notebooks are; called before the passage that tells how long they took
+    """
     state = survey(Store(results))
     out.mkdir(parents=True, exist_ok=True)
     run_index.write(state.store, out / "static")
     written = []
-    for name, passage in PASSAGES.items():
+    for name, passage in sorted(PASSAGES.items(), key=lambda item: item[0] == OF_NOTEBOOKS):
+        if name == OF_NOTEBOOKS:
+            executed()
         written.append(out / f"{name}.md")
         written[-1].write_text(passage(state), encoding="utf-8")
     return written

@@ -248,6 +248,7 @@ def _judge_arm(
     enough = [scale for scale in SCALES if seeds_at[scale] >= margins.least_seeds]
     scale = enough[0] if enough else max(SCALES, key=seeds_at.__getitem__)
     seeds, total = seeds_at[scale], len(claim.cells)
+    each = [len(evidence.seeds(scale, model, arms[model], task)) for model, task in claim.cells]
     if seeds == 0:
         begun = sum(
             any(evidence.seeds(scale, model, arms[model], task) for scale in SCALES)
@@ -276,7 +277,7 @@ def _judge_arm(
         seen=whole.seen + _better(whole, decisions, scale) + _learnt(claim, run, whole),
         p_for=whole.p_for,
         p_against=whole.p_against,
-        needed=_needed(whole, decisions, scale, total, margins),
+        needed=_needed(whole, decisions, scale, each, margins),
         margins_changed=run.margins_changed(claim, current),
         parts=tuple(
             PartVerdict(
@@ -324,16 +325,20 @@ def _needed(
     whole: rules.Decision,
     parts: Sequence[rules.Decision],
     scale: str,
-    cells: int,
+    seeds: Sequence[int],
     margins: Margins,
 ) -> str:
+    """What would decide a claim; ``seeds`` are those that each of its cells has."""
     if whole.outcome == "contradicted" and scale == "reduced":
         return "runs at the scale paper"
     if whole.outcome != "inconclusive":
         return ""
     if whole.n < margins.least_seeds:
         more = _plural(margins.least_seeds - whole.n, "more seed")
-        return more if cells == 1 else f"{more} in every cell"
+        if len(set(seeds)) > 1:
+            runs = sum(max(margins.least_seeds - have, 0) for have in seeds)
+            return f"up to {more} per cell, {_plural(runs, 'run')} in all"
+        return more if len(seeds) == 1 else f"{more} in every cell"
     lost = [part for part in parts if part.outcome == "contradicted"]
     if lost:
         enough = rules.seeds_for_parts(len(parts), margins)

@@ -134,20 +134,23 @@ class Effect(NamedTuple):
         unit = "edits" if self.measure.metric == "edit_distance" else "points"
         far = self.longest["difference"]
         most = self.table.loc[self.table["difference"].abs().idxmax()]
-        seeds, least = self.longest["seed"].nunique(), load_margins().least_seeds
+        each = self.longest.groupby(["model", "task"])["seed"].nunique()
+        fewest, most_seeds, least = each.min(), each.max(), load_margins().least_seeds
+        seeds = _counted(most_seeds, "seed")
+        seeds = seeds if fewest == most_seeds else f"{fewest} to {seeds} per cell"
         words = (
             f"From {self.measure.first} to {self.measure.second}, {_counted(len(far), 'pair')} of "
-            f"runs, {_counted(seeds, 'seed')}: at the longest test {_signed(far.median())} {unit} "
+            f"runs, {seeds}: at the longest test {_signed(far.median())} {unit} "
             "in the median"
         )
         if len(far) > 1:
             words += f", {_signed(far.min())} to {_signed(far.max())}"
         if most["difference"]:
             words += (
-                f"; at most {_signed(most['difference'])}, {most['model']} on {most['task']}, test "
-                f"{most['test']}, seed {most['seed']}"
+                f"; the largest at any test {_signed(most['difference'])}, {most['model']} on "
+                f"{most['task']}, test {most['test']}, seed {most['seed']}"
             )
-        few = f" Fewer than {least} seeds: it may be chance." if seeds < least else ""
+        few = f" Fewer than {least} seeds: it may be chance." if fewest < least else ""
         return f"{words}.{few}"
 
 

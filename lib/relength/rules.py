@@ -241,7 +241,8 @@ def _together(parts: Sequence[Decision]) -> str:
         if unanimous == len(parts):
             return f"{_seeds(parts)} agree in each of {len(parts)} parts"
         against = sum(part.agree == 0 for part in parts)
-        return f"all seeds agree in {unanimous} of {len(parts)} parts, none in {against}"
+        words = f"all seeds agree in {unanimous} of {len(parts)} parts"
+        return f"{words} and none in {against}" if against else words
     held = sum(part.outcome == "reproduced" for part in parts)
     lost = sum(part.outcome == "contradicted" for part in parts)
     if held or lost:

@@ -239,7 +239,7 @@ def checked(data: pd.DataFrame, training: pd.DataFrame) -> list[Checked]:
         Checked(
             "panm-017",
             f"at most {training['needed'].max():,} sequences needed, and at least "
-            f"{training['seen'].min():,} seen in our trainings",
+            f"{training['seen'].min():,} seen in the shortest training of our specs",
             rules.majority(enough, margins),
         ),
         Checked(

@@ -28,20 +28,34 @@ ROOM = 0.75  # positions beside the path that still count as on it
 MEASURES = {
     "needed": "step needed",
     "taken": "step taken",
+    "spread": "spread",
     "back": "steps back",
     "offset": "offset",
     "on_path": "on path",
 }
 
 
-def centre(sample: dict) -> np.ndarray:
-    """Mean position of the attention at each step, START being 0, up to the model's own end."""
+def _weights(sample: dict) -> np.ndarray:
+    """The weights of each step (steps, positions), up to the model's own end; rows sum to one."""
     weights = np.array(sample["weights"], dtype=float)
     written = sample["prediction"]
     steps = written.index("EOS") + 1 if "EOS" in written else len(written)
     weights = weights[: min(steps, len(sample["target"]))]
-    total = weights.sum(1)  # recorded with three digits
-    return weights @ np.arange(weights.shape[1]) / np.where(total > 0, total, np.nan)
+    total = weights.sum(1, keepdims=True)  # recorded with three digits
+    return weights / np.where(total > 0, total, np.nan)
+
+
+def centre(sample: dict) -> np.ndarray:
+    """Mean position of the attention at each step, START being 0, up to the model's own end."""
+    weights = _weights(sample)
+    return weights @ np.arange(weights.shape[1])
+
+
+def spread(sample: dict) -> np.ndarray:
+    """Standard deviation of the attended position at each step, as long as :func:`centre`."""
+    weights = _weights(sample)
+    places = np.arange(weights.shape[1])
+    return np.sqrt(np.maximum(0, weights @ places**2 - (weights @ places) ** 2))
 
 
 def path(task: str, source: list[str], target: list[str]) -> np.ndarray:
@@ -168,14 +182,15 @@ def steps(runs: Runs) -> pd.DataFrame:
     """One row per run: what its focus does on its sample.
 
     Columns: task, model, arm, seed; needed and taken, the longest step forward that the answer asks
-    for and that the focus takes, in positions; back, percent of steps that go back by more than
-    ROOM; offset, how far ahead of the answer the focus is, its median over the steps; on_path,
-    percent of steps within ROOM of the answer moved by that offset, since an encoder that reads in
-    both directions may tell of a symbol at its neighbour's place; right, whether the sample is.
+    for and that the focus takes, in positions; spread, the standard deviation of the weights that
+    it arrives at with this step; back, percent of steps that go back by more than ROOM; offset, how
+    far ahead of the answer the focus is, its median over the steps; on_path, percent of steps
+    within ROOM of the answer moved by that offset, since an encoder that reads in both directions
+    may tell of a symbol at its neighbour's place; right, whether the sample is.
     """
     rows = []
     for model, arm, task, record, sample in _samples(runs):
-        focus = centre(sample)
+        focus, width = centre(sample), spread(sample)
         way = wanted(model, task, sample, focus)
         if way[0, 0] > way[-1, 0]:  # asked for backwards: counted as steps forward
             last = len(sample["source"]) - 1
@@ -187,6 +202,7 @@ def steps(runs: Runs) -> pd.DataFrame:
                 **{"task": task, "model": model, "arm": arm, "seed": record["spec"]["seed"]},
                 "needed": float(np.diff(way.mean(1)).max()),
                 "taken": float(moves.max()),
+                "spread": float(width[1:][moves.argmax()] if len(focus) > 1 else width[0]),
                 "back": 100 * float((moves < -ROOM).mean()),
                 "offset": offset,
                 "on_path": 100 * float((_distance(way + offset, focus) <= ROOM).mean()),
@@ -211,7 +227,8 @@ def table(runs: Runs) -> Exhibit:
     caption = (
         f"<b>Steps of the focus.</b> {badges(runs.scale, runs.freshness)} On the sample of the "
         "figure, the median over seeds: the longest step that the answer asks for, and that the "
-        f"focus takes, in positions; percent of steps back by more than {ROOM:g}; how far ahead "
+        "focus takes, in positions; the spread of the attention after that step, as a standard "
+        "deviation in positions; percent of steps back by more than {ROOM:g}; how far ahead "
         f"of the answer the focus is; percent of steps within {ROOM:g} of a path with that offset. "
         "Last, how many seeds write the sample correctly."
     )

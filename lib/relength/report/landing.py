@@ -21,7 +21,7 @@ from relength.paths import BOOK, NOTEBOOKS
 from relength.report import findings
 from relength.report.freshness import freshness_of
 from relength.report.ledger import RunsByCell
-from relength.report.markdown import run_link
+from relength.report.markdown import run_link, slug
 from relength.report.mechanisms.icons import icon
 from relength.report.reach import reach
 from relength.report.scoreboard import BEGUN, CITED, IDEAS, PAPERS, SCALES, Survey
@@ -58,7 +58,7 @@ def outcomes(survey: Survey) -> str:
     by_runs = survey.ledger["page"] == ""
     prose = survey.ledger[survey.ledger["prose"] & by_runs]
     reproduced, contradicted = (prose[prose["verdict"] == word] for word in DECIDED)
-    undecided = prose[~prose["verdict"].isin(DECIDED)]
+    undecided = prose[~prose["verdict"].isin((*DECIDED, "not testable"))]
     seeds = claims.load_margins().least_seeds
     used = survey.runs.drop_duplicates("run_id")
     made = f"{len(used):,} trainings ({used['seconds'].sum() / 3600:,.1f} hours)"
@@ -69,7 +69,8 @@ def outcomes(survey: Survey) -> str:
         f"{', '.join(map(name_of, rows['artifact'].unique()))} of *{PAPERS[paper]}*"
         for paper, rows in cells.groupby("paper", sort=False)
     )
-    waiting = int(by_runs.sum()) - len(tested)
+    waiting = int((survey.ledger[by_runs]["verdict"] == "not run").sum())
+    untestable = int((survey.ledger[by_runs]["verdict"] == "not testable").sum())
     stated = published.prose_claims()["claim_id"]
     later = int((~stated.isin(survey.ledger["claim"])).sum())
     columns = (
@@ -85,8 +86,9 @@ def outcomes(survey: Survey) -> str:
         f"\n**{int(tested['prose'].sum())} claims in words and {len(cells)} printed numbers** "
         f"({tables or 'of no table yet'}) have been put to the test so far, with {made}. Of the "
         f"numbers: {counted(Counter(cells['verdict'])) or 'none is judged'}. {waiting} more claims "
-        f"and numbers are written down and wait for runs; {later} sentences of the four papers are "
-        "not set up for judging yet. The {doc}`ledger </claims_ledger>` has each of them.\n"
+        f"and numbers are written down and wait for runs, {untestable} no run could test; {later} "
+        "sentences of the four papers are not set up for judging yet. The {doc}`ledger "
+        "</claims_ledger>` has each of them.\n"
         f"\n{_without_training(survey.ledger[~by_runs])}"
     )
 
@@ -261,7 +263,6 @@ def _answer(row: Any, claim: Claim | None, runs: RunsByCell, survey: Survey) -> 
     if claim and row.artifact in experiment(claim.source.experiment).tables:
         table = anchor_of(row.artifact, page_of(row.artifact, claim.source.experiment))
         where = f'<a href="{page}#{table}-side-by-side">the table, side by side</a>'
-    anchor = f"claim-{row.claim}" if row.prose else f"numbers-{row.artifact}"
     facts = [
         ("the paper", _printed(row, claim)),
         ("our runs" if claim else f"{row.seeds} {row.unit}s", escape(row.seen)),
@@ -269,7 +270,7 @@ def _answer(row: Any, claim: Claim | None, runs: RunsByCell, survey: Survey) -> 
         ("to decide it", escape(row.needed)),
         ("other readings", escape(readings(row.others))),
         ("train it again", _again(claim, row.scale) if claim else ""),
-        ("more", f'{where} · <a href="claims_ledger.html#{anchor}">the ledger</a>'),
+        ("more", f'{where} · <a href="claims_ledger.html#claim-{slug(row.claim)}">the ledger</a>'),
     ]
     listed = "".join(f"<dt>{term}</dt><dd>{text}</dd>" for term, text in facts if text)
     shown = " open" if row.claim == ANSWERED_FIRST else ""

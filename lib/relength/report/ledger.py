@@ -298,16 +298,18 @@ def _numbers(artifact: str, rows: pd.DataFrame, known: dict[str, Claim], runs: R
     used = {row.claim: runs.of(known[row.claim], row.scale) for row in rows.itertuples()}
     every = pd.concat(used.values()).drop_duplicates("key")
     body = table(
-        ("number", "verdict", "seen", "seeds", "scale", "other readings", "runs, by seed"),
+        ("number", "verdict", "seen", "seeds", "scale", "other readings", "runs, by seed", "claim"),
         (
             (
-                f"[{plain(row.statement)}]{{.{facets(row).replace(' ', ' .')}}}",
+                f"[{plain(row.statement)}]{{#claim-{slug(row.claim)} "
+                f".{facets(row).replace(' ', ' .')}}}",
                 badge(row.label),
                 plain(row.seen) + _changed(row),
                 row.seeds,
                 row.scale or "",
                 readings(row.others),
                 _by_seed(used[row.claim]),
+                f"`{row.claim}`",
             )
             for row in rows.itertuples()
         ),

@@ -185,9 +185,12 @@ def success_figure(runs: Runs, number: int) -> Exhibit:
         return figure
 
     level = load_margins().levels["solved"].at_least
+    fewest, most = data["seeds"].min(), data["seeds"].max()
     caption = (
         f"How many seeds solve the longest test of Table 2, at {level:g} % or more: the share, and "
-        "its exact 95 % interval. Filled: the released code. Hollow: the text's equations."
+        "its exact 95 % interval. Filled: the released code. Hollow: the text's equations. A row "
+        f"has {fewest if fewest == most else f'{fewest} to {most}'} of "
+        f"{len({spec.seed for spec in runs.specs})} seeds so far."
     )
     said = "; ".join(
         f"{runs.label(r.model, r.arm).replace(', ', ' ')} on {title(r.task)}: "

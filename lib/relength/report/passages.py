@@ -28,7 +28,7 @@ STATES = {
     "planned": "set up, no runs yet",
     "partly": "some cells have runs",
     "recorded": "every cell has runs",
-    "decided": "claims decided",
+    "decided": "some claims decided",
 }
 REPEATS = 500  # simulated claims per situation: some seconds in all
 
