@@ -228,7 +228,7 @@ def table(runs: Runs) -> Exhibit:
         f"<b>Steps of the focus.</b> {badges(runs.scale, runs.freshness)} On the sample of the "
         "figure, the median over seeds: the longest step that the answer asks for, and that the "
         "focus takes, in positions; the spread of the attention after that step, as a standard "
-        "deviation in positions; percent of steps back by more than {ROOM:g}; how far ahead "
+        f"deviation in positions; percent of steps back by more than {ROOM:g}; how far ahead "
         f"of the answer the focus is; percent of steps within {ROOM:g} of a path with that offset. "
         "Last, how many seeds write the sample correctly."
     )
