@@ -35,6 +35,7 @@ EXAMPLES = (
     "which model solves all tasks?",
 )
 SHOWN = 4  # claims named in words in each column of outcomes
+LEANS = {"towards": ", leaning towards it", "away": ", leaning away"}
 WORDS = {  # what a model is also called
     "OneStepAttn": "one step attention",
     "MonoAttn": "monotonic attention",
@@ -115,7 +116,8 @@ def _column(rows: pd.DataFrame, word: str, note: str) -> str:
     first = shown.groupby("lean", sort=True).head(2) if word == "open" else shown
     items = "".join(
         f'<li><a href="claims_ledger.html#claim-{row.claim}">{escape(row.statement)}</a>'
-        f"<small>{escape(row.label)}: {escape(row.seen)}</small></li>"
+        f"<small>{escape(row.label)}{LEANS.get(row.lean, '') if word == 'open' else ''}: "
+        f"{escape(row.seen)}</small></li>"
         for row in first.head(SHOWN).itertuples()
     )
     note = note if word == "open" or not items else ""
