@@ -8,6 +8,8 @@ from collections import Counter
 
 import nbformat
 import pytest
+from docutils import nodes
+from docutils.core import publish_doctree
 
 from relength import bookbuild, claims
 from relength.errors import RelengthError
@@ -348,10 +350,38 @@ def test_a_book_with_a_broken_reference_is_not_built_and_the_old_one_stays(tmp_p
     assert (out / "html" / "index.html").read_text() == "yesterday's"
 
 
+def extension(name: str):
+    found = importlib.util.spec_from_file_location(name, BOOK / "_ext" / f"{name}.py")
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("words", "tied"),
+    [
+        ("of :math:`x`, :math:`y`, and (:math:`z`).", ["x,", "y,", "(z)."]),
+        ("of :math:`x` and more", []),
+        ("(``seed``: whose)", ["(seed:"]),
+        ("(``relength run --scale smoke``) is long", []),
+    ],
+)
+def test_no_line_begins_with_the_comma_behind_a_formula(words, tied):
+    document = publish_doctree(words)
+    extension("accessible")._tie_signs(None, document, "page")
+    shown = [part.astext() for part in document.findall(nodes.inline) if "tied" in part["classes"]]
+    assert shown == tied
+    assert document.astext() == publish_doctree(words).astext()
+
+
+def test_a_percent_sign_stays_with_its_number_except_in_code():
+    document = publish_doctree("To 50 %, *100 %* and ``5 % 3``.")
+    extension("accessible")._tie_signs(None, document, "page")
+    assert document.astext() == "To 50\N{NO-BREAK SPACE}%, 100\N{NO-BREAK SPACE}% and 5 % 3."
+
+
 def test_a_notebook_page_says_how_it_was_made_without_paths_of_this_machine(tmp_path):
-    found = importlib.util.spec_from_file_location("run_stamp", BOOK / "_ext" / "run_stamp.py")
-    run_stamp = importlib.util.module_from_spec(found)
-    found.loader.exec_module(run_stamp)
+    run_stamp = extension("run_stamp")
     title = {"cell_type": "markdown", "id": "a", "metadata": {}, "source": "# Title"}
     injected = {"cell_type": "code", "id": "b", "metadata": {"tags": ["injected-parameters"]}}
     papermill = {

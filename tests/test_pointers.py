@@ -142,6 +142,7 @@ def test_every_exhibit_of_every_page_can_be_shown(stores, seeds):
     for shown in exhibits:
         if 'role="img"' in shown.html:
             assert shown.html.count("<svg") == 2 and "var(--rl-" in shown.html
+            assert "data (CSV" in shown.html, shown.text
 
 
 def test_rows_of_the_judged_readings_have_no_remark_and_come_first(stores):

@@ -1,9 +1,17 @@
-"""What readers need who do not see the page or use no mouse, and docutils and MathJax leave out.
+"""What docutils and MathJax leave out that readers need, above all without a mouse or the sight.
 
 Entries of the bibliography have the role ``doc-biblioentry``, which its standard has since replaced
 by plain list items; with the old role the list counts as empty. Boxes that scroll become stops of
-the Tab key (``book/assets/scroll.js``).
+the Tab key (``book/assets/scroll.js``). Formulas and words of code are boxes to the browser, which
+would begin a line with the comma behind one; such signs are tied to them, and % to its number.
 """
+
+import re
+
+from docutils import nodes
+
+OPENING, CLOSING = re.compile(r"[(\[“‘]+$"), re.compile(r"^[,.;:!?)\]’”]+")
+WORD = 16  # letters of code that fit into a column of four, or on a phone, with what is tied to them
 
 
 def _list_references(app, pagename, templatename, context, doctree):
@@ -11,7 +19,36 @@ def _list_references(app, pagename, templatename, context, doctree):
         context["body"] = context["body"].replace('role="doc-biblioentry"', 'role="listitem"')
 
 
+def _is_box(node):
+    word = isinstance(node, nodes.literal) and len(node.astext()) <= WORD
+    return isinstance(node, nodes.math) or (word and " " not in node.astext())
+
+
+def _sign_beside(line, at, pattern):
+    """Takes the signs from the text at this place of a line, and gives them; none or one node."""
+    text = line[at] if 0 <= at < len(line) else None
+    found = pattern.search(text) if isinstance(text, nodes.Text) else None
+    if not found:
+        return []
+    line[at] = nodes.Text(text[: found.start()] + text[found.end() :])
+    return [nodes.Text(found[0])]
+
+
+def _tie_signs(app, doctree, docname):
+    for part in list(doctree.findall(nodes.TextElement)):
+        if not isinstance(part, nodes.literal | nodes.FixedTextElement):
+            for i, child in enumerate(part):
+                if isinstance(child, nodes.Text) and " %" in child:
+                    part[i] = nodes.Text(child.replace(" %", "\N{NO-BREAK SPACE}%"))
+    for box in list(doctree.findall(_is_box)):
+        line, at = box.parent, box.parent.index(box)
+        signs = _sign_beside(line, at - 1, OPENING), _sign_beside(line, at + 1, CLOSING)
+        if any(signs):
+            line[at] = nodes.inline("", "", *signs[0], box, *signs[1], classes=["tied"])
+
+
 def setup(app):
     app.connect("html-page-context", _list_references)
+    app.connect("doctree-resolved", _tie_signs)
     app.add_js_file("scroll.js")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -191,8 +191,8 @@ def to_run_next(survey: Survey) -> str:
         rows.append(
             (
                 *(number, plain(step.label), seeds),
-                "unknown" if step.hours is None else f"{step.hours:.1f}",
-                *(len(step.claims), count, f"{hours:.1f}"),
+                "unknown" if step.hours is None else f"{step.hours:.2f}",
+                *(len(step.claims), count, f"{hours:.2f}"),
             )
         )
     words = (

@@ -166,9 +166,16 @@ def bound(slots: float | np.ndarray, temperature: float = 1.0) -> float | np.nda
     return 1 / (1 + (slots - 1) * exp(-2 / temperature))
 
 
+BOUNDS = {1.0: "bound of Eq. 2", 0.1: "bound at temperature 0.1"}  # temperature: words
+
+
 def sharpness(runs: Runs, number: int) -> Exhibit:
     """Largest weight of the Mode-1 pointer, measured, beside what a softmax of cosines allows."""
     data = _peaks(runs)
+    n = np.geomspace(2, 128, 60)
+    bounds = pd.concat(
+        pd.DataFrame({"row": BOUNDS[t], "slots": n, "weight": 100 * bound(n, t)}) for t in BOUNDS
+    )
     labels = {runs.label(*pair): pair[1] for pair in runs.rows if pair[0] == "PANM"}
     marks = dict(zip(labels, "os^D", strict=False))
 
@@ -178,11 +185,11 @@ def sharpness(runs: Runs, number: int) -> Exhibit:
         size = (1 - (left + right) / layout.width, 0.72)
         axes = figure.add_axes((left / layout.width, 0.17, *size))
         axes.patch.set_visible(False)
-        n = np.geomspace(2, 128, 60)
-        for temperature, shade in ((1.0, LIGHT.second), (0.1, LIGHT.first)):
-            axes.plot(n, 100 * bound(n, temperature), color=shade, lw=1.4)
-            words = "bound of Eq. 2" if temperature == 1 else "bound at temperature 0.1"
-            x, y = (14, 100 * bound(14, 1.0) + 4) if temperature == 1 else (2.1, 102)
+        places = ((14, 100 * bound(14) + 4), (2.1, 102))
+        for (words, line), shade, (x, y) in zip(
+            bounds.groupby("row", sort=False), (LIGHT.second, LIGHT.first), places, strict=True
+        ):
+            axes.plot(line["slots"], line["weight"], color=shade, lw=1.4)
             axes.text(x, y, words, color=shade, size=7.5)
         for label, group in data.groupby("row", sort=False):
             look = {"marker": marks[label], "s": 20, "linewidth": 0, "alpha": 0.8}
@@ -219,7 +226,8 @@ def sharpness(runs: Runs, number: int) -> Exhibit:
     medians = data.groupby("row", sort=False)["weight"].median()
     measured = "; ".join(f"{row} {w:.0f} %" for row, w in medians.items()) or NOT_RUN
     alt = f"Largest pointer weight against slots. Bound of Eq. 2: {limits}. Measured: {measured}."
-    return exhibit(runs, number, draw, "sharpness", caption, alt, data, waits=False)
+    rows = pd.concat([bounds, data])
+    return exhibit(runs, number, draw, "sharpness", caption, alt, rows, waits=False)
 
 
 def _peaks(runs: Runs) -> pd.DataFrame:
