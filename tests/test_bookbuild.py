@@ -368,7 +368,7 @@ def extension(name: str):
 )
 def test_no_line_begins_with_the_comma_behind_a_formula(words, tied):
     document = publish_doctree(words)
-    extension("accessible")._tie_signs(None, document, "page")
+    extension("accessible")._tie_signs(None, document)
     shown = [part.astext() for part in document.findall(nodes.inline) if "tied" in part["classes"]]
     assert shown == tied
     assert document.astext() == publish_doctree(words).astext()
@@ -376,7 +376,7 @@ def test_no_line_begins_with_the_comma_behind_a_formula(words, tied):
 
 def test_a_percent_sign_stays_with_its_number_except_in_code():
     document = publish_doctree("To 50 %, *100 %* and ``5 % 3``.")
-    extension("accessible")._tie_signs(None, document, "page")
+    extension("accessible")._tie_signs(None, document)
     assert document.astext() == "To 50\N{NO-BREAK SPACE}%, 100\N{NO-BREAK SPACE}% and 5 % 3."
 
 

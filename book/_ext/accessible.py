@@ -34,7 +34,7 @@ def _sign_beside(line, at, pattern):
     return [nodes.Text(found[0])]
 
 
-def _tie_signs(app, doctree, docname):
+def _tie_signs(app, doctree):
     for part in list(doctree.findall(nodes.TextElement)):
         if not isinstance(part, nodes.literal | nodes.FixedTextElement):
             for i, child in enumerate(part):
@@ -49,6 +49,6 @@ def _tie_signs(app, doctree, docname):
 
 def setup(app):
     app.connect("html-page-context", _list_references)
-    app.connect("doctree-resolved", _tie_signs)
+    app.connect("doctree-read", _tie_signs, priority=400)  # before titles go to the contents
     app.add_js_file("scroll.js")
     return {"parallel_read_safe": True, "parallel_write_safe": True}
