@@ -11,7 +11,7 @@ import re
 from docutils import nodes
 
 OPENING, CLOSING = re.compile(r"[(\[“‘]+$"), re.compile(r"^[,.;:!?)\]’”]+")
-WORD = 16  # letters of code that fit into a column of four, or on a phone, with what is tied to them
+WORD = 16  # letters of code that fit into one of four columns with what is tied to them
 
 
 def _list_references(app, pagename, templatename, context, doctree):
