@@ -16,7 +16,7 @@ from relength.errors import RelengthError
 from relength.papers import EXPERIMENTS
 from relength.papers.published import artifacts
 from relength.paths import BOOK
-from relength.report import markdown, passages, scoreboard
+from relength.report import expenses, markdown, passages, scoreboard
 from relength.report.passages import PASSAGES
 from relength.report.style import verdict_kind
 from relength.store import METRICS, Store
@@ -75,6 +75,12 @@ def min_seeds(store):
 def no_verdicts(tmp_path_factory):
     """The ledger of an empty store: judging takes its time and has tests of its own."""
     return scoreboard.ledger(Store(tmp_path_factory.mktemp("empty")))
+
+
+@pytest.fixture(autouse=True)
+def nothing_executed(tmp_path, monkeypatch):
+    """The book's own executed notebooks may be in the making, for the tests in a browser."""
+    monkeypatch.setattr(expenses, "EXECUTED", tmp_path / "no notebooks")
 
 
 def test_an_empty_store_shows_every_artifact_and_no_seed(tmp_path):
