@@ -76,13 +76,9 @@ def test_runs_elsewhere_and_smoke_runs_tell_no_price_but_how_long_training_goes_
     assert prices_of(record(spec_of(scale="smoke"))).seconds(spec_of()) is None
 
 
-def test_a_price_is_that_of_the_newest_code_the_median_of_its_runs():
-    older = [record(spec_of(seed=s), seconds=900.0, steps=100, code="0" * 12) for s in range(3)]
-    newer = [
-        record(spec_of(seed=s), t, 100, created="2026-02-01T00:00:00Z", code="1" * 12)
-        for s, t in ((3, 10.0), (4, 30.0), (5, 20.0))
-    ]
-    assert prices_of(*older, *newer).seconds(spec_of()) == pytest.approx(20)
+def test_a_price_is_that_of_the_run_that_had_its_core_to_itself():
+    made = [record(spec_of(seed=s), t, 100) for s, t in enumerate((30.0, 10.0, 900.0))]
+    assert prices_of(*made).seconds(spec_of()) == pytest.approx(10)
 
 
 def test_jobs_that_shared_a_gpu_share_its_time():

@@ -230,7 +230,7 @@ def test_a_run_is_fresh_if_todays_code_made_it_or_reproduced_it(tmp_path, code, 
     today = code_fingerprint()
     probes = [{"outcome": "fresh", "run_ids": replayed}, {"outcome": "stale", "run_ids": ["b"]}]
     store.freshness.write_text(json.dumps({"code": today, "probes": probes[: len(replayed) or 2]}))
-    made = [(name, today if code == "same" else "other code") for name in ("a", "b")]
+    made = {name: today if code == "same" else "other code" for name in ("a", "b")}
     assert freshness_of(store, made).words == words
 
 
@@ -243,7 +243,7 @@ def test_a_check_with_other_code_says_nothing_of_todays(tmp_path, replayed, word
     store = Store(tmp_path)
     probes = [{"outcome": "fresh", "run_ids": replayed}]
     store.freshness.write_text(json.dumps({"code": "other code", "probes": probes}))
-    found = freshness_of(store, [("a", "other code"), ("b", "other code")])
+    found = freshness_of(store, {"a": "other code", "b": "other code"})
     assert (found.fresh, found.words) == (0, words)
 
 

@@ -254,12 +254,20 @@ def _judge_arm(
             any(evidence.seeds(scale, model, arms[model], task) for scale in SCALES)
             for model, task in claim.cells
         )
+        lacking = min(
+            sum(
+                max(margins.least_seeds - len(evidence.seeds(s, m, arms[m], task)), 0)
+                for m, task in claim.cells
+            )
+            for s in SCALES
+        )
         return Verdict(
             claim=claim.id,
             arm=arm,
             outcome="not run",
             seen=f"{begun} of {total} cells have runs" if begun else "no runs",
-            needed=f"{margins.least_seeds} seeds of {_plural(total, 'cell')}",
+            needed=f"{margins.least_seeds} seeds of {_plural(total, 'cell')}"
+            + (f", {_plural(lacking, 'run')} of which are missing" if begun else ""),
         )
     run = Reading(evidence, scale, arms, margins)
     decisions = [run.decide(part) for part in claim.parts]

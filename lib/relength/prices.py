@@ -1,12 +1,12 @@
 """What a run costs on a device: from the runs recorded there, or not known. Never a guess.
 
 A run's price is the seconds it keeps a core busy, or its share of a GPU: seconds per optimiser
-step, evaluation included, as recorded for the same task, model and batch size, times the steps that
-runs of its kind took.
+step, evaluation included, of the fastest recorded run of the same task, model and batch size,
+times the steps that runs of its kind took. The fastest, because clocks also count the time for
+which other programs had the core.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
@@ -42,8 +42,7 @@ class OwnRun(NamedTuple):
     record: Record
 
 
-@dataclass(frozen=True)
-class Pace:
+class Pace(NamedTuple):
     """How fast a kind of run trains.
 
     seconds   of the device, per step of one run
@@ -70,7 +69,7 @@ class Prices:
             if Device.of(record) == device and spec.scale != "smoke":
                 made.setdefault(_work(spec), []).append(record)
         self._steps = {kind: int(median(taken)) for kind, taken in steps.items()}
-        self._paces = {kind: _pace(mine) for kind, mine in made.items()}
+        self._paces = {kind: min(map(pace_of, mine)) for kind, mine in made.items()}
 
     @classmethod
     def on(cls, device: str, records: Iterable[OwnRun]) -> "Prices":
@@ -146,11 +145,3 @@ def pace_of(record: Record) -> Pace:
     """How fast a recorded run was trained."""
     cost = record["cost"]
     return Pace(device_seconds(record) / cost["steps"], cost.get("stacked", 1))
-
-
-def _pace(records: list[Record]) -> Pace:
-    """The median of the runs that the newest code made."""
-    newest = max(records, key=lambda record: record["provenance"]["created"])
-    code = newest["provenance"]["code"]
-    paces = [pace_of(record) for record in records if record["provenance"]["code"] == code]
-    return Pace(median(pace.seconds for pace in paces), pace_of(newest).together)

@@ -76,9 +76,8 @@ def median_value(
     decision = majority(inside, margins)
     one_side = not (low.any() and high.any())
     p_against = decision.p_against if one_side else 1.0
-    middle = ", ".join(_number(value) for value in np.median(values, axis=0))
     target = ", ".join(_number(value) for value in printed)
-    seen = f"{decision.seen} (median {middle}; printed {target})"
+    seen = f"{decision.seen} ({_middle(values)}; printed {target})"
     exceeds = bool(one_side and high.any())
     return _decide(
         decision.n, decision.p_for, p_against, seen, margins, agree=decision.agree, exceeds=exceeds
@@ -99,7 +98,7 @@ def inside(
     decision = majority(~below & ~above, margins)
     one_side = not (below.any() and above.any())
     target = _number(low) if low == high else f"{_number(low)} to {_number(high)}"
-    seen = f"{decision.seen} (median {_number(np.median(values))}; claimed {target})"
+    seen = f"{decision.seen} ({_middle(values)}; claimed {target})"
     return _decide(
         decision.n,
         decision.p_for,
@@ -182,8 +181,7 @@ def cost(ratios: ArrayLike, printed: float, margin: Margin, margins: Margins) ->
         n,
         stats.majority_p(agree, n) if agree == n else 1.0,
         stats.majority_p(n - agree, n) if agree == 0 else 1.0,
-        f"{agree} of {n} within the margin (median {_number(np.median(ratios))}; printed "
-        f"{_number(printed)})",
+        f"{agree} of {n} within the margin ({_middle(ratios)}; printed {_number(printed)})",
         margins,
         agree=agree,
         exceeds=bool(np.median(ratios) < printed),
@@ -263,7 +261,15 @@ def _two_dimensional(values: ArrayLike) -> np.ndarray:
 
 def _sample(values: np.ndarray) -> str:
     listed = ", ".join(_number(value) for value in np.sort(values)[::-1])
-    return f"median {_number(np.median(values))} ({listed})"
+    return f"{_middle(values)} ({listed})" if len(values) != 2 else f"values {listed}"
+
+
+def _middle(values: ArrayLike) -> str:
+    """The median over seeds, test by test; of two seeds, which have none, both."""
+    values = _two_dimensional(values)
+    lines = np.sort(values, axis=0) if len(values) == 2 else [np.median(values, axis=0)]
+    listed = " and ".join(", ".join(map(_number, line)) for line in lines)
+    return listed if len(values) == 2 else f"median {listed}"
 
 
 def _number(value: float) -> str:

@@ -82,10 +82,12 @@ def costs(runs: Runs) -> Exhibit:
     )
     name = f"{runs.page}-costs"
     caption = (
-        "<b>Trainings and their price.</b> Hours are those of a core or a GPU, evaluation "
-        "included. The lines <i>to rebuild</i> multiply the steps of a complete grid by the "
-        "seconds per step recorded on the device; kinds of runs that were recorded count with the "
-        f"steps they took. Divide by the number of cores.{_shared(runs)}"
+        "<b>Trainings and their price.</b> Hours are by the clock, of a core or a GPU, evaluation "
+        "included. What is <i>recorded</i> is all of the store: runs executed twice, and those of "
+        "settings that have been mended since. The lines <i>to rebuild</i> multiply the steps of a "
+        "complete grid by the seconds per step of the fastest run of its kind on the device, as "
+        "others may have shared their core; kinds of runs that were recorded count with the steps "
+        f"they took. Divide by the number of cores.{_shared(runs)}"
     )
     if not rows:
         return exhibits.waiting(caption, name, exhibits.training(runs), recorded)

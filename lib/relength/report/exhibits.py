@@ -128,14 +128,17 @@ def badge(scale: Scale) -> str:
 
 
 def badges(scale: Scale, freshness: Freshness) -> str:
-    """The scale of the runs that an exhibit shows, and whether today's code still makes them."""
+    """The scale of the runs that an exhibit shows, and whether today's code still makes them.
+
+    Nothing where no run stands behind it.
+    """
+    if not freshness.runs:
+        return ""
     state = "fresh" if freshness.fresh == freshness.runs else "unchecked"
-    checked = (
-        f'<span class="badge {state}" title="{escape(freshness.hint)}">{freshness.words}</span>'
-        if freshness.runs
-        else ""
+    return (
+        f'{badge(scale)} <span class="badge {state}" title="{escape(freshness.hint)}">'
+        f"{freshness.words}</span>"
     )
-    return f"{badge(scale)} {checked}".strip()
 
 
 COMPUTED = (
@@ -185,12 +188,17 @@ def specs(name: str, records: Iterable[Mapping]) -> str:
     )
 
 
-def notebook(name: str, folder: str = "") -> str:
-    """A link to the notebook that makes an exhibit.
+def notebook(name: str) -> str:
+    """A link to the notebook that makes an exhibit, beside the page."""
+    return f'<a href="{name}.ipynb">notebooks/{name}.ipynb</a>'
 
-    folder  where it lies, as seen from the page, if not beside it
-    """
-    return f'<a href="{folder}{name}.ipynb">notebooks/{name}.ipynb</a>'
+
+def drawn_from(name: str, module: str) -> str:
+    """Links of an exhibit of prose pages: the notebook that has the same runs, and the code."""
+    return (
+        f'runs of <a href="executed/{name}.ipynb">notebooks/{name}.ipynb</a>, drawn by '
+        f"<code>lib/{module.replace('.', '/')}.py</code>"
+    )
 
 
 def waiting(what: str, name: str, command: str, data: pd.DataFrame) -> Exhibit:

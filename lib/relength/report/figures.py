@@ -62,7 +62,7 @@ def exhibit(
         number,
         runs.page,
         exhibits.specs(f"{runs.page}-{name}", runs.records),
-        kind=badges(runs.scale, runs.freshness),
+        kind=badges(runs.scale, runs.freshness) or exhibits.COMPUTED,
         smoke=runs.scale == "smoke",
     )
 
@@ -78,12 +78,12 @@ def drawn(
     *links: str,
     kind: str = exhibits.COMPUTED,
     smoke: bool = False,
-    folder: str = "",
+    prose: bool = False,
 ) -> Exhibit:
     """A drawing in both widths, with caption, badges, alt text and downloads.
 
-    page   the notebook that makes it, or its numbers
-    folder where that lies, as seen from the page that shows it
+    page   the notebook that makes it, or has the same runs
+    prose  whether it stands on a page of prose instead of there
     kind   badges that say what it is made from
     smoke  whether it is to be marked as no result
     """
@@ -94,7 +94,8 @@ def drawn(
             if smoke:
                 _watermark(figure)
             drawings[layout.name] = svg(figure, f"{anchor}-{layout.name}")
-    every = [exhibits.csv(anchor, data), *links, exhibits.notebook(page, folder)]
+    made = exhibits.drawn_from(page, draw.__module__) if prose else exhibits.notebook(page)
+    every = [exhibits.csv(anchor, data), *links, made]
     said = exhibits.titled(caption, kind)
     html = exhibits.figure(drawings, alt, said, anchor, every, number)
     return Exhibit(html, f"Figure {number}. {alt}", data)
@@ -139,8 +140,10 @@ def accuracy(runs: Runs, artifact: str | None = None, *, number: int) -> Exhibit
                 grid.not_run(i, j)
                 continue
             values = np.array([list(accuracies(record).values()) for record in records])
-            x, y = grid.points(i, j, places, np.median(values, axis=0))
-            grid.axes.plot(x, y, lw=1.3, color=colour(model), alpha=0.8, zorder=2)
+            lines = values if len(values) == 2 else [np.median(values, axis=0)]
+            for line in lines:  # two seeds have no median: a line each
+                x, y = grid.points(i, j, places, line)
+                grid.axes.plot(x, y, lw=1.3 / len(lines), color=colour(model), alpha=0.8, zorder=2)
             for column, place in enumerate(places):
                 spread = place + 0.05 * (np.arange(len(records)) - (len(records) - 1) / 2)
                 dots.setdefault(model, []).append(
@@ -160,7 +163,7 @@ def accuracy(runs: Runs, artifact: str | None = None, *, number: int) -> Exhibit
         f"{MEASURE_WORDS[runs.experiment.measure].capitalize()} against length. Read along a row: "
         "the first point is the range of lengths trained on, the others are longer. A model that "
         "generalises keeps a flat line at 100; the usual picture is a cliff. Where the dots of a "
-        f"cell lie apart, seeds disagree.{_of_means(runs)}"
+        f"cell lie apart, seeds disagree; of two seeds both are lines.{_of_means(runs)}"
     )
     return exhibit(runs, number, draw, "accuracy", caption, _accuracy_in_words(runs), data)
 
@@ -211,7 +214,9 @@ def by_length(runs: Runs, tasks: Sequence[str], number: int) -> Exhibit:
         f"{reach.apart(data)}{_of_means(runs)}"
     )
     alt = reach.in_words(data, tasks)
-    return exhibit(runs, number, draw, "by-length", caption, alt, flat(data))
+    return exhibit(
+        reach.judged_runs(runs, tasks), number, draw, "by-length", caption, alt, flat(data)
+    )
 
 
 def seeds(runs: Runs, artifact: str, test: str, number: int) -> Exhibit:
@@ -402,7 +407,8 @@ def attention(
     )
     said = "; ".join(heatmaps.in_words(*cell, sample) for cell, sample in panels.items())
     alt = f"Attention weights as heat maps, a panel per model and task. {said}."
-    return exhibit(runs, number, draw, "attention", caption, alt, heatmaps.weights(panels))
+    shown = runs.only(record for found in records.values() for record in found)
+    return exhibit(shown, number, draw, "attention", caption, alt, heatmaps.weights(panels))
 
 
 # Cost

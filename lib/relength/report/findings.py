@@ -365,7 +365,8 @@ def _readings(runs: Runs, frame: pd.DataFrame) -> Exhibit:
         .assign(values=frame["values"])
         .itertuples(index=False, name="Row")
     )
-    return _exhibit(draw, name, caption, f"Readings against the paper. {told}.", frame, runs)
+    shown = runs.of([row for row in runs.rows if row[0] in models], tasks)
+    return _exhibit(draw, name, caption, f"Readings against the paper. {told}.", frame, shown)
 
 
 def _reading_panel(axes: Axes, frame: pd.DataFrame, tasks: Sequence[str], named: bool) -> None:
@@ -432,7 +433,7 @@ def _exhibit(
         runs.page,
         exhibits.specs(name, runs.records),
         kind=badges(runs.scale, runs.freshness),
-        folder="executed/",
+        prose=True,
     )
 
 

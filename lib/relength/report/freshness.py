@@ -7,12 +7,13 @@ verify` replayed it, or one that stands for it, with that code. Records that fai
 
 import json
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple
 
 from relength.provenance import code_fingerprint
 from relength.store import Record, Store
 
+State = Literal["fresh", "earlier", "unchecked"]
 EARLIER = "replayed with an earlier version"
 
 
@@ -26,6 +27,12 @@ class Freshness(NamedTuple):
     runs: int
     fresh: int
     earlier: int
+
+    @classmethod
+    def of(cls, states: Iterable[State]) -> "Freshness":
+        """Counted."""
+        counts = Counter(states)
+        return cls(counts.total(), counts["fresh"], counts["earlier"])
 
     @property
     def words(self) -> str:
@@ -50,22 +57,31 @@ class Freshness(NamedTuple):
 
 def freshness(store: Store, records: Iterable[Record]) -> Freshness:
     """How many of some records are known to be what today's code gives."""
-    return freshness_of(store, ((r["run_id"], r["provenance"]["code"]) for r in records))
+    return freshness_of(store, made_by(records))
 
 
-def freshness_of(store: Store, made: Iterable[tuple[str, str]]) -> Freshness:
-    """The same for runs of which only these are at hand: the run_id and the code's fingerprint."""
+def freshness_of(store: Store, made: Mapping[str, str]) -> Freshness:
+    """The same for runs of which only this is at hand: {run_id: fingerprint of the code}."""
+    return Freshness.of(states(store, made).values())
+
+
+def made_by(records: Iterable[Record]) -> dict[str, str]:
+    """{run_id: fingerprint of the code that made it}"""
+    return {record["run_id"]: record["provenance"]["code"] for record in records}
+
+
+def states(store: Store, made: Mapping[str, str]) -> dict[str, State]:
+    """What is known of each run: {run_id: state} from {run_id: fingerprint of the code}."""
     replayed, today = _replayed(store), code_fingerprint()
     current = verified_with(store) == today
-    states = Counter(
-        "fresh"
+    return {
+        run_id: "fresh"
         if code == today or (current and run_id in replayed)
         else "earlier"
         if run_id in replayed
         else "unchecked"
-        for run_id, code in made
-    )
-    return Freshness(states.total(), states["fresh"], states["earlier"])
+        for run_id, code in made.items()
+    }
 
 
 def verified_with(store: Store) -> str | None:

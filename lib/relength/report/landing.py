@@ -12,12 +12,13 @@ from typing import Any
 
 import pandas as pd
 
-from relength import claims
+from relength import __version__, claims
 from relength.claim_models import Claim
 from relength.claims import DECIDED, VERDICTS, counted
 from relength.papers import BORROWED, EXPERIMENTS, anchor_of, experiment, page_of, published
 from relength.papers.published import name_of
 from relength.paths import BOOK, NOTEBOOKS
+from relength.prices import Device
 from relength.report import findings
 from relength.report.freshness import freshness_of
 from relength.report.ledger import RunsByCell
@@ -35,7 +36,7 @@ EXAMPLES = (
     "which model solves all tasks?",
 )
 SHOWN = 4  # claims named in words in each column of outcomes
-LEANS = {"towards": ", leaning towards it", "away": ", leaning away"}
+LEANS = {"towards": ", leaning towards it", "away": ", a part of it leaning away"}
 WORDS = {  # what a model is also called
     "OneStepAttn": "one step attention",
     "MonoAttn": "monotonic attention",
@@ -79,7 +80,7 @@ def outcomes(survey: Survey) -> str:
         _column(
             contradicted,
             "contradicted",
-            "Of trainings, only those at the paper's own scale can contradict.",
+            "Only runs at the paper's own scale can contradict a claim.",
         ),
         _column(undecided, "open", _leanings(undecided)),
     )
@@ -117,7 +118,7 @@ def _column(rows: pd.DataFrame, word: str, note: str) -> str:
     items = "".join(
         f'<li><a href="claims_ledger.html#claim-{row.claim}">{escape(row.statement)}</a>'
         f"<small>{escape(row.label)}{LEANS.get(row.lean, '') if word == 'open' else ''}: "
-        f"{escape(row.seen)}</small></li>"
+        f"{escape(row.seen)}{escape(_against(row))}</small></li>"
         for row in first.head(SHOWN).itertuples()
     )
     note = note if word == "open" or not items else ""
@@ -135,14 +136,21 @@ def _lean(row: Any) -> str:
     return "towards" if all(towards < against for towards, against in sides) else "unknown"
 
 
+def _against(row: Any) -> str:
+    """Those parts of a claim that the seeds so far speak against, if it has others."""
+    parts = [p.part for p in row.parts if p.p_against < p.p_for]
+    named = [f"{p.model} on {title(p.task)}" for p in parts if hasattr(p, "task")]
+    return f"; against it: {', '.join(named)}" if named and len(row.parts) > 1 else ""
+
+
 def _leanings(rows: pd.DataFrame) -> str:
     counts = Counter(_lean(row) for row in rows.itertuples())
     said = [
         f"{counts[lean]} {words}"
         for lean, words in (
             ("towards", "lean towards the claim so far"),
-            ("away", "away from it, in some part at least"),
-            ("unknown", "say nothing yet"),
+            ("away", "have a part that leans away from it"),
+            ("unknown", "show nothing yet"),
         )
         if counts[lean]
     ]
@@ -328,13 +336,18 @@ def _provenance(used: pd.DataFrame, survey: Survey) -> list[tuple[str, str]]:
     if len(cells) == 1:
         listed = ", ".join(run_link(run.key, str(run.seed)) for run in used.itertuples())
         listed = f"{len(used)} (number {listed})"
-    machines = sorted({f"{r.device_name}, PyTorch {r.torch}" for r in used.itertuples()})
-    commits = sorted({(commit or "unknown")[:8] for commit in used["commit"]})
-    checked = freshness_of(survey.store, zip(used["run_id"], used["code"], strict=True))
+    machines = sorted(
+        {f"{Device(r.device, r.device_name)}, PyTorch {r.torch}" for r in used.itertuples()}
+    )
+    made = {
+        (run.commit or "unknown")[:8] + (f" for {run.seed}" if len(cells) == 1 else ""): None
+        for run in used.itertuples()
+    }
+    checked = freshness_of(survey.store, dict(zip(used["run_id"], used["code"], strict=True)))
     return [
         ("seeds", f"{listed}, at {scales} scale"),
         ("machine", escape("; ".join(machines))),
-        ("code version", f"commit {', '.join(commits)} ({checked.words})"),
+        ("code version", f"commit {', '.join(made)} ({checked.words})"),
     ]
 
 
@@ -362,8 +375,25 @@ def command(claim: Claim, scale: str) -> str:
     return shlex.join([*words, "--results", "again"])
 
 
+def cited(survey: Survey) -> str:
+    """How to cite the verdict on one number, as it stands today."""
+    (row,) = survey.ledger[survey.ledger["claim"] == ANSWERED_FIRST].itertuples()
+    says = f"“{row.statement}” is *{row.label}*"
+    at = f" at {row.scale} scale" if row.scale else ""
+    return (
+        f"> {says}{at} in ReLength {__version__} (commit `…`, claim `{row.claim}`, "
+        f"{row.seeds} seeds).\n"
+    )
+
+
 def _badge(label: str) -> str:
     return f'<span class="verdict verdict-{verdict_kind(label)}">{escape(label)}</span>'
 
 
-PASSAGES = {"outcomes": outcomes, "picture": picture, "papers": papers, "answers": answers}
+PASSAGES = {
+    "outcomes": outcomes,
+    "picture": picture,
+    "papers": papers,
+    "answers": answers,
+    "cited": cited,
+}

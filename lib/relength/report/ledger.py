@@ -72,7 +72,7 @@ def claims_list(survey: Survey) -> str:
     by_runs = judged["page"] == ""
     others = counted(Counter(judged[~by_runs]["verdict"]))
     parts = [
-        f"{summary(judged[by_runs])} Another {(~by_runs).sum()} claims are none of training: what "
+        f"{summary(judged[by_runs])} Another {(~by_runs).sum()} claims take no training: what "
         f"pages simulate, calculate or measure says of them {others or 'nothing yet'}.\n",
         f'```{{raw}} html\n<p class="ledger-data">{data}</p><div id="ledger-filter"></div>\n```\n',
     ]
@@ -100,7 +100,7 @@ def facets(row: Any) -> str:
         "paper": row.paper,
         "kind": row.kind,
         "verdict": verdict_kind(row.label),
-        "scale": row.scale or "none",
+        "scale": row.scale or ("computed" if row.page else "none"),
         "what": "sentence" if row.prose else "number",
     }
     return " ".join(["facets", *(f"f-{name}-{slug(value)}" for name, value in chosen.items())])
@@ -111,16 +111,19 @@ def _claim(row: Any, claim: Claim, runs: RunsByCell) -> str:
     fixed = load_margins()
     used = runs.of(claim, row.scale)
     facts = [
-        ("The paper says", _quoted(row)),
+        ("The paper says" if row.quote else "In the paper", _quoted(row)),
         ("Here", plain(row.scope)),
         ("Seen", plain(row.seen) + _changed(row)),
         ("To decide it", plain(row.needed)),
         ("Other readings", plain(readings(row.others))),
         ("Artifact", artifact_link(row.artifact, page_of(row.artifact, claim.source.experiment))),
         ("Kind", f"{row.kind}, judged on the arm {row.arm}{_q(row)}"),
-        ("Query", _query(claim)),
-        ("Margins", f"{plain(_margin_words(claim, fixed))}. {_made_under(used)}"),
     ]
+    if not claim.not_testable:
+        facts += [
+            ("Query", _query(claim)),
+            ("Margins", f"{plain(_margin_words(claim, fixed))}. {_made_under(used)}"),
+        ]
     body = [_facts(facts)]
     if row.parts:
         lines = ((plain(_expected(p.part)), plain(p.seen), badge(p.outcome)) for p in row.parts)
@@ -141,7 +144,7 @@ def _claim(row: Any, claim: Claim, runs: RunsByCell) -> str:
 def _computed(row: Any) -> str:
     """A claim that no run decides."""
     facts = [
-        ("The paper says", _quoted(row)),
+        ("The paper says" if row.quote else "In the paper", _quoted(row)),
         ("Here", plain(row.scope)),
         ("Seen", plain(row.seen)),
         ("To decide it", f"`{row.needed}`" if row.needed else ""),

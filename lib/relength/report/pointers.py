@@ -61,7 +61,8 @@ def slots(runs: Runs, number: int) -> Exhibit:
     )
     said = "; ".join(heatmaps.in_words(*cell, s, naming=str) for cell, s in panels.items())
     alt = f"Pointer weights as heat maps, a panel per task, kind of pointer and reading. {said}."
-    return exhibit(runs, number, draw, "slots", caption, alt, heatmaps.weights(panels))
+    shown = runs.only(r for pair in arms for task in SHOWN for r in runs.cell(*pair, task)[:1])
+    return exhibit(shown, number, draw, "slots", caption, alt, heatmaps.weights(panels))
 
 
 def _sample(records: Sequence[Record], pointer: str) -> heatmaps.Sample | None:
@@ -227,7 +228,8 @@ def sharpness(runs: Runs, number: int) -> Exhibit:
     measured = "; ".join(f"{row} {w:.0f} %" for row, w in medians.items()) or NOT_RUN
     alt = f"Largest pointer weight against slots. Bound of Eq. 2: {limits}. Measured: {measured}."
     rows = pd.concat([bounds, data])
-    return exhibit(runs, number, draw, "sharpness", caption, alt, rows, waits=False)
+    shown = runs.of([pair for pair in runs.rows if pair[0] == "PANM"], runs.tasks)
+    return exhibit(shown, number, draw, "sharpness", caption, alt, rows, waits=False)
 
 
 def _peaks(runs: Runs) -> pd.DataFrame:

@@ -35,24 +35,25 @@ def reach(runs: Runs, artifact: str, tasks: Sequence[str] = tuple(TASKS)) -> Exh
 
     Only the arm that claims judge is shown. Raises KeyError for a task the runs do not have.
     """
-    data = judged(runs, artifact, tasks)
+    data, shown = judged(runs, artifact, tasks), judged_runs(runs, tasks)
     name = "reach"
     drawings = {}
     with style():
         for layout in LAYOUTS:
             drawings[layout.name] = svg(draw(runs, data, tasks, layout), f"{name}-{layout.name}")
     caption = (
-        f"<b>How far do they reach?</b> {badges(runs.scale, runs.freshness)} Share of outputs that "
-        "are right to the last symbol, by length. The models are trained on the shaded lengths; "
-        "the question is what comes after. Lines: the median of our seeds, each seed a dot. Rings: "
-        "what the paper prints. A ring with its line in it is a number that came out the same. "
+        f"<b>How far do they reach?</b> {badges(shown.scale, shown.freshness)} Share of outputs "
+        "that are right to the last symbol, by length. The models are trained on the shaded "
+        "lengths; the question is what comes after. Lines: the median of our seeds (of two seeds, "
+        "both), each seed a dot. Rings: what the paper prints. A ring with its line in it is a "
+        "number that came out the same. "
         f"{apart(data)}"
     )
     page = f"executed/{runs.experiment.name}.html"
     links = [
         exhibits.csv(name, flat(data)),
-        exhibits.specs(name, runs.records),
-        exhibits.notebook(runs.experiment.name, "executed/"),
+        exhibits.specs(name, shown.records),
+        exhibits.drawn_from(runs.experiment.name, __name__),
         f'<a href="{page}#{runs.experiment.name}-accuracy">all tasks and readings</a>',
     ]
     html = exhibits.figure(drawings, in_words(data, tasks), caption, name, links, 1)
@@ -64,6 +65,11 @@ def judged(runs: Runs, artifact: str | None, tasks: Sequence[str]) -> pd.DataFra
     data = comparison(runs, artifact)
     keep = np.array([runs.experiment.judges(r.model, r.arm) for r in data.itertuples()])
     return data[keep & data["task"].isin(tasks)]
+
+
+def judged_runs(runs: Runs, tasks: Sequence[str]) -> Runs:
+    """Those runs of which :func:`judged` shows the outcome."""
+    return runs.of([row for row in runs.rows if runs.experiment.judges(*row)], tasks)
 
 
 def draw(runs: Runs, data: pd.DataFrame, tasks: Sequence[str], layout: Layout) -> Figure:
@@ -129,7 +135,10 @@ def _line(axes: Axes, rows: pd.DataFrame, lift: float) -> tuple[float, bool]:
     axes.scatter(x, printed + lift, s=30, alpha=0.85, clip_on=False, **rings)
     if not rows["seeds"].any():
         return float(np.nan_to_num(printed[-1])) + lift, False  # nothing is printed: at the floor
-    axes.plot(x, medians + lift, color=shade, linewidth=1.5, zorder=2, clip_on=False)
+    lines = zip(*rows["values"], strict=True) if set(rows["seeds"]) == {2} else [medians]
+    for line in lines:  # two seeds have no median: a line each
+        thick = 1.5 if line is medians else 0.8
+        axes.plot(x, np.array(line) + lift, color=shade, linewidth=thick, zorder=2, clip_on=False)
     for i, values in enumerate(rows["values"]):
         spread = 0.05 * (np.arange(len(values)) - (len(values) - 1) / 2)
         dots = np.array(values, float) + lift

@@ -1,6 +1,6 @@
 """The runs that a page shows: those of one experiment at one scale, laid out as rows and cells."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -8,7 +8,7 @@ import pandas as pd
 
 from relength import claims
 from relength.papers import Experiment, page_of
-from relength.report.freshness import Freshness, freshness
+from relength.report.freshness import Freshness, State, made_by, states
 from relength.report.style import row_label
 from relength.spec import RunSpec, Scale, row_name
 from relength.store import Record, Store, frame, usable
@@ -37,7 +37,7 @@ class Runs:
     specs      those that the page is about, all of a grid or some
     records    the usable ones of ``specs``: one execution per spec, none that is stale
     every      all of the experiment in the store: other scales, repeated executions, failures
-    freshness  how many of ``records`` today's code is known to reproduce
+    states     {run_id: whether today's code is known to give it again} of ``records``
     artifacts  the tables and figures that they are shown for, and whose claims are judged
     page       the notebook that shows them
     """
@@ -47,7 +47,7 @@ class Runs:
     specs: tuple[RunSpec, ...]
     records: tuple[Record, ...]
     every: tuple[Record, ...]
-    freshness: Freshness
+    states: Mapping[str, State]
     artifacts: tuple[str, ...]
     page: str
 
@@ -77,8 +77,8 @@ class Runs:
         records = tuple(record for record in usable if record["key"] in wanted)
         shown = tuple(experiment.artifacts if artifacts is None else artifacts)
         page = page_of(shown[0], experiment.name) if shown else experiment.name
-        fresh = freshness(store, records)
-        return cls(experiment, scale, specs, records, every, fresh, shown, page)
+        known = states(store, made_by(records))
+        return cls(experiment, scale, specs, records, every, known, shown, page)
 
     def part(self, artifact: str) -> "Runs":
         """The runs that one of its tables is made from."""
@@ -86,6 +86,24 @@ class Runs:
         keys = {spec.key for spec in specs}
         records = tuple(record for record in self.records if record["key"] in keys)
         return replace(self, specs=specs, records=records, artifacts=(artifact,))
+
+    def only(self, records: Iterable[Record]) -> "Runs":
+        """The same page with some of its records: those that an exhibit is made from."""
+        return replace(self, records=tuple(records))
+
+    def of(self, rows: Container[tuple[str, str]], tasks: Container[str]) -> "Runs":
+        """:meth:`only` the records of some rows, (model, arm), and tasks."""
+        return self.only(
+            record
+            for (model, arm, task), cell in self._cells.items()
+            if (model, arm) in rows and task in tasks
+            for record in cell
+        )
+
+    @cached_property
+    def freshness(self) -> Freshness:
+        """How many of ``records`` today's code is known to reproduce."""
+        return Freshness.of(self.states[record["run_id"]] for record in self.records)
 
     @cached_property
     def frame(self) -> pd.DataFrame:

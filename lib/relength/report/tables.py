@@ -553,7 +553,7 @@ def verdicts(runs: Runs) -> Exhibit:
     if ledger["margins_changed"].eq(True).any():
         basis = "<b>The margins have changed since some of these runs.</b>"
     elif runs.records:
-        basis = "The margins are those that the records were made under."
+        basis = "Computed from the runs above, with the margins that they were made under."
     else:
         basis = "No run is recorded yet."
     judged = runs.experiment.judged_arm
@@ -561,7 +561,7 @@ def verdicts(runs: Runs) -> Exhibit:
     besides = "".join(f", {claims} on <i>{arm}</i> alone" for arm, claims in alone.items())
     caption = (
         f"<b>Verdicts on the claims of the prose.</b> {badges(runs.scale, runs.freshness)} "
-        f"Computed from the runs above. {basis} Claims are judged on the arm "
+        f"{basis} Claims are judged on the arm "
         f"<i>{judged}</i>{besides}; the last column has the verdicts on other readings, where "
         "there are any."
     )
