@@ -132,7 +132,7 @@ def test_a_stranger_finds_the_example_first_and_everything_about_it(full):
     assert "hand" in facts["machine"] and "PyTorch" in facts["machine"]
     assert "commit" in facts["code version"]
     assert "--model OneStepAttn --task recopy --arm released" in facts["train it again"]
-    assert facts["train it again"].endswith("needs an installation")
+    assert facts["train it again"].endswith("needs an installation, about 11 min of a core of hand")
     assert '</code><small>needs <a href="rerun.html">' in landing.answers(full)
     assert facts["other readings"].startswith("as in the text: ")
 

@@ -6,7 +6,8 @@ which machine, with which code, and the command that trains it again.
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from html import escape
 from typing import Any
 
@@ -18,8 +19,10 @@ from relength.claims import DECIDED, VERDICTS, counted
 from relength.papers import BORROWED, EXPERIMENTS, anchor_of, experiment, page_of, published
 from relength.papers.published import name_of
 from relength.paths import BOOK, NOTEBOOKS
-from relength.prices import Device
+from relength.prices import Device, Prices, own_runs
+from relength.progress import clock
 from relength.report import findings
+from relength.report.agenda import most_recorded
 from relength.report.freshness import freshness_of
 from relength.report.ledger import RunsByCell
 from relength.report.markdown import run_link, slug
@@ -27,6 +30,7 @@ from relength.report.mechanisms.icons import icon
 from relength.report.reach import reach
 from relength.report.scoreboard import BEGUN, CITED, IDEAS, PAPERS, SCALES, Survey
 from relength.report.style import readings, title, verdict_kind
+from relength.spec import Scale
 
 PICTURE = ("mla_table2", "mla-table-2")  # experiment and artifact
 ANSWERED_FIRST = "mla-table-2/OneStepAttn/recopy/100"
@@ -244,9 +248,9 @@ def answers(survey: Survey) -> str:
     """A box to ask in, and an answer for every claim: the numbers' and those in words."""
     known = {claim.id: claim for paper in claims.papers() for claim in claims.load(paper)}
     once = survey.runs.drop_duplicates(["experiment", "run_id"]).sort_values("seed", kind="stable")
-    runs = RunsByCell(once)
+    runs, priced = RunsByCell(once), _priced(survey)
     rows = sorted(survey.ledger.fillna({"scale": ""}).itertuples(), key=_importance)
-    items = "".join(_answer(row, known.get(row.claim), runs, survey) for row in rows)
+    items = "".join(_answer(row, known.get(row.claim), runs, priced, survey) for row in rows)
     examples = "".join(f'<button type="button">{escape(words)}</button>' for words in EXAMPLES)
     return raw(
         '<div class="ask" id="ask"><form class="ask-form" role="search" aria-label="Ask about a '
@@ -265,7 +269,9 @@ def _importance(row: Any) -> tuple[bool, bool, bool, str]:
     return row.claim != ANSWERED_FIRST, not row.prose, row.seeds == 0, row.claim
 
 
-def _answer(row: Any, claim: Claim | None, runs: RunsByCell, survey: Survey) -> str:
+def _answer(
+    row: Any, claim: Claim | None, runs: RunsByCell, priced: "Priced", survey: Survey
+) -> str:
     """claim: None for one that no run decides."""
     says, words = _question(row, claim)
     page = f"executed/{page_of(row.artifact, claim.source.experiment) if claim else row.page}.html"
@@ -279,7 +285,7 @@ def _answer(row: Any, claim: Claim | None, runs: RunsByCell, survey: Survey) -> 
         *(_provenance(runs.of(claim, row.scale), survey) if claim else ()),
         ("to decide it", escape(row.needed)),
         ("other readings", escape(readings(row.others))),
-        ("train it again", _again(claim, row.scale) if claim else ""),
+        ("train it again", _again(claim, row.scale, priced) if claim else ""),
         ("more", f'{where} · <a href="claims_ledger.html#claim-{slug(row.claim)}">the ledger</a>'),
     ]
     listed = "".join(f"<dt>{term}</dt><dd>{text}</dd>" for term, text in facts if text)
@@ -351,11 +357,35 @@ def _provenance(used: pd.DataFrame, survey: Survey) -> list[tuple[str, str]]:
     ]
 
 
-def _again(claim: Claim, scale: str) -> str:
+Priced = Callable[[Claim, str], str]  # what training a claim's runs at a scale takes, in words
+
+
+def _priced(survey: Survey) -> Priced:
+    """Prices on the device that most records are from; "" where one is unknown."""
+    device = most_recorded(survey.store)
+    prices = Prices(own_runs(survey.store), device)
+
+    @cache
+    def cells(name: str, scale: Scale) -> dict[tuple[str, str, str], float | None]:
+        grid = experiment(name).specs(scale, [0])
+        return {(s.row, s.model.arm, s.task.name): prices.seconds(s) for s in grid}
+
+    def price(claim: Claim, scale: str) -> str:
+        known, source = cells(claim.source.experiment, scale), claim.source
+        each = [known.get((row, source.arm_of(row), task)) for row, task in claim.cells]
+        if not each or None in each:
+            return ""
+        return f", about {clock(sum(each) * claims.load_margins().least_seeds)} of {device}"
+
+    return price
+
+
+def _again(claim: Claim, scale: str, priced: Priced) -> str:
     """The command that trains a claim's runs again, and what it takes."""
+    scale = scale or SCALES[0]
     return (
         f"<code>{escape(command(claim, scale))}</code>"
-        '<small>needs <a href="rerun.html">an installation</a></small>'
+        f'<small>needs <a href="rerun.html">an installation</a>{priced(claim, scale)}</small>'
     )
 
 
@@ -368,7 +398,7 @@ def command(claim: Claim, scale: str) -> str:
         "task": [task for _, task in claim.cells],
         "arm": map(claim.source.arm_of, rows),
     }
-    words = ["relength", "run", claim.source.experiment, "--scale", scale or SCALES[0]]
+    words = ["relength", "run", claim.source.experiment, "--scale", scale]
     for kind, names in named.items():
         words += [word for name in dict.fromkeys(names) for word in (f"--{kind}", name)]
     words += ["--seeds", str(claims.load_margins().least_seeds)]
