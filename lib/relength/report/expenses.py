@@ -56,7 +56,7 @@ def prices(survey: Survey) -> str:
         "count in both. *Judged* are "
         "those of the cells that claims judge. *Spent* is what is recorded from this device; "
         "*missing* and *in all* are the runs' steps times "
-        "the seconds per step recorded there, every training taken to run to its last epoch; many "
+        "the seconds per step of the fastest run of its kind there, every training taken to run to its last epoch; many "
         "end early, so that *spent* and *missing* add up to less than *in all*.",
         numbers=("trainings", "judged", "recorded", *hours),
     )

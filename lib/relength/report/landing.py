@@ -408,7 +408,8 @@ def command(claim: Claim, scale: str) -> str:
 def cited(survey: Survey) -> str:
     """How to cite the verdict on one number, as it stands today."""
     (row,) = survey.ledger[survey.ledger["claim"] == ANSWERED_FIRST].itertuples()
-    says = f"“{row.statement}” is *{row.label}*"
+    (claim,) = (claim for claim in claims.load(row.paper) if claim.id == row.claim)
+    says = f"“{_question(row, claim)[0]}” is *{row.label}*"
     at = f" at {row.scale} scale" if row.scale else ""
     return (
         f"> {says}{at} in ReLength {__version__} (commit `…`, claim `{row.claim}`, "
