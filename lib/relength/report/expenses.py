@@ -53,11 +53,10 @@ def prices(survey: Survey) -> str:
         name="tab-prices",
         caption=f"The price of each artifact: {plan.SEEDS} seeds of every run that its experiment "
         "has, other readings included; runs that another experiment's file keeps are *shared* and "
-        "count in both. *Judged* are "
-        "those of the cells that claims judge. *Spent* is what is recorded from this device; "
-        "*missing* and *in all* are the runs' steps times "
-        "the seconds per step of the fastest run of its kind there, every training taken to run to its last epoch; many "
-        "end early, so that *spent* and *missing* add up to less than *in all*.",
+        "count in both. *Judged* are those of the cells that claims judge. *Spent* is what the "
+        "clock says of the runs recorded from this device, other work on it included; *missing* "
+        "and *in all* are the runs' steps times the seconds per step of the fastest run of its "
+        "kind there, every training taken to run to its last epoch, though many end early.",
         numbers=("trainings", "judged", "recorded", *hours),
     )
 
