@@ -251,22 +251,36 @@ CLAIMS = [
     ("a-2", "mla", "order", "not-run", "none", "sorts"),
     ("b-1", "panm", "value", "not-run", "none", "copies"),
 ]
-PAGE = """<!doctype html><html lang="en" data-theme="light"><title>t</title><main>
+NUMBER = """<tr><td><span class="facets f-paper-mla f-kind-value f-verdict-{verdict}
+  f-scale-paper f-what-number">{test}</span></td></tr>"""
+PAGE = """<!doctype html><html lang="en" data-theme="light"><title>t</title>
+<style>{style}</style><main>
 <div id="ledger-filter"></div><div class="ledger-group">{claims}
 <details class="claim ledger-numbers"><summary><span class="sd-summary-text">numbers</span>
-</summary><table><tbody><tr><td><span class="facets f-paper-mla f-kind-value f-verdict-reproduced
-f-scale-paper f-what-number">copy/15</span></td></tr></tbody></table></details></div>
-<script>{script}</script></main></html>"""
+</summary><table class="sortable"><thead><tr><th>test</th></tr></thead><tbody>{numbers}</tbody>
+</table></details></div><script>{script}</script></main></html>"""
+
+
+def small_ledger(file: Path, numbers: list[tuple[str, str]]) -> str:
+    """The address of a small ledger: claims in words, and a table of (verdict, test)."""
+    fields = ("id", "paper", "kind", "verdict", "scale", "words")
+    assets = [(BOOK / "assets" / f).read_text() for f in ("book.css", "tables.js", "ledger.js")]
+    file.write_text(
+        PAGE.format(
+            claims="".join(CLAIM.format(**dict(zip(fields, c, strict=True))) for c in CLAIMS),
+            numbers="".join(NUMBER.format(verdict=verdict, test=test) for verdict, test in numbers),
+            style=assets[0],
+            script="".join(assets[1:]),
+        )
+    )
+    return file.as_uri()
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory) -> str:
-    fields = ("id", "paper", "kind", "verdict", "scale", "words")
-    listed = "".join(CLAIM.format(**dict(zip(fields, c, strict=True))) for c in CLAIMS)
-    script = (BOOK / "assets" / "ledger.js").read_text()
-    file = tmp_path_factory.mktemp("page") / "ledger.html"
-    file.write_text(PAGE.format(claims=listed, script=script))
-    return file.as_uri()
+    return small_ledger(
+        tmp_path_factory.mktemp("page") / "ledger.html", [("reproduced", "copy/15")]
+    )
 
 
 @pytest.fixture
@@ -321,3 +335,37 @@ def test_an_address_restores_a_filter_or_opens_one_claim(page, address):
     page.goto(f"{address}#claim-b-1")
     page.wait_for_function("document.getElementById('claim-b-1').open")
     assert len(shown(page)) == 3
+
+
+@in_a_browser
+@pytest.mark.browser
+def test_what_a_filter_left_out_no_other_filter_brings_back(page, tmp_path):
+    numbers = [
+        (verdict, f"{task}/{length}")
+        for verdict in ("reproduced", "inconclusive")
+        for task in ("copy", "lookup")
+        for length in (15, 30, 100)
+    ]
+    page.goto(small_ledger(tmp_path / "long.html", numbers))
+    page.locator(".ledger-numbers summary").click()
+    rows, tools = page.locator("tbody tr:visible"), page.locator(".table-tools")
+    own, status = tools.get_by_label("Filter"), tools.locator("output")
+
+    def downloaded() -> list[str]:
+        with page.expect_download() as started:
+            tools.get_by_role("button", name="Download CSV").click()
+        return Path(started.value.path()).read_text().split()[1:]
+
+    wanted = ["copy/15", "copy/30", "copy/100"]
+    press(page, "reproduced")
+    own.fill("copy")
+    assert rows.all_inner_texts() == downloaded() == wanted
+    assert status.inner_text() == "3 of 12 rows"
+    press(page, "inconclusive")  # either verdict
+    assert rows.all_inner_texts() == downloaded() == wanted * 2
+    press(page, "reproduced")
+    assert rows.all_inner_texts() == downloaded() == wanted
+    own.fill("")
+    assert len(downloaded()) == 6 and status.inner_text() == "6 of 12 rows"
+    page.get_by_role("button", name="Show all").click()
+    assert len(downloaded()) == 12 and status.inner_text() == "12 rows"

@@ -86,15 +86,15 @@
       let shown = 0;
       claims.forEach((claim) => {
         const fitting = fits(claim);
-        claim.box.hidden = !fitting;
+        claim.box.toggleAttribute("data-left-out", !fitting); // hidden is for the filters of tables.js
         shown += fitting;
       });
       folders.forEach(({ folder, rows, note }) => {
-        const fitting = rows.filter((row) => !row.hidden).length;
+        const fitting = rows.filter((row) => !("leftOut" in row.dataset)).length;
         folder.hidden = !fitting;
         note.textContent = filtered ? ` (${fitting} fit)` : "";
       });
-      groups.forEach((group) => (group.hidden = !group.querySelector("details:not([hidden])")));
+      groups.forEach((group) => (group.hidden = !group.querySelector("details:not([hidden], [data-left-out])")));
       buttons.forEach(({ button, facet, value }) => button.setAttribute("aria-pressed", chosen[facet].has(value)));
       status.textContent = filtered ? `${shown} of ${claims.length} claims fit.` : `All ${claims.length} claims are shown.`;
       clear.disabled = !filtered;

@@ -1,7 +1,9 @@
 // Tables with the class "sortable": a click (or Enter) on a column head sorts by that column, a second
 // one turns the order around. Above a table of more than a few rows stand a filter, for columns with a
 // handful of values a choice among them, and the rows as CSV, as they are filtered and sorted. A table
-// inside a figure with its own data link (relength.report.exhibits) gets no second download.
+// inside a figure with its own data link (relength.report.exhibits) gets no second download. Rows that
+// the table's filter leaves out are hidden; what a filter of the page's leaves out (ledger.js) has the
+// attribute data-left-out, so that neither filter shows what the other took.
 (() => {
   const FEW = 8; // rows from which a filter helps
   const CHOICES = 7; // values of a column that are offered as a choice, at most
@@ -44,9 +46,11 @@
       .forEach((row) => table.tBodies[0].append(row));
   };
 
+  const isShown = (row) => !row.hidden && !("leftOut" in row.dataset);
+
   const csv = (table, heads) => {
     const quote = (words) => (/[",\n]/.test(words) ? `"${words.replaceAll('"', '""')}"` : words);
-    const rows = [...table.tBodies[0].rows].filter((row) => !row.hidden);
+    const rows = [...table.tBodies[0].rows].filter(isShown);
     const lines = [heads.map(text), ...rows.map((row) => [...row.cells].map(text))];
     return lines.map((line) => line.map(quote).join(",")).join("\n") + "\n";
   };
@@ -73,11 +77,15 @@
     const bar = element("div", { className: "table-tools" });
     const status = element("output");
     const filters = [];
-    const apply = () => {
-      rows.forEach((row) => (row.hidden = !filters.every((passes) => passes(row))));
-      const shown = rows.filter((row) => !row.hidden).length;
+    const count = () => {
+      const shown = rows.filter(isShown).length;
       status.textContent = shown === rows.length ? `${shown} rows` : `${shown} of ${rows.length} rows`;
     };
+    const apply = () => {
+      rows.forEach((row) => (row.hidden = !filters.every((passes) => passes(row))));
+      count();
+    };
+    new MutationObserver(count).observe(table.tBodies[0], { subtree: true, attributeFilter: ["data-left-out"] });
     if (rows.length > FEW) {
       const search = element("input", { type: "search", oninput: apply });
       filters.push((row) => {
