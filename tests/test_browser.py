@@ -8,11 +8,12 @@ import json
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pandas as pd
@@ -22,6 +23,9 @@ from browser import AUDITED, CHROMIUM, DESK, PHONE, VIEWS, View, Visit, Window, 
 
 from relength import bookbuild
 from relength.paths import BOOK, RESULTS, ROOT
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
 
 pytestmark = [
     pytest.mark.browser,
@@ -42,6 +46,10 @@ def toc() -> list[str]:
     found = yaml.safe_load((BOOK / "_toc.yml").read_text())
     chapters = [c["file"] for part in found["parts"] for c in part["chapters"]]
     return [f"{name}.html" for name in (found["root"], *chapters, "search")]
+
+
+def screenshot(page: str, view: View) -> Path:
+    return SCREENSHOTS / f"{page.removesuffix('.html').replace('/', '-')}-{view}.jpeg"
 
 
 PAGES = toc()
@@ -91,6 +99,22 @@ def unfolded(window, origins, request) -> Window:
     return window
 
 
+@pytest.fixture
+def looking(chromium, origins) -> "Iterator[Callable[[str, View], Page]]":
+    """Opens a page in a window of its own, which remembers nothing of other tests."""
+    windows = []
+
+    def look(page: str, view: View) -> "Page":
+        windows.append(Window(chromium, view))
+        windows[-1].open(f"{origins['file']}/{page}.html")
+        return windows[-1].page
+
+    yield look
+    for window in windows:
+        assert window.complaints == []
+        window.context.close()
+
+
 @pytest.fixture(scope="module")
 def visit(chromium, origins) -> Callable[[str, View, str], tuple[Visit, list[str]]]:
     """Opens a page in a view, once: what was seen, and what axe-core finds in the audited views."""
@@ -103,8 +127,7 @@ def visit(chromium, origins) -> Callable[[str, View, str], tuple[Visit, list[str
         seen = opened.open(f"{origins[origin]}/{page}")
         if origin == "server":
             return seen, []
-        name = f"{page.removesuffix('.html').replace('/', '-')}-{view}.jpeg"
-        opened.page.screenshot(path=SCREENSHOTS / name, full_page=True, quality=80)
+        opened.page.screenshot(path=screenshot(page, view), full_page=True, quality=80)
         return seen, opened.violations() if view in AUDITED else []
 
     return look
@@ -201,6 +224,13 @@ def test_contrast_headings_and_roles_pass_axe(visit, page):
 
 
 @every_page
+def test_a_picture_of_every_page_is_left_to_look_at(visit, page):
+    for view in VIEWS:
+        visit(page, view, "file")
+        assert screenshot(page, view).stat().st_size > 10_000, str(view)
+
+
+@every_page
 def test_links_within_the_book_lead_somewhere(visit, book, page):
     seen, _ = visit(page, PLAIN, "file")
     inside = [address for address in seen.links if address.startswith(book.as_uri())]
@@ -217,6 +247,99 @@ def test_links_within_the_book_lead_somewhere(visit, book, page):
 
 
 # What readers do
+
+WAYS = ("click", "Enter", "Space")
+
+
+def use(button: "Locator", way: str) -> None:
+    """With the mouse, or as somebody who has only keys: the focus stays where it is."""
+    if way == "click":
+        button.click()
+    else:
+        button.focus()
+        button.page.keyboard.press(way)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ["intro", "executed/mla_table2", "search"])
+def test_on_a_phone_a_button_opens_the_list_of_pages_with_the_search(looking, name, way):
+    page = looking(name, View("light", PHONE))
+    drawer = page.locator("dialog.bd-sidebar-primary")
+    for _ in range(2):
+        use(page.locator(".primary-toggle:visible"), way)
+        drawer.get_by_role("link", name="Provenance").wait_for()
+        assert drawer.get_by_role("button", name="Search").is_visible()
+        page.keyboard.press("Escape")
+        drawer.wait_for(state="detached")
+    use(page.locator(".primary-toggle:visible"), way)
+    use(drawer.get_by_role("button", name="Search"), way)
+    page.locator("input[name=q]:visible").first.fill("MonoAttn")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    use(page.locator(".primary-toggle:visible"), way)
+    drawer.get_by_role("link", name="Provenance").click()
+    page.wait_for_url("**/provenance.html")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ["intro", "executed/mla_table2", "search"])
+def test_on_a_desk_a_button_hides_and_shows_the_list_of_pages(looking, name, way):
+    page = looking(name, PLAIN)
+    listed = page.get_by_role("navigation", name="Main").get_by_role("link", name="Provenance")
+    button = page.locator(".primary-toggle:visible")
+    assert listed.is_visible() and page.locator(".secondary-toggle:visible").count() == 0
+    use(button, way)
+    listed.wait_for(state="hidden")
+    if way == "click":
+        button.click()
+    else:
+        page.keyboard.press(way)  # it is still there
+    listed.wait_for()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_on_a_phone_a_button_opens_the_contents_of_a_page_that_has_some(looking, way):
+    page = looking("executed/mla_table2", View("light", PHONE))
+    use(page.locator(".secondary-toggle:visible"), way)
+    link = page.locator("dialog").get_by_role("link", name="Verdict")
+    use(link, "click" if way == "click" else "Enter")
+    page.locator("dialog[open]").wait_for(state="detached")
+    at_the_top = "e => { const y = e.getBoundingClientRect().top; return 0 <= y && y < 200; }"
+    page.wait_for_function(at_the_top, arg=page.locator("#verdict").element_handle())
+    assert looking("intro", View("light", PHONE)).locator(".secondary-toggle:visible").count() == 0
+
+
+# What has the focus, and how wide the line around it is; null after the last stop of the page.
+FOCUS = """() => {
+  const at = document.activeElement, { outlineStyle, outlineWidth } = getComputedStyle(at);
+  return at === document.body ? null
+    : [at.outerHTML.slice(0, 120), outlineStyle === "none" ? 0 : parseFloat(outlineWidth)];
+}"""
+
+
+@pytest.mark.parametrize("view", AUDITED, ids=str)
+@pytest.mark.parametrize("name", ["intro", "executed/mla_table2"])
+def test_whoever_steps_through_a_page_sees_where_they_are(looking, name, view):
+    page, stops = looking(name, view), []
+    while len(stops) < 1000:
+        page.keyboard.press("Tab")
+        if not (stop := page.evaluate(FOCUS)):
+            break
+        stops.append(stop)
+    assert 50 < len(stops) < 1000
+    assert [element for element, width in stops if width < 2] == []
+
+
+def test_a_button_turns_the_page_light_and_dark(looking):
+    page, seen = looking("intro", View("dark", DESK)), []
+    for _ in range(3):
+        page.locator(".theme-switch-button").click()
+        theme = page.evaluate("document.documentElement.dataset.theme")
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        lightness = sum(map(int, re.findall(r"\d+", ground)[:3])) / (3 * 255)
+        assert lightness > 0.9 if theme == "light" else lightness < 0.2
+        seen.append(theme)
+    assert set(seen) == {"light", "dark"}
 
 
 @from_anywhere
@@ -333,6 +456,26 @@ def test_tables_filter_and_what_is_left_downloads(unfolded):
             assert len(pd.read_csv(started.value.path())) == len(rows)
 
 
+def test_a_choice_keeps_the_rows_that_have_it(unfolded):
+    def words(cells: list[str]) -> list[str]:
+        return [" ".join(cell.split()) for cell in cells]
+
+    for select in unfolded.page.locator(".table-tools select").all():
+        table = select.locator("xpath=following::table[1]")
+        rows = table.locator("tbody tr:visible").count()
+        heads = words(table.locator("thead tr").last.locator("th, td").all_text_contents())
+        column = heads.index(select.evaluate("select => select.parentElement.firstChild.data"))
+        chosen = table.locator(f"tbody tr:visible > :nth-child({column + 1})")
+        parts = 0
+        for choice in select.locator("option").all_text_contents()[1:]:
+            select.select_option(choice)
+            assert set(words(chosen.all_text_contents())) == {choice}
+            parts += chosen.count()
+        assert parts <= rows
+        select.select_option("")
+        assert chosen.count() == rows
+
+
 def test_the_first_page_answers_whether_a_claim_holds(window, origins):
     window.open(f"{origins['file']}/intro.html")
     answers = window.page.locator(".answer:visible")
@@ -360,6 +503,27 @@ def test_the_ledger_shows_what_is_asked_for_and_can_be_linked_to(window, origins
     assert shown.count() == found
     window.page.get_by_role("button", name="Show all").click()
     assert shown.count() == everything
+
+
+@pytest.mark.parametrize("facet", ["Kind", "Scale"])
+def test_the_ledger_shows_claims_of_the_kind_and_scale_that_are_asked_for(looking, facet):
+    page = looking("claims_ledger", PLAIN)
+    page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    shown, everything = page.locator(".facets:visible"), page.locator(".facets").count()
+    buttons, found = page.get_by_role("group", name=facet).get_by_role("button").all(), 0
+    assert len(buttons) > 1
+    for button in buttons:
+        promised = int(button.locator(".count").inner_text())
+        button.click()
+        values = shown.evaluate_all(
+            f"all => all.map(e => e.className.match(/f-{facet.lower()}-([a-z-]+)/)[1])"
+        )
+        assert len(values) == promised and len(set(values)) == 1
+        status = page.locator(".ledger-status").inner_text()
+        assert status == f"{promised} of {everything} claims fit."
+        button.click()
+        found += promised
+    assert found == everything
 
 
 def test_a_wide_table_takes_the_margin_and_the_list_of_contents_makes_room(window, origins):
