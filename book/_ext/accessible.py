@@ -4,8 +4,8 @@ Entries of the bibliography have the role ``doc-biblioentry``, which its standar
 by plain list items; with the old role the list counts as empty. Boxes that scroll become stops of
 the Tab key (``book/assets/scroll.js``). Formulas and words of code are boxes to the browser, which
 would begin a line with the comma behind one; such signs are tied to them, and % to its number.
-Buttons that the keyboard pressed keep the focus, for a second press, and on a phone the contents of
-a page close when one of them is chosen.
+Buttons of the head of a page can be pressed twice by the keyboard, and the contents of a page close
+when one of them is chosen (``book/assets/buttons.js``).
 """
 
 import re
@@ -13,21 +13,6 @@ import re
 from docutils import nodes
 
 OPENING, CLOSING = re.compile(r"[(\[“‘]+$"), re.compile(r"^[,.;:!?)\]’”]+")
-BUTTONS = """\
-document.addEventListener("DOMContentLoaded", () => {
-  const drop = HTMLElement.prototype.blur; // the theme's, after every press
-  for (const button of document.querySelectorAll(".bd-header-article button"))
-    button.blur = () => button.matches(":focus-visible") || drop.call(button);
-  document.addEventListener("click", (event) => {
-    const link = event.target.closest?.("dialog .page-toc a"), dialog = link?.closest("dialog");
-    if (!dialog) return;
-    const chosen = document.querySelector(link.hash);
-    // The theme then gives the focus back to the button, which scrolls the page elsewhere.
-    dialog.addEventListener("close", () => chosen.scrollIntoView(), { once: true });
-    dialog.close();
-  });
-});
-"""
 WORD = 16  # letters of code that fit into one of four columns with what is tied to them
 
 
@@ -68,5 +53,5 @@ def setup(app):
     app.connect("html-page-context", _list_references)
     app.connect("doctree-read", _tie_signs, priority=400)  # before titles go to the contents
     app.add_js_file("scroll.js")
-    app.add_js_file(None, body=BUTTONS)
+    app.add_js_file("buttons.js")
     return {"parallel_read_safe": True, "parallel_write_safe": True}
