@@ -332,6 +332,15 @@ def test_the_address_of_a_run_opens_it_from_a_folder(page):
 
 
 @in_a_browser
+def test_an_address_of_no_run_says_so(page):
+    for key in ("0123456789ab", "nonsense"):
+        page.evaluate(f"location.hash = 'run-{key}'")
+        page.get_by_role("heading", name=f"No run has the key {key}").wait_for()
+        page.get_by_role("button", name="Close").click()
+        assert not page.locator("#run-entry").is_visible()
+
+
+@in_a_browser
 def test_a_key_is_found_by_the_filter(page):
     rows = page.locator("table.runs tbody tr:visible")
     assert rows.count() == 10

@@ -36,9 +36,10 @@
 
   const command = (words, why) => {
     const copy = element("button", { type: "button" }, "Copy");
+    const boxed = words.split(" ").flatMap((word) => [element("span", { className: "pre" }, word), " "]).slice(0, -1);
     copy.onclick = () => navigator.clipboard?.writeText(words).then(() => (copy.textContent = "Copied"));
     return element("div", { className: "command" }, element("p", {}, why),
-      element("div", {}, element("code", {}, words), ...(navigator.clipboard ? [copy] : [])));
+      element("div", {}, element("code", {}, ...boxed), ...(navigator.clipboard ? [copy] : [])));
   };
 
   // Two small curves over the epochs: accuracies from 0 to 1, and the loss from 0 to its highest.
@@ -102,19 +103,27 @@
     ].map(([name, value]) => [name, value || undefined]));
   };
 
-  const show = async (key) => {
-    const row = document.getElementById(`run-${key}`);
-    if (!row) return;
-    const run = (await details(row.dataset.runs))[key];
-    const [, model, arm, task, scale, seed] = [...row.cells].map((cell) => cell.textContent);
+  const open = (title, ...parts) => {
     const close = element("button", { type: "button", className: "close" }, "Close");
     close.onclick = () => {
       entry.hidden = true;
       history.replaceState(null, "", location.pathname + location.search);
     };
-    entry.replaceChildren(
-      element("div", { className: "head" },
-        element("h2", {}, `${model} (${arm}) on ${task}, seed ${seed}, ${scale}`), close),
+    entry.replaceChildren(element("div", { className: "head" }, element("h2", {}, title), close), ...parts);
+    entry.hidden = false;
+    entry.scrollIntoView({ block: "start" });
+  };
+
+  const show = async (key) => {
+    const row = document.getElementById(`run-${key}`);
+    if (!row) {
+      open(`No run has the key ${key}`,
+        element("p", {}, "The table below has every run that is recorded. Its filter finds a key by some of its digits."));
+      return;
+    }
+    const run = (await details(row.dataset.runs))[key];
+    const [, model, arm, task, scale, seed] = [...row.cells].map((cell) => cell.textContent);
+    open(`${model} (${arm}) on ${task}, seed ${seed}, ${scale}`,
       element("p", {}, "Key ", element("code", {}, key), ` in ${row.dataset.runs}.`),
       ...run.executions.flatMap((execution, i) => [
         ...(run.executions.length > 1 ? [element("h3", {}, `Execution ${i + 1} of ${run.executions.length}`)] : []),
@@ -126,13 +135,11 @@
       ...(run.commands.record ? [command(run.commands.record, "Train it again, and record that beside it:")] : []),
       element("details", {}, element("summary", {}, "The whole spec"),
         element("pre", {}, JSON.stringify(run.spec, null, 1))));
-    entry.hidden = false;
-    entry.scrollIntoView({ block: "start" });
   };
 
   const follow = () => {
-    const found = location.hash.match(/^#run-([0-9a-f]{12})$/);
-    if (found && entry) show(found[1]);
+    const found = location.hash.match(/^#run-(.+)$/);
+    if (found && entry && location.hash !== `#${entry.id}`) show(found[1]);
   };
   window.addEventListener("hashchange", follow);
   // A click on the run that is shown already changes no address.

@@ -253,8 +253,8 @@ def answers(survey: Survey) -> str:
     items = "".join(_answer(row, known.get(row.claim), runs, priced, survey) for row in rows)
     examples = "".join(f'<button type="button">{escape(words)}</button>' for words in EXAMPLES)
     return raw(
-        '<div class="ask" id="ask"><form class="ask-form" role="search" aria-label="Ask about a '
-        'claim"><label for="ask-input">Ask in your own words</label>'
+        '<div class="ask"><form class="ask-form" role="search" aria-label="Ask about a claim">'
+        '<label for="ask-input">Ask in your own words</label>'
         f'<input id="ask-input" type="search" autocomplete="off" placeholder="{EXAMPLES[0]}">'
         f'<div class="ask-examples">For example {examples}</div></form><output for="ask-input">'
         f'</output><div class="answers" tabindex="0" role="region" aria-label="Answers">{items}'
