@@ -4,7 +4,7 @@
 // too. The theme sees to code and to its own tables; here are equations and the tables of exhibits.
 (() => {
   const BOXES = ".scroll, div.math, mjx-container[display], .answer code";
-  const TABLES = ".bd-article :is(.scroll, .pst-scrollable-table-container):not(.sd-card *)";
+  const TABLES = ".bd-article :is(.scroll, .pst-scrollable-table-container):not(.sd-card:not(.ledger-numbers) *)";
   const DESK = 992; // pixels from which the theme has margins
   const GAP = 24; // pixels that are left free at the right edge
 
@@ -42,7 +42,8 @@
   window.addEventListener("load", async () => {
     await window.MathJax?.startup?.promise;
     update();
-    window.addEventListener("resize", soon);
+    const main = document.querySelector(".bd-main");
+    if (main) new ResizeObserver(soon).observe(main); // the window, or the list of pages at its side
     document.addEventListener("toggle", soon, true); // something was unfolded
   });
 })();
