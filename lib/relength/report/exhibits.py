@@ -60,7 +60,6 @@ html[data-theme="dark"] .rl, [data-jp-theme-light="false"] .rl {{ {variables(DAR
 .rl .badge.fresh::before { content: "✓ "; }
 .rl .badge.unchecked { border-style: dashed; }
 .rl .links { font-size: .8rem; display: block; margin-top: .35rem; color: var(--rl-muted); }
-.rl .links code { overflow-wrap: anywhere; }
 .rl .scroll { overflow-x: auto; max-width: 100%; }
 .rl table { border-collapse: collapse; margin: 0 0 .8rem !important;
   font-size: .8rem !important; line-height: 1.35; font-variant-numeric: tabular-nums; }
@@ -95,7 +94,8 @@ html[data-theme="dark"] .rl, [data-jp-theme-light="false"] .rl {{ {variables(DAR
 .rl.waiting { border: 1px dashed var(--rl-muted); border-radius: 7px; padding: .5rem .9rem;
   max-width: 46rem; font-size: .88rem; color: var(--rl-muted); }
 .rl.waiting p { margin: 0; }
-.rl.waiting code { overflow-wrap: anywhere; }
+.rl code { overflow-wrap: anywhere; }
+.rl code .pre { display: inline-block; max-width: 100%; }
 .rl details > summary { cursor: pointer; font-size: .9rem; margin: .3rem 0 .6rem; }
 .rl details .scroll { max-height: 36rem; overflow-y: auto; }
 """
@@ -119,6 +119,13 @@ class Exhibit:
 
     def __repr__(self) -> str:
         return self.text
+
+
+def typed(command: str) -> str:
+    """A command to type, of which a narrow page does not break an option after its hyphens."""
+    words = escape(command).split(" ")
+    boxed = (f'<span class="pre">{word}</span>' if "-" in word else word for word in words)
+    return f"<code>{' '.join(boxed)}</code>"
 
 
 def badge(scale: Scale) -> str:
@@ -212,7 +219,7 @@ def waiting(what: str, name: str, command: str, data: pd.DataFrame) -> Exhibit:
     said = words + first[2].replace(":", ".")
     html = (
         f'<div class="rl waiting" id="{name}"><p><b>Not run yet</b>: {said} It takes '
-        f"<code>{escape(command)}</code>.</p></div>"
+        f"{typed(command)}.</p></div>"
     )
     return Exhibit(html, f"Not run yet: {said}", data)
 

@@ -23,6 +23,7 @@ from relength.prices import Device, Prices, own_runs
 from relength.progress import clock
 from relength.report import findings
 from relength.report.agenda import most_recorded
+from relength.report.exhibits import typed
 from relength.report.freshness import freshness_of
 from relength.report.ledger import RunsByCell
 from relength.report.markdown import run_link, slug
@@ -384,7 +385,7 @@ def _again(claim: Claim, scale: str, priced: Priced) -> str:
     """The command that trains a claim's runs again, and what it takes."""
     scale = scale or SCALES[0]
     return (
-        f"<code>{escape(command(claim, scale))}</code>"
+        f"{typed(command(claim, scale))}"
         f'<small>needs <a href="rerun.html">an installation</a>{priced(claim, scale)}</small>'
     )
 

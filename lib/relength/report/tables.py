@@ -210,8 +210,8 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
     data, anchor = comparison(runs, artifact), anchor_of(artifact, runs.page)
     found = data.set_index(["model", "arm", "task", "test"]).to_dict("index")
     if _untouched(runs):
-        command = exhibits.training(runs)
-        note = f"<b>Not run yet</b>: ours will stand beside them, after <code>{command}</code>."
+        command = exhibits.typed(exhibits.training(runs))
+        note = f"<b>Not run yet</b>: ours will stand beside them, after {command}."
         return published_table(artifact, f"{anchor}-side-by-side", note)
     verdicts = _cell_verdicts(runs, artifact)
     measure = MEASURES[runs.experiment.shown]
