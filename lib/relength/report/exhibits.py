@@ -18,7 +18,7 @@ import pandas as pd
 
 from relength.report.freshness import Freshness
 from relength.report.runs import Runs
-from relength.report.style import DARK, LIGHT, variables
+from relength.report.style import DARK, LIGHT, PAPER, variables
 from relength.spec import Scale
 
 SCALE_WORDS: dict[Scale, str] = {
@@ -37,7 +37,7 @@ CSS = (
     f"""
 .rl {{ {variables(LIGHT)} }}
 html[data-theme="dark"] .rl, [data-jp-theme-light="false"] .rl {{ {variables(DARK)} }}
-@media print {{ html .rl, html[data-theme="dark"] .rl {{ {variables(LIGHT)} }} }}
+@media print {{ html .rl, html[data-theme="dark"] .rl {{ {variables(PAPER)} }} }}
 """
     + """
 .rl { margin: 1.4rem 0 1.8rem; padding: 0; max-width: 100%; }

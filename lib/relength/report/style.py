@@ -85,6 +85,7 @@ DARK = Theme(
     second="#f0a35e",
     warning="#f59062",
 )
+PAPER = LIGHT._replace(page="#ffffff")
 
 
 def variables(theme: Theme) -> str:
