@@ -539,6 +539,58 @@ def test_a_wide_table_takes_the_margin_and_the_list_of_contents_makes_room(windo
     window.page.locator(".bd-sidebar-secondary.hide").wait_for(state="attached")
 
 
+def test_the_columns_of_the_ledgers_numbers_are_all_in_sight(looking):
+    page = looking("claims_ledger", PLAIN)
+    folder = page.locator(".ledger-numbers:has(table)").first
+    folder.locator("summary").click()
+    box, last = folder.locator(".wide"), folder.locator("thead th").last
+    box.scroll_into_view_if_needed()
+    assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
+    assert last.inner_text() == "claim"
+    seen = """e => {
+      const { right, top } = e.getBoundingClientRect();
+      return e.contains(document.elementFromPoint(right - 9, top + 9));
+    }"""
+    assert last.evaluate(seen)
+
+
+# The words of commands that take more than one line although they are shorter than one.
+BROKEN = """codes => codes.flatMap((code) => {
+  const line = code.closest("p, dd, figcaption, div").clientWidth * 0.6;
+  const texts = document.createTreeWalker(code, NodeFilter.SHOW_TEXT), broken = [];
+  for (let text = texts.nextNode(); text; text = texts.nextNode())
+    for (const word of text.data.matchAll(/\\S+/g)) {
+      const range = document.createRange();
+      range.setStart(text, word.index);
+      range.setEnd(text, word.index + word[0].length);
+      const boxes = [...range.getClientRects()].filter((box) => box.width);
+      const lines = new Set(boxes.map((box) => box.top)).size;
+      if (lines > 1 && boxes.reduce((sum, box) => sum + box.width, 0) < line) broken.push(word[0]);
+    }
+  return broken;
+})"""
+
+
+@pytest.mark.parametrize("name", ["intro", "rerun", "executed/panm_algorithmic"])
+def test_on_a_phone_no_option_of_a_command_is_broken(looking, name):
+    page = looking(name, View("light", PHONE))
+    page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    codes = page.locator("main code:visible").filter(has_text="relength")
+    assert codes.count() and codes.evaluate_all(BROKEN) == []
+
+
+def test_on_paper_figures_have_a_white_ground_and_all_of_their_labels(looking):
+    page = looking("intro", View("dark", 650))  # A4 without its margins
+    page.emulate_media(media="print")
+    picture = page.locator(".rl .picture").first
+    assert "#ffffff" in picture.evaluate("e => getComputedStyle(e).getPropertyValue('--rl-page')")
+    left = page.locator(".bd-article").bounding_box()["x"]
+    labels = picture.locator(".wide text").evaluate_all(
+        "all => all.map(e => e.getBoundingClientRect().left)"
+    )
+    assert min(labels) >= left
+
+
 # The whole
 
 
