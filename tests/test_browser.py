@@ -390,7 +390,9 @@ def test_there_are_tables_to_sort_and_filter_and_files_to_download(window, origi
 
 
 def test_downloads_can_be_read(unfolded):
-    for link in unfolded.page.locator("a[download]").all():
+    for i, link in enumerate(unfolded.page.locator("a[download]").all()):
+        if i > 8:  # Chromium takes the eleventh of a quick row for the page's own doing
+            unfolded.page.wait_for_timeout(700)
         with unfolded.page.expect_download() as started:
             link.click()
         name = link.get_attribute("download")
