@@ -86,6 +86,12 @@ def test_every_page_counts_the_same_trainings(begun):
     assert f"{runs} trainings" in expenses.spent(begun)
 
 
+def test_the_picture_counts_only_the_runs_that_it_draws(begun):
+    shown = landing.picture(begun)
+    drawn = 3 * 6 * 2  # tasks, models in the judged arm, seeds
+    assert f"specs of {drawn} runs" in shown and f" of {drawn} runs were made" in shown
+
+
 def test_the_columns_count_what_the_ledger_says(full, begun, empty):
     for state in (full, begun, empty):
         by_runs = state.ledger["page"] == ""  # what no training decides is counted apart

@@ -70,6 +70,13 @@ def test_value_printed_as_a_median_of_100(values, outcome):
     assert rules.median_value(values, 100, POINTS, MARGINS).outcome == outcome
 
 
+def test_two_seeds_have_no_median_and_stay_themselves():
+    two = rules.median_value([[0, 90], [100, 80]], [100, 85], POINTS, MARGINS)
+    assert "(0, 90 and 100, 80; printed 100, 85)" in two.seen
+    three = rules.median_value([0, 100, 90], 100, POINTS, MARGINS)
+    assert "(median 90; printed 100)" in three.seen
+
+
 def test_a_value_is_contradicted_only_from_one_side():
     one_side, both = [0, 0, 10, 20, 30], [0, 0, 10, 100, 100]
     assert rules.median_value(one_side, 60, POINTS, MARGINS).outcome == "contradicted"

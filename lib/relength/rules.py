@@ -267,7 +267,7 @@ def _sample(values: np.ndarray) -> str:
 def _middle(values: ArrayLike) -> str:
     """The median over seeds, test by test; of two seeds, which have none, both."""
     values = _two_dimensional(values)
-    lines = np.sort(values, axis=0) if len(values) == 2 else [np.median(values, axis=0)]
+    lines = sorted(values.tolist()) if len(values) == 2 else [np.median(values, axis=0)]
     listed = " and ".join(", ".join(map(_number, line)) for line in lines)
     return listed if len(values) == 2 else f"median {listed}"
 
