@@ -445,6 +445,7 @@ def test_both_scales_of_a_run_stand_side_by_side(tmp_path):
     assert (
         "both scales: 3. Both fail at the longest test in 1," in text
         and "Of the other 2, **1** are within 5" in text
+        and "ahead in **1** and behind in **0**. The widest gap is +5.0: " in text
     )
     assert [
         row[-3:] for task in ("Copy", "Reverse Copy", "Lookup") for row in rows(text, task)

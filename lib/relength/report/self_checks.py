@@ -148,17 +148,23 @@ def scales(survey: Survey) -> str:
             "--seeds 1 --task copy` trains the first ones.\n"
         )
     failed, ends = load_margins().levels["failed"], [_longest(*pair) for pair in pairs]
-    telling = [pair for pair in ends if not all(map(failed.holds, pair))]
-    close = sum(abs(paper - reduced) <= _margin() for reduced, paper in telling)
+    telling = [
+        (run, paper - reduced)
+        for (run, _), (reduced, paper) in zip(pairs, ends, strict=True)
+        if not (failed.holds(reduced) and failed.holds(paper))
+    ]
+    ahead = sum(gain > _margin() for _, gain in telling)
+    behind = sum(-gain > _margin() for _, gain in telling)
     words = (
         f"Pairs of runs at both scales: {len(pairs)}. Both fail at the longest test in "
         f"{len(pairs) - len(telling)}, which says little. "
     )
     if telling:
         words += (
-            f"Of the other {len(telling)}, **{close}** are within {_margin():g} points of each "
-            "other there. A difference is not only that of the budgets: the two executions are "
-            "also two throws of the dice above."
+            f"Of the other {len(telling)}, **{len(telling) - ahead - behind}** are within "
+            f"{_margin():g} points of each other there; the longer training ends ahead in "
+            f"**{ahead}** and behind in **{behind}**. {_widest(telling)}A difference is not "
+            "only that of the budgets: the two executions are also two throws of the dice above."
         )
     return f"{words}\n\n" + table(
         ("task", "model", "arm", "seed", "batch", *SCALE_NUMBERS),
@@ -186,6 +192,15 @@ def _pairs(runs: Iterable[OwnRun]) -> list[tuple[OwnRun, OwnRun]]:
 
 def _longest(*pair: OwnRun) -> tuple[float, ...]:
     return tuple(100 * list(accuracies(run.record).values())[-1] for run in pair)
+
+
+def _widest(gains: Sequence[tuple[OwnRun, float]]) -> str:
+    """What the longer training changed most, in a sentence with a space behind."""
+    run, gain = max(gains, key=lambda pair: abs(pair[1]))
+    return (
+        f"The widest gap is {gain:+.1f}: {row_name(run.record['spec']['model'])} "
+        f"({run.spec.model.arm}) on {title(run.spec.task.name)}, seed {run.spec.seed}. "
+    )
 
 
 def _scale_row(reduced: OwnRun, paper: OwnRun, short: float, long: float) -> tuple[object, ...]:
