@@ -180,6 +180,32 @@ def test_what_a_page_says_can_be_pasted_in_its_order(page, here):
             shell(here, *map(smaller, commands(block)))
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if "guide" in page])
+def test_what_a_guide_adds_to_the_package_is_as_tidy_as_the_package(page, tmp_path):
+    shutil.copytree(ROOT / "lib", tmp_path / "lib", ignore=NOT_COPIED)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for name in ("book", "notebooks", "tests"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=NOT_COPIED)
+    changed = {block.file for block in blocks(page) if block.file.endswith(".py")}
+    for block in blocks(page):
+        if block.file in changed:
+            save(block, tmp_path)
+    if changed:
+        tidy(tmp_path, *changed)
+
+
+def test_code_is_tidy():
+    tidy(ROOT, "lib", "tests", "notebooks", "book/_ext")
+
+
+def tidy(folder: Path, *paths: str) -> None:
+    """Ruff has no complaint, by the rules in pyproject.toml."""
+    for rule in (("check",), ("format", "--check")):
+        command = [sys.executable, "-m", "ruff", *rule, "--no-cache", *sorted(paths)]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_options_of_commands_that_are_not_run_exist(page):
     for block in blocks(page):

@@ -26,7 +26,16 @@ from relength.report.attention import answer_spans
 from relength.report.exhibits import CSS, Exhibit
 from relength.report.freshness import freshness_of
 from relength.report.runs import Runs
-from relength.report.style import DARK, LIGHT, MODEL_COLOURS, TEXT_SHARE, canvas, colour, variables
+from relength.report.style import (
+    DARK,
+    LIGHT,
+    MODEL_COLOURS,
+    TEXT_SHARE,
+    canvas,
+    colour,
+    title,
+    variables,
+)
 from relength.spec import make_spec
 from relength.store import Store
 from relength.tasks import TASKS
@@ -411,6 +420,16 @@ def test_the_shorter_training_is_compared_where_both_scales_have_the_seed(tmp_pa
     shown = appendix.cap_check(runs_of(store_of(tmp_path, specs)))
     assert set(shown.data["task"]) == {"copy", "reverse_copy"}
     assert set(shown.data["seed"]) == {0}
+    assert all(f">{test}<" in shown.html for test in (15, 30, 100)) and ">test 2<" not in shown.html
+
+
+def test_the_caption_says_what_the_shorter_training_changed(tmp_path):
+    short, long = (EXPERIMENT.specs(scale, [0])[:2] for scale in ("reduced", "paper"))
+    store = store_of(tmp_path, [*short, long[0]])
+    store.append("mla", handmade.record(long[1], lambda *_: 0.125))
+    words = appendix.cap_check(runs_of(store)).html
+    assert "In 1 of 2 pairs no number moves by more than 5 points; most moves" in words
+    assert f"on {title(long[1].task.name)}, seed 0: " in words and "becomes 12.5 at " in words
 
 
 @pytest.mark.parametrize("task", ["copy", "recopy", "inv_recopy"])

@@ -159,6 +159,12 @@ SITUATIONS = (
         _order(coin(0.5), coin(0.5), "on_par"),
     ),
     Situation(
+        "on par",
+        "both around 60, sd 10",
+        CONTRADICTED,
+        _order(bell(60, 10), bell(60, 10), "on_par"),
+    ),
+    Situation(
         "on par", "all at 100 against all at 0", REPRODUCED, _order(coin(1), coin(0), "on_par")
     ),
     Situation("cost", "as often inside the margin as outside", BOTH, _cost(2.5)),

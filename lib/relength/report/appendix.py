@@ -5,6 +5,7 @@ from html import escape
 import pandas as pd
 
 from relength.deviations import load
+from relength.margins import load_margins
 from relength.papers import experiment
 from relength.plan import SEEDS
 from relength.prices import Device, Prices, device_seconds, own
@@ -103,6 +104,20 @@ def _shared(runs: Runs) -> str:
     return f" Runs shared with {headings} count here, too." if others else ""
 
 
+def _what_shorter_training_changes(data: pd.DataFrame, runs: Runs) -> str:
+    """How many pairs stay within the margin at every test, and the number that moves most."""
+    margin = load_margins().measures["accuracy"].around(0)
+    data = data.assign(gain=data["paper"] - data["reduced"])
+    widest = data.groupby(["task", "model", "arm", "seed"])["gain"].agg(lambda g: g.abs().max())
+    most = data.loc[data["gain"].abs().idxmax()]
+    return (
+        f"In {(widest <= margin).sum()} of {len(widest)} pairs no number moves by more than "
+        f"{margin:g} points; most moves {runs.label(most.model, most.arm)} on {title(most.task)}, "
+        f"seed {most.seed}: {number(most.reduced)} becomes {number(most.paper)} at "
+        f"{most.test}."
+    )
+
+
 def _recorded(records: tuple[Record, ...]) -> pd.DataFrame:
     by = ["scale", "device"]
     sums = ["trainings", "failed", "steps", "hours"]
@@ -165,8 +180,15 @@ def cap_check(runs: Runs) -> Exhibit:
         steps = " | ".join(f"{both[scale]['cost']['steps']:,}" for scale in ("reduced", "paper"))
         label = runs.label(model, arm)
         rows.append((title(task), label, str(seed), steps, *cells))
-    tests = max(map(len, runs.tests.values()))
-    heads = ("steps", "lengths trained on", *(f"test {i}" for i in range(2, tests + 1)))
+    data = pd.DataFrame(
+        numbers, columns=["task", "model", "arm", "seed", "test", "reduced", "paper"]
+    )
+    # Tasks of unlike lengths share columns, which then have numbers instead of lengths.
+    longer = {tuple(runs.tests[task][1:]) for task in data["task"].unique()}
+    named = longer.pop() if len(longer) == 1 else None
+    tests = max(map(len, runs.tests.values())) - 1
+    further = named or [f"test {i + 2}" for i in range(tests)]
+    heads = ("steps", "lengths trained on", *further)
     columns = {"task": "text", "model": "text", "seed": "number"} | dict.fromkeys(heads, "number")
     rows = [(*row, *[""] * (len(columns) - len(row))) for row in rows]
     name = f"{runs.page}-cap"
@@ -175,10 +197,8 @@ def cap_check(runs: Runs) -> Exhibit:
         "on the left of each bar and the paper's on the right: steps, then "
         f"{MEASURE_WORDS[runs.experiment.measure]} in percent at the test lengths, shortest first."
     )
-    data = pd.DataFrame(
-        numbers, columns=["task", "model", "arm", "seed", "test", "reduced", "paper"]
-    )
     if not rows:
         return exhibits.waiting(caption, name, exhibits.training(runs, scale="paper"), data)
+    caption += f" {_what_shorter_training_changes(data, runs)}"
     html = exhibits.table(rows_table(columns, rows), caption, name, [csv(name, data)])
     return Exhibit(html, f"{len(rows)} runs trained at both scales.", data)
