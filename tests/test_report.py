@@ -42,6 +42,7 @@ from relength.tasks import TASKS
 
 ARTIFACT = "mla-table-2"
 EXPERIMENT = experiment("mla_table2")
+CELL = ("recopy", "MonoAttn")
 
 
 def accuracy(spec, test: str) -> float:
@@ -430,6 +431,28 @@ def test_the_caption_says_what_the_shorter_training_changed(tmp_path):
     words = appendix.cap_check(runs_of(store)).html
     assert "In 1 of 2 pairs no number moves by more than 5 points; most moves" in words
     assert f"on {title(long[1].task.name)}, seed 0: " in words and "becomes 12.5 at " in words
+
+
+def test_numbers_close_to_nothing_are_text_and_no_tags(tmp_path):
+    specs = [*EXPERIMENT.specs("reduced", range(3))[:4], *EXPERIMENT.specs("paper", [0])[:4]]
+    store = store_of(tmp_path, specs[:0])
+    for spec in specs:
+        store.append("mla", handmade.record(spec, lambda *_: 0.00004))
+    for shown in all_tables(runs_of(store)):
+        assert not re.search(r"<[\d.]", shown.html)
+    assert "&lt;0.01" in tables.details(runs_of(store), ARTIFACT).html
+
+
+def test_the_attention_figure_shows_a_run_of_median_accuracy(tmp_path):
+    specs = [
+        next(s for s in EXPERIMENT.specs("reduced", [seed]) if (s.task.name, s.model.name) == CELL)
+        for seed in range(5)
+    ]
+    store = store_of(tmp_path, [])
+    for spec, reached, seed in zip(specs, (0, 1, 0.5, 1, 1), (0, 0, 2, 2, 1), strict=True):
+        store.append("mla", handmade.record(spec, lambda *_, reached=reached: reached))
+        html = figures.attention(runs_of(store), 2).html
+        assert f"Seeds shown: MonoAttn {seed} on ReCopy." in html
 
 
 @pytest.mark.parametrize("task", ["copy", "recopy", "inv_recopy"])

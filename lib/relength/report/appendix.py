@@ -113,8 +113,8 @@ def _what_shorter_training_changes(data: pd.DataFrame, runs: Runs) -> str:
     return (
         f"In {(widest <= margin).sum()} of {len(widest)} pairs no number moves by more than "
         f"{margin:g} points; most moves {runs.label(most.model, most.arm)} on {title(most.task)}, "
-        f"seed {most.seed}: {number(most.reduced)} becomes {number(most.paper)} at "
-        f"{most.test}."
+        f"seed {most.seed}: {escape(number(most.reduced))} becomes "
+        f"{escape(number(most.paper))} at {most.test}."
     )
 
 
@@ -175,7 +175,7 @@ def cap_check(runs: Runs) -> Exhibit:
         found = {scale: accuracies(record) for scale, record in both.items()}
         for test in found["reduced"]:
             values = {scale: 100 * found[scale][test] for scale in both}
-            cells.append(f"{number(values['reduced'])} | {number(values['paper'])}")
+            cells.append(escape(f"{number(values['reduced'])} | {number(values['paper'])}"))
             numbers.append(dict(task=task, model=model, arm=arm, seed=seed, test=test, **values))
         steps = " | ".join(f"{both[scale]['cost']['steps']:,}" for scale in ("reduced", "paper"))
         label = runs.label(model, arm)

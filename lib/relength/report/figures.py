@@ -3,7 +3,8 @@
 Every seed is drawn, beside it a median at most; nothing is a mean.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median_low
 
 import numpy as np
 import pandas as pd
@@ -386,29 +387,50 @@ def attention(
     tasks: Sequence[str] = ("recopy", "inv_recopy"),
     models: Sequence[str] = ("LocAttn", "OneStepAttn", "MonoAttn"),
 ) -> Exhibit:
-    """Where models look while they write one sample of unseen length: the lowest seed recorded of
-    each."""
+    """Where models look while they write one sample of unseen length: of each cell a run of
+    median accuracy at that length."""
     arm = runs.experiment.judged_arm
-    records = {(task, model): runs.cell(model, arm, task)[:1] for task in tasks for model in models}
-    panels = {
-        cell: found[0]["attention"] if found and found[0]["attention"] else None
-        for cell, found in records.items()
+    records = {
+        (task, model): _middle_run(runs.cell(model, arm, task))
+        for task in tasks
+        for model in models
     }
+    panels = {cell: run["attention"] if run else None for cell, run in records.items()}
 
     def draw(layout: Layout) -> Figure:
         return heatmaps.draw(panels, layout)
 
     caption = (
-        "Where the models look on the first test sample of the shortest unseen length, from the "
-        "lowest seed recorded. The source runs from left to right (S and E are its learned start "
+        "Where the models look on the first test sample of the shortest unseen length, in a run of "
+        "median accuracy there. The source runs from left to right (S and E are its learned start "
         "and end), the output from top to bottom (labels at the left: what was written, E for "
         "the end; wrong tokens stand out). Depth of colour is attention weight; boxes mark the "
         "positions where the answer can be read. ReCopy asks for waiting, Inv ReCopy for jumping."
+        f"{_seeds_of(records)}"
     )
     said = "; ".join(heatmaps.in_words(*cell, sample) for cell, sample in panels.items())
     alt = f"Attention weights as heat maps, a panel per model and task. {said}."
-    shown = runs.only(record for found in records.values() for record in found)
+    shown = runs.only(run for run in records.values() if run)
     return exhibit(shown, number, draw, "attention", caption, alt, heatmaps.weights(panels))
+
+
+def _middle_run(cell: Sequence[Record]) -> Record | None:
+    """Of the runs with recorded attention the first whose accuracy is the (lower) median."""
+    reached = [(list(accuracies(run).values())[1], run) for run in cell if run.get("attention")]
+    if not reached:
+        return None
+    middle = median_low(accuracy for accuracy, _ in reached)
+    return next(run for accuracy, run in reached if accuracy == middle)
+
+
+def _seeds_of(records: Mapping[tuple[str, str], Record | None]) -> str:
+    """Which seed stands for each cell, with a space before: Seeds shown: LocAttn 0 on ReCopy."""
+    said = [
+        f"{model} {run['spec']['seed']} on {title(task)}"
+        for (task, model), run in records.items()
+        if run
+    ]
+    return f" Seeds shown: {', '.join(said)}." if said else ""
 
 
 # Cost

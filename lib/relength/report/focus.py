@@ -7,6 +7,7 @@ task. Beside it stands the path that the task asks for: where each output symbol
 """
 
 from collections.abc import Iterator
+from html import escape
 
 import numpy as np
 import pandas as pd
@@ -219,7 +220,7 @@ def table(runs: Runs) -> Exhibit:
     columns |= dict.fromkeys((*MEASURES.values(), "right"), "number")
     cells = dict(list(data.groupby(["task", "model", "arm"])))
     rows = [
-        (title(task), runs.label(*row), str(len(cell)), *_medians(cell))
+        (title(task), runs.label(*row), str(len(cell)), *map(escape, _medians(cell)))
         for task in runs.tasks
         for row in runs.rows
         if (cell := cells.get((task, *row))) is not None

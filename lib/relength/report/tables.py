@@ -178,8 +178,8 @@ def published_table(artifact: str, name: str = "", note: str = "") -> Exhibit:
     def cell(model: str, _: str, task: str, test: str) -> tuple[str, str, float]:
         value = paper.get((model, task, test), np.nan)
         apart = spread.get((model, task, test), np.nan)
-        beside = "" if isnan(apart) else f"<i>± {number(apart)}</i>"
-        return f"<b>{number(value)}</b>{beside}", "", value
+        beside = "" if isnan(apart) else f"<i>± {escape(number(apart))}</i>"
+        return f"<b>{escape(number(value))}</b>{beside}", "", value
 
     entry = published.artifacts().set_index("artifact").loc[artifact]
     caption = (
@@ -226,7 +226,7 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
     def cell(model: str, arm: str, task: str, test: str) -> tuple[str, str, float]:
         ours = found[model, arm, task, test]
         verdict = verdicts.get((model, arm, task, test), "")
-        paper = f"<i>{number(ours['paper'])}</i>"
+        paper = f"<i>{escape(number(ours['paper']))}</i>"
         if not ours["seeds"]:
             others = runs.elsewhere(model, arm, task)
             words = f"{' and '.join(others)} only" if others else NOT_RUN
@@ -235,10 +235,10 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
         apart = abs(ours["ours"] - ours["paper"]) > room.around(ours["paper"])
         mark = f"<s>{MARKS[verdict]}</s>" if verdict in MARKS else ""
         seeds = ", ".join(map(number, ours["values"]))
-        solve = f"{ours['solved']} of {ours['seeds']} solve it"
+        solve = f"{ours['solved']:.0f} of {ours['seeds']} solve it"
         hint = f"scale {runs.scale}, seeds: {seeds}; {solve}; {verdict}".rstrip("; ")
         return (
-            f'<b class="{"apart" if apart else "near"}">{_middle(ours)}{mark}</b>{paper}',
+            f'<b class="{"apart" if apart else "near"}">{escape(_middle(ours))}{mark}</b>{paper}',
             hint,
             ours["ours"],
         )
@@ -452,21 +452,24 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
         "edit distance": "number",
     }
     rows = [
-        (
-            title(row.task),
-            _length(row.test),
-            runs.label(row.model, row.arm),
-            number(row.paper),
-            number(row.ours) if row.seeds else NOT_RUN,
-            ", ".join(map(number, row.values)) or "–",
-            f"{number(row.low)}–{number(row.high)} ({row.confidence:.0%})"
-            if row.seeds > 1
-            else "–",
-            f"{row.solved:.0f} of {row.seeds}" if row.seeds else "–",
-            f"{row.solved_low:.0f}–{row.solved_high:.0f} %" if row.seeds else "–",
-            number(row.true_length),
-            number(row.edit_distance),
-        )
+        [
+            escape(cell)
+            for cell in (
+                title(row.task),
+                _length(row.test),
+                runs.label(row.model, row.arm),
+                number(row.paper),
+                number(row.ours) if row.seeds else NOT_RUN,
+                ", ".join(map(number, row.values)) or "–",
+                f"{number(row.low)}–{number(row.high)} ({row.confidence:.0%})"
+                if row.seeds > 1
+                else "–",
+                f"{row.solved:.0f} of {row.seeds}" if row.seeds else "–",
+                f"{row.solved_low:.0f}–{row.solved_high:.0f} %" if row.seeds else "–",
+                number(row.true_length),
+                number(row.edit_distance),
+            )
+        ]
         for row in data.itertuples()
     ]
     level = load_margins().levels["solved"].at_least
