@@ -15,6 +15,7 @@ import torch
 
 from relength import cli, throughput
 from relength.paths import RESULTS
+from relength.report.scoreboard import ledger
 from relength.spec import make_spec
 from relength.store import Store
 
@@ -331,6 +332,20 @@ def test_missing_data_are_found_before_anything_is_trained(relength, tmp_path, m
         )
         assert code == 2 and "RELENGTH_DATA names" in problems and "unset it" in problems
     assert Store(tmp_path / "results").records() == []
+
+
+@pytest.mark.parametrize("paper", [(), ("mla",)], ids=str)
+def test_every_claim_is_shown_with_its_verdict_from_the_recorded_runs(relength, monkeypatch, paper):
+    monkeypatch.setattr(cli.console, "width", 400)
+    code, out, problems = relength("claims", *paper)
+    assert code == 0, problems
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines()]
+    shown = {row[0]: row[1:] for row in rows if len(row) == 5 and row[0]}
+    judged = ledger(Store(RESULTS))
+    judged = judged[judged["paper"].isin(paper)] if paper else judged
+    assert shown.keys() == set(judged["claim"])
+    assert {scale for _, scale, _, _ in shown.values()} <= {"–", "reduced", "paper"}
+    assert all(shown[claim][1] == "–" for claim in judged[judged["seeds"] == 0]["claim"])
 
 
 def test_a_paper_without_claims_and_a_damaged_freshness_file_are_named(relength, tmp_path):

@@ -382,10 +382,10 @@ COLUMNS = (
 def ledger(claims: Sequence[Claim], frame: pd.DataFrame) -> pd.DataFrame:
     """One row per claim with its verdict; see :data:`COLUMNS`.
 
-    verdict is :attr:`Verdict.verdict`; p is Verdict.p_for; q, for order claims only, is p after
-    Benjamini and Hochberg over the order claims of the same artifact that were judged; others lists
-    the verdicts of the other arms, "paper: reproduced (reduced)"; parts are the
-    :class:`PartVerdict` objects behind a verdict.
+    verdict is :attr:`Verdict.verdict`; scale is "" without runs; p is Verdict.p_for; q, for order
+    claims only, is p after Benjamini and Hochberg over the order claims of the same artifact that
+    were judged; others lists the verdicts of the other arms, "paper: reproduced (reduced)"; parts
+    are the :class:`PartVerdict` objects behind a verdict.
     """
     margins, current = load_margins(), margins_hash()
     evidence: dict[str, Evidence] = {}
@@ -407,17 +407,9 @@ def ledger(claims: Sequence[Claim], frame: pd.DataFrame) -> pd.DataFrame:
                 "scope": claim.scope or "",
                 **{
                     name: getattr(verdict, name)
-                    for name in (
-                        "arm",
-                        "verdict",
-                        "label",
-                        "outcome",
-                        "scale",
-                        "seeds",
-                        "seen",
-                        "needed",
-                    )
+                    for name in ("arm", "verdict", "label", "outcome", "seeds", "seen", "needed")
                 },
+                "scale": verdict.scale or "",
                 "p": np.nan if verdict.p_for is None else verdict.p_for,
                 "q": np.nan,
                 "margins_changed": verdict.margins_changed,

@@ -72,7 +72,7 @@ EFFECTS = {
 
 def of_claims(shown: Iterable[str], survey: Survey) -> str:
     """Claims in short: what is said, whether it holds, what the runs look like."""
-    rows = survey.ledger.fillna({"scale": ""}).set_index("claim")
+    rows = survey.ledger.set_index("claim")
     body = grid(
         ("claim", "verdict", "our runs"),
         (

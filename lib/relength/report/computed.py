@@ -63,7 +63,7 @@ def _row(one: Computed, said: pd.Series) -> dict[str, object]:
         **{"paper": said["paper"], "claim": one.claim, "kind": said["kind"]},
         **{"statement": said["claim"], "where": said["where"]},
         **dict.fromkeys(("verdict", "label", "outcome"), outcome),
-        **{"scale": None, "seen": one.seen, "parts": (), "margins_changed": None},
+        **{"seen": one.seen, "parts": (), "margins_changed": None},
         "scope": f"{verb} on a page of its own: no training decides this.",
         "needed": "" if one.decision else "relength bench --pointers",
         "seeds": one.decision.n if one.decision else 0,

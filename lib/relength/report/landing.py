@@ -250,7 +250,7 @@ def answers(survey: Survey) -> str:
     known = {claim.id: claim for paper in claims.papers() for claim in claims.load(paper)}
     once = survey.runs.drop_duplicates(["experiment", "run_id"]).sort_values("seed", kind="stable")
     runs, priced = RunsByCell(once), _priced(survey)
-    rows = sorted(survey.ledger.fillna({"scale": ""}).itertuples(), key=_importance)
+    rows = sorted(survey.ledger.itertuples(), key=_importance)
     items = "".join(_answer(row, known.get(row.claim), runs, priced, survey) for row in rows)
     examples = "".join(f'<button type="button">{escape(words)}</button>' for words in EXAMPLES)
     return raw(

@@ -63,7 +63,7 @@ class RunsByCell:
 
 def claims_list(survey: Survey) -> str:
     """The summary, the claims of the text paper by paper, then the printed numbers by artifact."""
-    judged = survey.ledger.fillna({"scale": ""})
+    judged = survey.ledger
     known = {claim.id: claim for paper in judged["paper"].unique() for claim in claims.load(paper)}
     once = survey.runs.drop_duplicates(["experiment", "run_id"]).sort_values("seed", kind="stable")
     runs = RunsByCell(once)
