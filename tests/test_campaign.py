@@ -295,8 +295,8 @@ def test_a_warm_up_trains_on_less_and_evaluates_on_everything():
 @pytest.fixture
 def asked():
     """Sets and clears the request to stop, as a signal would."""
-    yield lambda: setattr(stopping.shared(), "value", True)
-    stopping.shared().value = False
+    yield lambda: setattr(stopping.shared(), "value", signal.SIGTERM)
+    stopping.shared().value = 0
 
 
 def test_a_campaign_that_is_asked_to_stop_saves_the_run_it_is_at_and_begins_no_other(
@@ -334,15 +334,19 @@ def first_record(file: Path, process) -> None:
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_terminated_campaign_ends_in_good_order_and_loses_nothing(tmp_path, python, workers):
+@pytest.mark.parametrize(
+    ("workers", "number", "code"), [(1, signal.SIGTERM, 143), (2, signal.SIGINT, 130)]
+)
+def test_a_stopped_campaign_ends_in_good_order_says_so_and_loses_nothing(
+    tmp_path, python, workers, number, code
+):
     command = [*COMMAND, "--results", str(tmp_path / "mine"), "--out", str(tmp_path / "part")]
     command += ["--workers", str(workers)]
     process = python(*command)
     first_record(tmp_path / "part" / "mla" / "mla_table2.runs.jsonl", process)
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     out, problems = process.communicate(timeout=120)
-    assert process.returncode == 0, problems
+    assert process.returncode == code, problems
     assert "Stopping: each run goes on to the end of its epoch" in problems
     recorded = [record["key"] for record in Store(tmp_path / "part").records()]
     (said,) = re.findall(r"Stopped: (\d) of 6 runs are recorded", out)
@@ -367,6 +371,15 @@ def test_a_second_signal_ends_at_once():
         signal.raise_signal(signal.SIGTERM)
     assert ending.value.code == 128 + signal.SIGTERM
     assert not stopping.asked()
+
+
+def test_only_a_signal_that_leaves_something_undone_changes_the_exit_code():
+    assert stopping.exit_code(3) == 0
+    with stopping.on_signals():
+        signal.raise_signal(signal.SIGINT)
+        assert stopping.exit_code(0) == 0
+        assert stopping.exit_code(1) == 130
+    assert stopping.exit_code(1) == 0
 
 
 # --- what is known of a store -------------------------------------------------------------------

@@ -189,7 +189,8 @@ def run(
 ) -> None:
     """Train runs that are not recorded yet, most valuable first: fewest seeds, then cheapest.
 
-    Stop it at any moment; the same command resumes.
+    Stop it at any moment; the same command resumes. Stopped by a signal with runs left, it exits
+    with 130 (Ctrl-C) or 143 (SIGTERM).
     """
     from relength import plan, progress, stopping
     from relength.campaign import Campaign
@@ -235,11 +236,13 @@ def run(
     with stopping.on_signals():
         failed = progress.follow(campaign, console)
         console.print(progress.outcome(campaign, stopped=stopping.asked()), soft_wrap=True)
+        code = stopping.exit_code(len(missing) - campaign.done)
     if failed:
         raise RelengthError(
             f"{failed} of {len(missing)} runs failed: their tracebacks are in {store.path}, "
             "under 'error'."
         )
+    raise typer.Exit(code)
 
 
 def _cluster(executor: str, scheduler: str | None, workers: int | None) -> str | None:
@@ -451,11 +454,13 @@ def verify(
         for comparison in check.retrain(store, again):
             done.append(comparison)
             console.print(comparison.sentence, soft_wrap=True, highlight=False)
+        code = stopping.exit_code(len(again) - len(done))
     if apart := [c for c in done if not c.agrees]:
         raise RelengthError(
             f"{len(apart)} of {len(done)} comparisons with records failed, or differ by more than "
             "the margin for accuracies: see above where."
         )
+    raise typer.Exit(code)
 
 
 def _probe(records: Iterable[dict[str, Any]]) -> list[Any]:

@@ -18,14 +18,22 @@ SENTENCE = (
     b"Stopping: each run goes on to the end of its epoch and is saved. "
     b"A second signal stops at once.\n"
 )
-# One byte that this process shares with its workers: setting it needs no lock, so that a signal
-# handler may, and no message that a busy worker would have to read.
-_asked: Any = multiprocessing.RawValue(ctypes.c_bool, False)
+# The number of the signal that asked, or 0. This process shares it with its workers: setting it
+# needs no lock, so that a signal handler may, and no message that a busy worker would have to read.
+_asked: Any = multiprocessing.RawValue(ctypes.c_int, 0)
 
 
 def asked() -> bool:
     """Whether somebody has asked this process, or the one it works for, to stop."""
-    return _asked.value
+    return bool(_asked.value)
+
+
+def exit_code(left: int) -> int:
+    """What a command exits with that was to do so many things more: 0 unless it was stopped.
+
+    128 and the signal's number, as a shell has it: 130 for Ctrl-C, 143 for SIGTERM.
+    """
+    return 128 + _asked.value if left and asked() else 0
 
 
 def time_is_up(deadline: float | None) -> bool:
@@ -53,7 +61,7 @@ def on_signals() -> Iterator[None]:
     def ask(number: int, _: FrameType | None) -> None:
         if _asked.value:
             raise SystemExit(128 + number)
-        _asked.value = True
+        _asked.value = number
         os.write(2, SENTENCE)  # printing is not safe where another print may be under way
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -62,4 +70,4 @@ def on_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        _asked.value = False
+        _asked.value = 0
