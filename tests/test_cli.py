@@ -59,6 +59,8 @@ def relength(monkeypatch, capsys):
         (["run", "mla_table2", "--model", "OneStep"], "no model 'OneStep'", "OneStepAttn"),
         (["run", "mla_table2", "--arm", "papers"], "no arm 'papers'", "released"),
         ([*ONE_CELL, "--device", "gpu"], "Unknown device 'gpu'", "cuda"),
+        (["plan", "--device", "tpu"], "Unknown device 'tpu'", "cuda"),
+        (["run", "--plan", "--device", "tpu"], "Unknown device 'tpu'", "cuda"),
         (["run", "[/red]"], "no experiment '[/red]'", "mla_table2"),
         ([*ONE_CELL, "--executor", "ray"], "no executor 'ray'", "local or dask"),
         ([*ONE_CELL, "--scheduler", "tcp://host:8786"], "executor is local", "--executor dask"),
@@ -86,6 +88,22 @@ def test_a_gpu_where_there_is_none_is_one_sentence_and_exit_code_2(relength, tmp
     code, _, problems = relength(*ONE_CELL, "--device", "cuda", "--results", tmp_path)
     assert code == 2 and problems.count("\n") == 1
     assert "no GPU here" in problems and "--device cpu" in problems
+
+
+def test_a_plan_for_a_gpu_elsewhere_has_the_prices_of_one_that_is_recorded_or_none(
+    relength, tmp_path, monkeypatch, make_record
+):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    command = ["plan", "--device", "cuda", "--scale", "paper", "--most", "1"]
+    code, out, problems = relength(*command, "--results", tmp_path)
+    assert code == 0, problems
+    assert "Hours are unknown: there is no GPU here, and no run of one is recorded." in out
+    record = make_record(1)
+    record["provenance"] |= {"device": "cuda", "device_name": "a GPU"}
+    Store(tmp_path).append("mla", record)
+    code, out, problems = relength(*command, "--results", tmp_path)
+    assert code == 0, problems
+    assert "There is no GPU here: hours are of a GPU, by recorded runs." in out
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,9 @@ def plan(
     from relength.report.scoreboard import SCALES
 
     wanted = _scales(scale or SCALES, SCALES)
-    steps = agenda.agenda(_store(results), _device(device), wanted)
+    store = _store(results)
+    priced = _device(device, store)
+    steps = agenda.agenda(store, priced, wanted)
     table = Table("", "cell", "seeds", "hours", "completes")
     for column in (2, 4):
         table.columns[column].no_wrap = True
@@ -86,6 +88,10 @@ def plan(
     console.print(table)
     rest = f"; --most {len(steps)} lists them all" if len(steps) > most else ""
     console.print(f"{len(steps)} cells lack runs that could decide a claim{rest}.")
+    if priced is None:
+        console.print("Hours are unknown: there is no GPU here, and no run of one is recorded.")
+    elif priced.kind == "cuda" and not _gpu_here():
+        console.print(f"There is no GPU here: hours are of {priced}, by recorded runs.")
 
 
 def _scales(given: Iterable[str], known: Sequence[str]) -> list[str]:
@@ -103,13 +109,28 @@ def _store(results: Path) -> Any:
     return Store(results)
 
 
-def _device(name: str) -> Any:
+def _device(name: str, store: Any) -> Any:
+    """At whose prices to plan. Without a GPU here, those of the one most recorded, if there is any:
+    plans are also made for machines elsewhere.
+    """
     import torch
 
+    from relength.executors import check_device
     from relength.prices import Device
     from relength.provenance import device_name
+    from relength.report.agenda import most_recorded
 
-    return Device(torch.device(name).type, device_name(name))
+    check_device(name, elsewhere=not _gpu_here())
+    kind = torch.device(name).type
+    if kind == "cuda" and not _gpu_here():
+        return most_recorded(store, (kind,))
+    return Device(kind, device_name(name))
+
+
+def _gpu_here() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
 
 
 @app.command()
@@ -219,7 +240,7 @@ def run(
         from relength.report.agenda import agenda
 
         keys = {wanted.spec.key for wanted in missing}
-        steps = agenda(known, _device(device), _scales([scale], ("reduced", "paper")))
+        steps = agenda(known, _device(device, known), _scales([scale], ("reduced", "paper")))
         missing = [r for step in steps for r in step.runs if r.spec.key in keys]
     campaign = Campaign(
         missing,

@@ -171,9 +171,10 @@ def named(completed: Sequence[str]) -> str:
     return ", ".join([*words, *([f"{numbers} numbers"] if numbers else [])]) or "–"
 
 
-def most_recorded(store: Store) -> Device | None:
-    """The device that most records are from; None without any."""
-    counts = Counter(Device.of(record) for record in store.usable())
+def most_recorded(store: Store, kinds: Sequence[str] = ("cpu", "cuda")) -> Device | None:
+    """The device of one of these kinds that most records are from; None without any."""
+    made = (Device.of(record) for record in store.usable())
+    counts = Counter(device for device in made if device.kind in kinds)
     return counts.most_common(1)[0][0] if counts else None
 
 
