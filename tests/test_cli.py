@@ -69,6 +69,8 @@ def relength(monkeypatch, capsys):
             "those of a scheduler are its own",
             "leave out --workers",
         ),
+        (["bench", "--task", "copy", "--task", "cpoy"], "no task 'cpoy'", "reverse_copy"),
+        (["bench", "--device", "tpu"], "Unknown device 'tpu'", "cuda"),
         (["merge", "nowhere"], "nowhere is not a folder", "--results"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -350,6 +352,8 @@ def test_missing_data_are_found_before_anything_is_trained(relength, tmp_path, m
         )
         assert code == 2 and "RELENGTH_DATA names" in problems and "unset it" in problems
     assert Store(tmp_path / "results").records() == []
+    code, _, problems = relength("bench", "--task", "lookup", "--results", tmp_path / "results")
+    assert code == 2 and "RELENGTH_DATA names" in problems and "unset it" in problems
 
 
 @pytest.mark.parametrize("paper", [(), ("mla",)], ids=str)

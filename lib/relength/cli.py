@@ -569,7 +569,10 @@ def bench(
         return
 
     table = Table("task", "way", "steps/s", "× plain loop", "memory", "share of limit")
-    for name in task or ["copy", "recopy", "inv_recopy", "panm_copy"]:
+    names = task or ["copy", "recopy", "inv_recopy", "panm_copy"]
+    for name in names:  # all of them now: a measurement takes minutes
+        speed.check_task(name)
+    for name in names:
         outcome = speed.measure(name, rounds, seconds or speed.SECONDS, device=device)
         speed.keep(Store(results), outcome, device)
         for trainer, rate in outcome["steps_per_second"].items():

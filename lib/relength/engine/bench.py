@@ -26,6 +26,7 @@ from relength.engine.baseline import PlainLoop, PlainPANMLoop
 from relength.engine.device import wait
 from relength.engine.stack import Stack
 from relength.engine.training import Trainer
+from relength.errors import RelengthError
 from relength.spec import RunSpec, make_spec
 from relength.store import Store
 from relength.streams import stream
@@ -89,7 +90,10 @@ def measure(
     of device, the memory of each way, and what limits the device (:func:`limits`).
 
     workers  processes that train at once (default: one per core)
+
+    Raises RelengthError, before anything is measured, as :func:`check_task` does.
     """
+    check_task(task)
     workers, spec = workers or os.cpu_count() or 1, _spec(task, 0)
     rates: dict[str, list[float]] = {}
     several = f"{workers} cores"
@@ -120,6 +124,11 @@ def measure(
         "memory_bytes": memory,
         "limits": limits(task, device),
     }
+
+
+def check_task(task: str) -> None:
+    """Raise RelengthError unless there is such a task, and its data can be found."""
+    _spec(task, 0).task.provenance()
 
 
 def yardstick(name: str) -> str:
@@ -308,6 +317,8 @@ def _batches(trainer: Trainer) -> list[Batch]:
 
 
 def _spec(task: str, seed: int) -> RunSpec:
+    if task not in TASKS:
+        raise RelengthError(f"There is no task {task!r}: choose one of {', '.join(TASKS)}.")
     if issubclass(TASKS[task], AlgorithmicTask):
         return make_spec(
             task={"name": task, "flags": True, "validation_size": 1},
