@@ -3,7 +3,8 @@
 The key is a hash of the canonical JSON of the spec. A field that is added later declares, with
 :func:`relength.fields.added`, the value that earlier records had; it stays out of the key while it
 has that value, so old keys never change. Defaults may change freely: the spec that is hashed and
-stored always spells out every value.
+stored always spells out every value. Nothing is converted: a number in quotes, a yes or no for a
+number and 2.0 for a whole number are errors; only an integer may stand where a float is asked for.
 """
 
 import hashlib
@@ -56,7 +57,7 @@ def _from_registry(value: Any, registry: dict[str, type[BaseModel]], what: str) 
 class Arithmetic(BaseModel):
     """What a protocol computes in."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     precision: Literal["float32", "float64"] = "float32"
     products: Literal["exact", "tf32", "bfloat16"] = added(
@@ -152,15 +153,17 @@ class Streaming(Arithmetic):
 
 
 def _training(value: Any) -> Any:
-    if not isinstance(value, dict):
+    if isinstance(value, BaseModel):
         return value
+    if not isinstance(value, dict):
+        raise ValueError("give its fields, as in {'epochs': 25}")
     return (Streaming if "steps" in value else Training).model_validate(value)
 
 
 class RunSpec(BaseModel):
     """One training run: what is trained on what, how, at which scale, from which seed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     task: Annotated[SerializeAsAny[Task], BeforeValidator(_task)]
     model: Annotated[SerializeAsAny[BaseModel], BeforeValidator(_model)]

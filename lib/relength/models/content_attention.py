@@ -38,7 +38,7 @@ class ContentAttentionConfig(BaseModel):
                zero or nothing: those are left out here
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     name: Literal["Content Attention"] = "Content Attention"
     arm: Literal["released", "paper"] = "released"

@@ -46,7 +46,7 @@ class DNCConfig(BaseModel):
     grow from step to step until, on inputs longer than those of training, they are no numbers.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     name: Literal["DNC"] = "DNC"
     arm: Literal["released", "paper"] = "released"

@@ -35,7 +35,7 @@ from relength.models.recurrence import LSTMState
 class ESBNConfig(BaseModel):
     """Sizes, the defaults of the ESBN authors' code, which PANM's text says were used."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     name: Literal["ESBN"] = "ESBN"
     arm: Literal["paper"] = "paper"

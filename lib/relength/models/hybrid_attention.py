@@ -17,7 +17,7 @@ from relength.models.location_attention import POSITIONS, LocationScore
 class HybridAttentionConfig(BaseModel):
     """Sizes; the paper gives the first."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     name: Literal["Hybrid Attention"] = "Hybrid Attention"
     arm: Literal["paper"] = "paper"

@@ -27,7 +27,7 @@ POSITIONS = 128
 class LocationAttentionConfig(BaseModel):
     """Sizes; the paper gives the first."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     name: Literal["Location Attention"] = "Location Attention"
     arm: Literal["paper"] = "paper"

@@ -22,7 +22,7 @@ from relength.models.recurrence import LSTMState
 class LSTMConfig(BaseModel):
     """Size, the paper's and the released code's."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     name: Literal["LSTM"] = "LSTM"
     arm: Literal["released"] = "released"

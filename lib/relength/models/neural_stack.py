@@ -25,7 +25,7 @@ from relength.models.recurrence import LSTMState
 class NeuralStackConfig(BaseModel):
     """Sizes. PANM's text says only that there are about 1.1 million parameters, as with these."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     name: Literal["Neural Stack"] = "Neural Stack"
     arm: Literal["paper"] = "paper"

@@ -57,7 +57,7 @@ CONSTANTS = (0, 1, 2)
 class NRAMConfig(BaseModel):
     """Sizes. PANM's text says only that there are about 1.1 million parameters, as with these."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     name: Literal["NRAM"] = "NRAM"
     arm: Literal["paper"] = "paper"

@@ -38,7 +38,7 @@ class NTMConfig(BaseModel):
     that many. The arms differ in this number alone.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     name: Literal["NTM"] = "NTM"
     arm: Literal["released", "paper"] = "released"

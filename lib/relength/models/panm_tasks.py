@@ -39,7 +39,7 @@ class PANMConfig(BaseModel):
     mended    the same with pointers that are read from their own sample's addresses
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     name: Literal["PANM"] = "PANM"
     arm: Literal["released", "paper", "repaired", "mended"] = "released"
@@ -60,8 +60,8 @@ class PANMConfig(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _defaults_of_the_arm(cls, fields: Any) -> Any:
-        if isinstance(fields, dict):
-            return ARMS.get(fields.get("arm", "released"), {}) | fields
+        if isinstance(fields, dict) and isinstance(arm := fields.get("arm", "released"), str):
+            return ARMS.get(arm, {}) | fields
         return fields
 
     @model_validator(mode="after")

@@ -29,7 +29,7 @@ from relength.models.content_attention import AdditiveScore
 class PtrNetConfig(BaseModel):
     """Sizes; the paper gives the first."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     name: Literal["PtrNet"] = "PtrNet"
     arm: Literal["paper"] = "paper"

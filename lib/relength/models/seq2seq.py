@@ -35,7 +35,7 @@ from relength.tasks.base import PAD, SOS
 class Seq2SeqConfig(BaseModel):
     """Sizes and arm of a model. Defaults are the paper's (Appendix E.2) and the released code's."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     name: Literal[ATTENTIONS]
     arm: Literal["released", "paper", "repaired"] = "released"

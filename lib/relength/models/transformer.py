@@ -33,7 +33,7 @@ class TransformerConfig(BaseModel):
     else is the released code's, but that there both layers start from the same weights.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     name: Literal["Transformer"] = "Transformer"
     arm: Literal["released", "paper"] = "released"

@@ -24,7 +24,9 @@ from relength.tasks.base import Pair, Split, Task
 
 CLASSES = 10
 Length = Annotated[int, Field(gt=0)]
-Lengths = Annotated[tuple[Length, ...], Field(min_length=2)]
+# Tuples that are not strict: in a record they are lists.
+Range = Annotated[tuple[Length, Length], Field(strict=False)]
+Lengths = Annotated[tuple[Length, ...], Field(min_length=2, strict=False)]
 
 
 class Drawn(NamedTuple):
@@ -52,7 +54,7 @@ class AlgorithmicTask(Task):
                    checkpoint is selected, there are validation sets, too
     """
 
-    train_lengths: tuple[Length, Length] = (1, 9)
+    train_lengths: Range = (1, 9)
     lengths: Lengths = (9, 10, 20, 40, 80)
     flags: bool = Field(False, description="start and end marks around an input")
     dev_size: int = Field(1_280, gt=0, description="samples that the checkpoint is selected on")
@@ -252,7 +254,7 @@ class PrioritySort(AlgorithmicTask):
     """
 
     name: Literal["panm_priority_sort"] = "panm_priority_sort"
-    train_lengths: tuple[Length, Length] = (1, 10)
+    train_lengths: Range = (1, 10)
     lengths: Lengths = (10, 11, 21, 41, 81)
 
     @property
@@ -280,7 +282,7 @@ class IDSort(AlgorithmicTask):
     """
 
     name: Literal["panm_id_sort"] = "panm_id_sort"
-    train_lengths: tuple[Length, Length] = (1, 10)
+    train_lengths: Range = (1, 10)
     lengths: Lengths = (10, 11, 21, 41, 81)
     id_size: int = Field(10, gt=0, description="numbers in an id; not in the paper")
 

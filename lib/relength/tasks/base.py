@@ -40,7 +40,7 @@ class Task(BaseModel, ABC):
     end  id of the token that ends every target; None where a target's length is given instead
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     end: ClassVar[int | None] = None
     dev_splits: ClassVar[tuple[str, ...]] = ("dev",)
