@@ -142,7 +142,11 @@ def test_chunks_are_the_samples_in_order_without_needless_padding(name, seed, ch
 
 
 @every_text_task
-@pytest.mark.parametrize("length", [0, -3, 10**6, (5, 4), (0, 8)])
+@pytest.mark.parametrize(
+    "length",
+    [0, -3, 10**6, (5, 4), (0, 8), "30", 2.5, True, None, (1, 2, 3), (), (True, 2), (5, 6.0)],
+    ids=repr,
+)
 def test_an_impossible_length_is_refused_by_name(name, length):
     with pytest.raises(RelengthError) as refusal:
         small(name).sample(stream(0, "data"), 2, length)

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from relength.batch import Batch
 from relength.errors import RelengthError
 from relength.streams import EVALUATION_SEED, stream
-from relength.tasks.base import Pair, Split, Task
+from relength.tasks.base import Pair, Split, Task, is_whole
 
 CLASSES = 10
 Length = Annotated[int, Field(gt=0)]
@@ -103,10 +103,11 @@ class AlgorithmicTask(Task):
         }
 
     def draw(self, random: np.random.Generator, batch_size: int, length: int) -> Drawn:
-        """Samples of one length. Raises RelengthError when it is below 1."""
-        if length < 1:
+        """Samples of one length. Raises RelengthError when it is no whole number or below 1."""
+        if not is_whole(length) or length < 1:
             raise RelengthError(
-                f"Task {self.name} has no samples of length {length}: choose lengths from 1."
+                f"Task {self.name} has no samples of length {length!r}: choose lengths from 1, one "
+                "whole number at a time."
             )
         tokens = self.tokens(random, batch_size, length)
         features = self.features(random, tokens)
@@ -136,7 +137,9 @@ class AlgorithmicTask(Task):
         )
 
     def sample(self, random: np.random.Generator, batch_size: int, length: int) -> Batch:
-        """``batch_size`` samples of one length. Raises RelengthError when it is below 1."""
+        """``batch_size`` samples of one length. Raises RelengthError when it is no whole number or
+        below 1.
+        """
         return self.encode(self.draw(random, batch_size, length))
 
     def dataset(self, split: str, seed: int) -> Batch:

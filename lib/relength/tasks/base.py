@@ -32,6 +32,11 @@ class Pair(NamedTuple):
     target: tuple[str, ...]
 
 
+def is_whole(number: Any) -> bool:
+    """Whether something can count: an integer of Python or numpy, and not a yes or no."""
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)
+
+
 class Task(BaseModel, ABC):
     """A sequence-to-sequence task: a frozen config that draws samples and knows the paper's splits.
 
@@ -136,7 +141,7 @@ class TextTask(Task):
     ) -> Batch:
         """``batch_size`` samples of one length, or of lengths uniform over an inclusive range.
 
-        Raises RelengthError when a length is below 1 or above ``max_length``.
+        Raises RelengthError when a length is no whole number, below 1 or above ``max_length``.
         """
         return self.encode(self._draw_pairs(random, batch_size, length, unique=False))
 
@@ -184,12 +189,17 @@ class TextTask(Task):
     def _draw_pairs(
         self, random: np.random.Generator, size: int, length: int | tuple[int, int], unique: bool
     ) -> list[Pair]:
-        shortest, longest = (length, length) if isinstance(length, int) else length
-        if not 1 <= shortest <= longest <= self.max_length:
+        bounds = length if isinstance(length, tuple | list) else (length, length)
+        if not (
+            len(bounds) == 2
+            and all(map(is_whole, bounds))
+            and 1 <= bounds[0] <= bounds[1] <= self.max_length
+        ):
             raise RelengthError(
-                f"Task {self.name} has no samples of length {length}: "
-                f"choose lengths between 1 and {self.max_length}, shortest first."
+                f"Task {self.name} has no samples of length {length!r}: choose lengths between 1 "
+                f"and {self.max_length}, as a whole number or as two, shortest first."
             )
+        shortest, longest = bounds
         pairs: list[Pair] = []
         seen: set[tuple[str, ...]] = set()
         fruitless = 0
