@@ -78,8 +78,10 @@ class LookupTask(TextTask):
     validation    validation.tsv, 475 samples of lengths 4-6; first development set
     dev           500 samples of longer_seen_1.tsv; second development set. Which 500 the authors
                   drew is not known; ours are drawn once, the same for both tasks and every seed
-    iid           the validation samples again: the published data have no other set of the training
-                  distribution, so ``best_iid`` is selected on the samples that it is tested on
+    iid           the validation samples again, so both checkpoints are selected on samples that it
+                  measures. What the authors' preprocessing calls normal, heldout_inputs.tsv, is no
+                  sample of the training distribution: 2,492 samples of length 6 alone, of inputs
+                  that training withholds from compositions it has
     7, 9, 11      the other 4,500 samples of longer_seen_1.tsv; longer_seen_3.tsv; longer_seen_5.tsv
 
     A size below the full one takes a random part of a set, in file order: the training part belongs
