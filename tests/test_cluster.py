@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from types import ModuleType
@@ -228,7 +229,7 @@ def test_a_scheduler_that_cannot_be_reached_is_one_sentence_and_exit_code_2(
     assert cluster_module.CONNECT_SECONDS <= 5
     monkeypatch.setattr(cluster_module, "CONNECT_SECONDS", 0.5)
     monkeypatch.setattr(cli.signal, "signal", lambda *_: None)
-    monkeypatch.setattr(cli.warnings, "formatwarning", cli.warnings.formatwarning)
+    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
     command = ["relength", "run", "mla_table2", "--scale", "smoke", "--results", str(tmp_path)]
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))

@@ -2,7 +2,9 @@
 
 import json
 import math
+import sys
 import time
+import warnings
 import weakref
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
@@ -17,6 +19,7 @@ from relength.campaign import Run
 from relength.engine import Stack, training
 from relength.engine.course import Course
 from relength.engine.device import out_of_memory
+from relength.engine.training import Trainer
 from relength.errors import RelengthError
 from relength.execute import Job, execute, rounded
 from relength.executors import check_device, executor
@@ -477,11 +480,45 @@ def test_a_state_of_other_code_is_put_aside_and_the_log_says_that_and_why_the_ru
     assert len(same) == len(records) and all("anew" not in line(r) for r in records.values())
 
 
-def test_a_disk_too_full_for_a_state_does_not_fail_the_run(tiny, store, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
+@pytest.mark.parametrize("together", [1, 2], ids=["alone", "stacked"])
+def test_a_disk_too_full_for_a_state_does_not_fail_the_run(tiny, store, monkeypatch, together):
+    def full(path, data):
+        with path.open("wb") as file:
+            file.write(data[: len(data) // 2])
+        raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr("relength.engine.course.torch.save", full)
-    with pytest.warns(UserWarning, match="No space left on device.*training goes on"):
-        [record] = execute(job_of(store, tiny(epochs=1)))
-    assert record["status"] == "ok"
+    specs = [tiny(epochs=1, seed=seed) for seed in range(together)]
+    with monkeypatch.context() as patch:
+        patch.setattr("pathlib.Path.write_bytes", full)
+        patch.setattr("relength.execute.CHECKPOINT_SECONDS", 0.0)
+        said = r"pt \(No space left on device\): free space there.*training goes on"
+        with pytest.warns(UserWarning, match=said):
+            records = execute(job_of(store, *specs, handed_on=False))
+    assert [record["status"] for record in records] == ["ok"] * together
+    assert list(store.checkpoints.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs limits on the size of files")
+def test_what_the_system_says_against_a_file_is_told_and_the_state_before_it_stays(tiny, store):
+    import resource
+
+    spec = tiny(epochs=3)
+    trainer, path = Trainer(spec), store.checkpoints / f"{spec.key}.pt"
+    trainer.run_epoch()
+    trainer.save(path)
+    before = path.read_bytes()
+    trainer.run_epoch()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, hard))
+    try:
+        with pytest.warns(UserWarning, match=r"\(File too large\)"):
+            trainer.save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(store.checkpoints.iterdir()) == [path] and path.read_bytes() == before
+
+
+def test_workers_print_warnings_as_the_command_does(capfd):
+    with executor(2) as pool:
+        pool.submit(warnings.warn, "the disk is full").result()
+    assert capfd.readouterr().err == "Note: the disk is full\n"

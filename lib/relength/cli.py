@@ -5,7 +5,6 @@ import re
 import signal
 import sys
 import tempfile
-import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -15,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from relength.errors import RelengthError
+from relength.errors import RelengthError, warn_in_notes
 from relength.paths import RESULTS, ROOT
 
 app = typer.Typer(
@@ -31,7 +30,7 @@ Results = Annotated[Path, typer.Option(help="Folder of recorded runs.", show_def
 
 def main() -> NoReturn:
     """Entry point: what a user can mend is printed as one sentence, with exit code 2."""
-    warnings.formatwarning = lambda message, *_: f"Note: {message}\n"
+    warn_in_notes()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         app()

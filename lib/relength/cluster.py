@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from relength import provenance
-from relength.errors import RelengthError
+from relength.errors import RelengthError, warn_in_notes
 from relength.execute import Job, keep_memory
 from relength.executors import THIS_MACHINE, check_device
 
@@ -211,5 +211,6 @@ def on_worker(code: str, work: Callable[[Job], Any], job: Job) -> Any:
 
 @cache
 def _prepare() -> None:
+    warn_in_notes()
     keep_memory()
     provenance.pin()

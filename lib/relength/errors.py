@@ -1,4 +1,6 @@
-"""The one exception a user is meant to read."""
+"""What a user is meant to read: one exception, and warnings as notes."""
+
+import warnings
 
 
 class RelengthError(Exception):
@@ -7,3 +9,8 @@ class RelengthError(Exception):
     The command line prints the sentence and exits with code 2; notebooks show it as the error of
     the cell.
     """
+
+
+def warn_in_notes() -> None:
+    """Print the warnings of this process as one line each, without the place in the code."""
+    warnings.formatwarning = lambda message, *_: f"Note: {message}\n"

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from relength import provenance, stopping
-from relength.errors import RelengthError
+from relength.errors import RelengthError, warn_in_notes
 from relength.execute import keep_memory
 
 GPU_STREAMS = 4
@@ -112,8 +112,11 @@ def executor(workers: int, device: str = "cpu") -> Iterator[Executor]:
 
 
 def _start_worker(parent: int, flag: Any) -> None:
-    """One thread per process, memory kept once it was used, no process that outlives its parent."""
+    """One thread per process, memory kept once it was used, warnings as the command prints them, no
+    process that outlives its parent.
+    """
     stopping.listen(flag)
+    warn_in_notes()
     torch.set_num_threads(1)
     keep_memory()
     provenance.pin()

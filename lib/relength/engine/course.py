@@ -5,11 +5,13 @@ devices, so they are the same for a run that trains alone and for one in a stack
 """
 
 import copy
+import io
 import math
 import os
 import pickle
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -89,15 +91,20 @@ class Snapshot:
     def save(self, path: Path) -> None:
         """Write atomically: a reader sees the old file or the new one. A full disk is a warning."""
         temporary = path.with_suffix(f".{os.getpid()}.tmp")
+        state = io.BytesIO()  # writing to a file itself, torch would hide why that fails
+        torch.save(vars(self), state)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            torch.save(vars(self), temporary)
+            temporary.write_bytes(state.getbuffer())
             temporary.replace(path)
-        except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError
-            temporary.unlink(missing_ok=True)
+        except OSError as error:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            reason = error.strerror or error
             warnings.warn(
-                f"The state of run {self.key} cannot be saved to {path} ({error}): free space "
-                "there; training goes on, but would start anew if it were interrupted.",
+                f"The state of run {self.key} cannot be saved to {path} ({reason}): free space "
+                "there, or allow writing; training goes on, but would start anew if it were "
+                "interrupted.",
                 stacklevel=3,
             )
 
