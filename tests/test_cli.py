@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import typer
 
 from relength import cli, throughput
 from relength.paths import RESULTS
@@ -242,10 +243,23 @@ def test_merge_counts_what_is_new(relength, tmp_path, make_record):
         assert code == 0 and out.startswith(f"{new} new records")
 
 
-@pytest.mark.parametrize("command", ["list", "run", "status", "merge", "render"])
-def test_every_command_has_help(relength, command):
+COMMANDS = typer.main.get_command(cli.app).commands
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_command_has_help_on_itself_and_each_of_its_options(relength, monkeypatch, command):
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 200)
     code, out, _ = relength(command, "--help")
-    assert code == 0 and "Usage" in out
+    assert code == 0 and f"relength {command}" in out
+    assert COMMANDS[command].help.splitlines()[0] in out
+    for parameter in COMMANDS[command].params:
+        assert parameter.help and max(parameter.opts, key=len).lower() in out.lower()
+
+
+def test_the_help_lists_every_command(relength):
+    code, out, _ = relength("--help")
+    assert code == 0 and all(re.search(rf"│ {name} ", out) for name in COMMANDS)
+    assert {"plan", "claims", "verify", "bench", "refresh"} < COMMANDS.keys()
 
 
 # --- killed -------------------------------------------------------------------------------------
