@@ -147,6 +147,21 @@ def test_measured_speed_is_shown_with_its_machine_and_the_latest_counts(tmp_path
     assert rows(text, "copy | plain loop")[0][-1] == "5 % (products)"
 
 
+def test_what_speed_was_aimed_at_is_said_to_be_reached_or_missed(tmp_path):
+    text = expenses.speed(measured(tmp_path / "reached", OUTCOME))
+    assert (
+        "for OneStepAttn: 2 times on one core, **reached** (3.13 on copy); "
+        "3.5 times on 2 cores, **reached** (6.00 on copy)." in text
+    )
+    slow = OUTCOME | {
+        "task": "recopy",
+        "ratio_to_baseline": {"baseline": 1.0, "one core": 1.999, "2 cores": 3.5},
+    }
+    text = expenses.speed(measured(tmp_path / "missed", OUTCOME, slow))
+    assert "one core, **missed on 1 of 2 tasks** (3.13 on copy, 2.00 on recopy)" in text
+    assert "3.5 times on 2 cores, **reached** (6.00 on copy, 3.50 on recopy)" in text
+
+
 def test_an_older_measurement_says_what_it_lacks(tmp_path):
     older = {k: v for k, v in OUTCOME.items() if k not in ("memory_bytes", "limits")}
     text = expenses.speed(measured(tmp_path, older))

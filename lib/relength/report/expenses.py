@@ -6,7 +6,7 @@ and from nowhere else: what was never measured there is *unknown*.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from relength import plan, throughput
@@ -217,6 +217,10 @@ def _last_line(source: list[str] | str) -> str:
 # --- speed ----------------------------------------------------------------------------------------
 
 
+# How many times as fast as the plain loop, which uses all cores, training is meant to be.
+GOALS = {"OneStepAttn": {"one core": 2.0, "2 cores": 3.5}, "PANM": {"2 cores": 4.0}}
+
+
 def speed(survey: Survey) -> str:
     """How fast training is, a table per device, and what has not been measured for want of one."""
     latest: dict[tuple[Device, str, str], dict[str, dict[str, Any]]] = {}
@@ -228,6 +232,7 @@ def speed(survey: Survey) -> str:
         _speed_table(number, *place[:2], list(outcomes.values()))
         for number, (place, outcomes) in enumerate(latest.items(), start=1)
     ]
+    parts += filter(None, map(_goals, (list(outcomes.values()) for outcomes in latest.values())))
     if not latest:
         parts.append("Nothing has been measured yet: `relength bench` measures and keeps it.\n")
     parts += [f"{in_turns(outcome)}\n" for outcome in _executors(survey.store)]
@@ -280,6 +285,20 @@ def _speed_table(number: int, device: Device, torch: str, outcomes: list[dict[st
         "same device multiplied and copied per second in the same measurement.",
         numbers=SPEED_NUMBERS,
     )
+
+
+def _goals(outcomes: Sequence[dict[str, Any]]) -> str:
+    """Whether a model trains as many times faster than the plain loop as it was meant to."""
+    model = outcomes[0]["model"]
+    said = []
+    for way, goal in GOALS[model].items():
+        found = {o["task"]: o["ratio_to_baseline"].get(way) for o in outcomes}
+        told = ", ".join(f"{ratio:.2f} on {task}" for task, ratio in found.items() if ratio)
+        if told:
+            missed = sum(ratio < goal for ratio in found.values() if ratio)
+            outcome = f"missed on {missed} of {len(found)} tasks" if missed else "reached"
+            said.append(f"{goal:g} times on {way}, **{outcome}** ({told})")
+    return f"What we aimed at for {model}: {'; '.join(said)}.\n" if said else ""
 
 
 def _ways(outcome: dict[str, Any]) -> Iterator[tuple[str, ...]]:
