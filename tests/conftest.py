@@ -74,21 +74,23 @@ def make_record() -> Callable[..., dict[str, Any]]:
             "correct_prefix": 0.6,
             "edit_distance": 1.5,
         }
+        spec = make_spec(task="copy", model="OneStepAttn", scale="smoke", seed=number)
+        point = {"train_loss": 1.0, "dev_accuracy": 0.5, "iid_accuracy": 0.5, "learning_rate": 0.1}
         record = {
             "schema": 1,
-            "key": f"{number:012x}",
+            "key": spec.key,
             "run_id": f"{number:016x}",
             "experiment": "mla_table2",
             "status": "ok",
-            "spec": {
-                "scale": "smoke",
-                "seed": number,
-                "task": {"name": "copy"},
-                "model": {"name": "OneStepAttn", "arm": "released"},
+            "spec": spec.model_dump(mode="json"),
+            "checkpoints": {
+                "selected": {"epoch": 2, "tests": {test: metrics for test in spec.task.tests}}
             },
-            "checkpoints": {"selected": {"epoch": 2, "tests": {"iid": metrics, "15": metrics}}},
             "parameters": 249_039,
-            "curve": [{"epoch": 0}, {"epoch": 1}, {"epoch": 2}],
+            "curve": [{"epoch": epoch, **point} for epoch in range(3)],
+            "first_losses": [2.0, 1.5],
+            "probe": {"validation_loss": 1.0},
+            "attention": None,
             "cost": {"steps": 9, "training_seconds": 1.0, "evaluation_seconds": 0.5},
             "provenance": {
                 "created": "2026-01-01T00:00:00Z",
@@ -98,6 +100,7 @@ def make_record() -> Callable[..., dict[str, Any]]:
                 "commit": None,
                 "code": "0" * 12,
                 "margins": "0" * 64,
+                "data": {"source": "generated"},
             },
         }
         return record | changes

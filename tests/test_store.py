@@ -7,15 +7,21 @@ import tempfile
 import warnings
 from pathlib import Path
 
+import handmade
 import pytest
 from filelock import FileLock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from relength import progress
 from relength import store as store_module
 from relength.errors import RelengthError
-from relength.store import Store, frame, usable
+from relength.prices import Device, device_seconds, pace_of
+from relength.report import run_index
+from relength.spec import make_spec
+from relength.store import Store, accuracies, frame, usable
 
+HALF = lambda spec, test: 0.5  # noqa: E731
 FILE = Path("mla") / "mla_table2.runs.jsonl"
 values = st.recursive(
     st.none()
@@ -44,7 +50,7 @@ def filled(store: Store, records: list[dict]) -> Path:
 def test_what_is_appended_is_read_back_in_order(extras):
     with tempfile.TemporaryDirectory() as folder:
         store = Store(folder)
-        records = [valid(i) | {"probe": extra} for i, extra in enumerate(extras)]
+        records = [valid(i) | {"more": extra} for i, extra in enumerate(extras)]
         for i, record in enumerate(records):
             store.append("mla", record)
             assert store.records() == records[: i + 1]
@@ -54,15 +60,18 @@ def test_what_is_appended_is_read_back_in_order(extras):
 
 def valid(number: int) -> dict:
     """A record in the least that a store asks for."""
+    spec = make_spec(task="copy", model="Content", scale="smoke", seed=number)
+    names = ("device", "device_name", "torch", "code", "margins")
     return {
         "schema": 1,
-        "key": f"{number:012x}",
+        "key": spec.key,
         "run_id": f"{number:016x}",
         "experiment": "mla_table2",
         "status": "failed",
         "error": "Traceback …",
-        "spec": {},
-        "provenance": {"created": "2026-01-01T00:00:00Z"},
+        "spec": spec.model_dump(mode="json"),
+        "provenance": dict.fromkeys(names, "known")
+        | {"created": "2026-01-01T00:00:00Z", "commit": None, "data": {}},
     }
 
 
@@ -86,8 +95,8 @@ def test_records_of_one_experiment(store, make_record):
         {"status": "done"},
         {"checkpoints": None},
         {"status": "failed", "error": None},
-        {"cost": {"seconds": float("nan")}},
-        {"parameters": {1, 2}},
+        {"more": {"seconds": float("nan")}},
+        {"more": {1, 2}},
     ],
     ids=str,
 )
@@ -130,6 +139,108 @@ def test_damage_elsewhere_is_an_error_with_file_and_line(store, make_record, dam
         store.records()
     message = str(refusal.value)
     assert f"{file}, line 2," in message and "version control" in message and "\n" not in message
+
+
+def edited(record: dict, path: str, value: object = ...) -> dict:
+    """A copy of a record with one value replaced, or removed."""
+    copy = json.loads(json.dumps(record))
+    *parents, last = path.split("/")
+    part = copy
+    for name in parents:
+        part = part[int(name) if isinstance(part, list) else name]
+    part[last] = value
+    if value is ...:
+        del part[last]
+    return copy
+
+
+def refusal_of(store: Store, record: dict) -> str:
+    """What is said about a store whose second line is this record."""
+    file = store.path / FILE
+    file.parent.mkdir(parents=True, exist_ok=True)
+    good = handmade.record(make_spec(task="copy", model="Content", scale="smoke", seed=9), HALF)
+    file.write_text(f"{json.dumps(good)}\n{json.dumps(record)}\n")
+    with pytest.raises(RelengthError) as refusal:
+        store.records()
+    message = str(refusal.value)
+    assert message.startswith(f"{file}, line 2, is not ") and "\n" not in message
+    assert "restore it from version control, or move " in message
+    return message
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "cause"),
+    [
+        ("spec/task/name", "cpoy", "unknown task 'cpoy'"),
+        ("spec/model/name", "Foo", "unknown model 'Foo'"),
+        ("spec/model/arm", "mine", "arm"),
+        ("spec/scale", "tiny", "'smoke', 'reduced' or 'paper'"),
+        ("spec/seed", "0", "seed: Input should be a valid integer"),
+        ("spec/training/tie", ..., "does not spell out every value"),
+        ("spec/training", [], "training is not laid out as in a record"),
+        ("spec/training/epochs", 7, "it is the spec of key"),
+        ("spec/seed", 3, "it is the spec of key"),
+        ("key", "0" * 12, "not of 000000000000"),
+        ("provenance/created", "yesterday", "provenance.created"),
+        ("curve", [], "curve"),
+        ("checkpoints/selected/tests", {}, "needs its test iid"),
+        ("checkpoints/selected/tests/iid", {}, "checkpoints.selected.tests.iid.items"),
+        ("checkpoints/last/tests/iid/exact_match", 1.01, "less than or equal to 1"),
+        ("checkpoints/selected/tests/100/token_accuracy", -0.1, "greater than or equal to 0"),
+        ("checkpoints/selected/tests/100/token_accuracy", float("nan"), "is not JSON"),
+        ("checkpoints/selected/tests/100/token_accuracy", "0.5", "valid number"),
+        ("cost/steps", 0, "cost.steps"),
+        ("parameters", "x" * 1000, "parameters"),
+        ("experiment", "../elsewhere", "experiment"),
+    ],
+)
+def test_a_line_that_is_json_but_no_record_is_an_error_with_file_and_line(
+    store, path, value, cause
+):
+    spec = make_spec(task="copy", model="Content", scale="smoke", seed=0)
+    message = refusal_of(store, edited(handmade.record(spec, HALF), path, value))
+    assert cause in message and len(message) < 600
+    mine = Store(store.path.parent / "mine")
+    with pytest.raises(RelengthError, match="line 2"):
+        mine.merge(store)
+    assert not mine.path.exists(), "such a line is not taken over either"
+
+
+def paths(value: object, before: str = "") -> list[str]:
+    """Where a dictionary has values, those of dictionaries in it included."""
+    found = []
+    for name, part in value.items() if isinstance(value, dict) else enumerate(value[:1]):
+        found += [f"{before}{name}"] if isinstance(value, dict) else []
+        found += paths(part, f"{before}{name}/") if isinstance(part, dict | list) else []
+    return found
+
+
+WHOLE = {
+    "ok": handmade.record(make_spec(task="copy", model="Content", scale="smoke", seed=0), HALF),
+    "failed": handmade.failed(make_spec(task="copy", model="Content", scale="smoke", seed=0)),
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "path"), [(status, path) for status in WHOLE for path in paths(WHOLE[status])]
+)
+def test_whatever_a_line_lacks_it_is_refused_or_can_be_read(store, status, path):
+    """Pages read what they read of a record without asking whether it is there."""
+    record = edited(WHOLE[status], path)
+    file = store.path / FILE
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(record) + "\n")
+    try:
+        (kept,) = store.records()
+    except RelengthError as refusal:
+        assert f"{file}, line 1, is not a valid record" in str(refusal)
+        return
+    assert kept == record
+    frame(store.usable())
+    assert progress.line(kept) and Device.of(kept) and device_seconds(kept) >= 0
+    assert run_index.write(store, store.path / "static")
+    if status == "ok":
+        assert pace_of(kept) and accuracies(kept)
 
 
 # --- a full disk --------------------------------------------------------------------------------
@@ -211,7 +322,7 @@ store, first, record = Store(sys.argv[1]), int(sys.argv[2]), json.loads(sys.stdi
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(first, first + 40):
-    store.append("mla", record | {"run_id": f"{number:016x}", "attention": "x" * 50_000})
+    store.append("mla", record | {"run_id": f"{number:016x}", "more": "x" * 50_000})
 """
 
 
@@ -333,12 +444,16 @@ def test_what_counts_does_not_depend_on_the_order_of_lines(order):
         for n in range(6)
     ]
     chosen = usable(records[i] for i in order)
-    assert {r["key"]: r["run_id"] for r in chosen} == {f"{n:012x}": f"{n:016x}" for n in range(3)}
+    assert {r["key"]: r["run_id"] for r in chosen} == {
+        valid(n)["key"]: f"{n:016x}" for n in range(3)
+    }
 
 
 def test_a_frame_has_a_row_for_each_checkpoint_and_test_in_percent(make_record):
     table = frame([make_record(1), make_record(2, status="failed", error="no")])
-    assert list(table["test"]) == ["iid", "15"] and set(table["checkpoint"]) == {"selected"}
+    assert list(table["test"]) == ["iid", "15", "30", "100"] and set(table["checkpoint"]) == {
+        "selected"
+    }
     row = table.iloc[0]
     assert (row.task, row.model, row.arm, row.seed) == ("copy", "OneStepAttn", "released", 1)
     assert (row.exact_match, row.exact_match_true_length, row.edit_distance) == (50, 62.5, 1.5)

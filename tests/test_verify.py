@@ -10,7 +10,7 @@ from relength.campaign import Campaign
 from relength.errors import RelengthError
 from relength.papers import EXPERIMENTS
 from relength.run import run_or_load
-from relength.spec import make_spec
+from relength.spec import RunSpec, make_spec
 from relength.store import Store, usable
 
 EXPERIMENT = EXPERIMENTS["mla_table2"]
@@ -86,7 +86,12 @@ def test_records_made_from_other_data_are_neither_fresh_nor_stale(tmp_path):
 
 def test_an_arithmetic_that_a_cpu_does_not_have_is_not_comparable(tmp_path):
     store, _ = recorded(tmp_path)
-    rewrite(store, lambda r: r["spec"]["training"].update(products="tf32"))
+
+    def on_a_gpu(record):
+        record["spec"]["training"]["products"] = "tf32"
+        record["key"] = RunSpec.recorded(record["spec"]).key
+
+    rewrite(store, on_a_gpu)
     (record,) = store.records()
     assert verify.replay(record) is None
     with pytest.raises(RelengthError, match="arithmetic that needs a GPU"):

@@ -208,13 +208,7 @@ class RunSpec(BaseModel):
     @classmethod
     def recorded(cls, fields: dict[str, Any]) -> "RunSpec":
         """The spec of a record; a field that the record is too old for gets its earlier value."""
-        kinds = {
-            "task": TASKS[fields["task"]["name"]],
-            "model": MODELS[fields["model"]["name"]][0],
-            "training": _protocol(cls.model_fields["training"].annotation, fields["training"]),
-        }
-        parts = {part: _before(kind) | fields[part] for part, kind in kinds.items()}
-        return cls.model_validate(_before(cls) | fields | parts)
+        return cls.model_validate(_with_earlier_values(cls, fields))
 
     def canonical(self) -> dict[str, Any]:
         """What the key hashes: every field, less later additions that have their earlier value."""
@@ -229,9 +223,41 @@ def make_spec(**fields: Any) -> RunSpec:
         raise RelengthError(f"This run is not possible: {explain(error)}.") from None
 
 
+def spec_of_key(fields: dict[str, Any], key: str) -> RunSpec:
+    """:meth:`RunSpec.recorded`; ValueError says why the fields are not the spec of the key."""
+    for part, known in (("task", TASKS), ("model", MODELS)):
+        given = fields.get(part)
+        name = given.get("name") if isinstance(given, dict) else given
+        if not isinstance(name, str) or name not in known:
+            raise ValueError(f"unknown {part} {name!r}")
+    try:
+        whole = _with_earlier_values(RunSpec, fields)
+        spec = RunSpec.model_validate(whole)
+    except ValidationError as error:
+        raise ValueError(explain(error)) from None
+    except (KeyError, TypeError, AttributeError, StopIteration):
+        raise ValueError("its task, model or training is not laid out as in a record") from None
+    if spec.key != key:
+        raise ValueError(f"it is the spec of key {spec.key}, not of {key}")
+    if spec.model_dump(mode="json") != whole:  # a default of today stood in, or text for a number
+        raise ValueError("it does not spell out every value as runs record it")
+    return spec
+
+
 def measure_of(recorded: Mapping[str, Any]) -> Measure:
     """What accuracy means for a recorded spec: what its protocol selects checkpoints by."""
     return (Streaming if "steps" in recorded.get("training", ()) else Training).measure
+
+
+def _with_earlier_values(kind: type[RunSpec], fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a recorded spec, and those that it is too old for."""
+    kinds = {
+        "task": TASKS[fields["task"]["name"]],
+        "model": MODELS[fields["model"]["name"]][0],
+        "training": _protocol(kind.model_fields["training"].annotation, fields["training"]),
+    }
+    parts = {part: _before(of) | fields[part] for part, of in kinds.items()}
+    return _before(kind) | fields | parts
 
 
 def _protocol(annotation: Any, fields: dict[str, Any]) -> type[BaseModel]:
@@ -260,10 +286,15 @@ def explain(error: ValidationError) -> str:
         given = (
             ""
             if isinstance(problem["input"], dict | BaseModel)
-            else f" (given: {problem['input']!r})"
+            else f" (given: {_short(problem['input'])})"
         )
         parts.append(f"{where}: {message}{given}")
     return "; ".join(parts)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]} …"
 
 
 def row_name(model: Mapping[str, Any]) -> str:
