@@ -4,6 +4,7 @@ import pytest
 
 from relength import claims
 from relength.papers import published
+from relength.provenance import collect
 from relength.report import computed, exposure, landing, overhead, scoreboard
 from relength.report.ledger import claims_list
 from relength.store import Store
@@ -19,7 +20,10 @@ def store(tmp_path_factory) -> Store:
         }
         for pair in overhead.overhead.PAIRS
     }  # fmt: skip
-    made.append_benchmark({"kind": overhead.overhead.KIND, "rounds": 5, "pairs": pairs})
+    made.append_benchmark(
+        {"kind": overhead.overhead.KIND, "rounds": 5, "pairs": pairs}
+        | {"provenance": collect("cpu", {})}
+    )
     return made
 
 

@@ -53,7 +53,8 @@ def test_without_a_measurement_the_page_says_so(tmp_path):
 
 def test_the_last_measurement_of_its_kind_is_shown(tmp_path):
     store = Store(tmp_path)
-    for outcome in (measured(0.9), measured(0.75), {"task": "copy", "steps_per_second": {}}):
+    other = {"task": "copy", "steps_per_second": {}, "provenance": measured(1.0)["provenance"]}
+    for outcome in (measured(0.9), measured(0.75), other):
         store.append_benchmark(outcome)
     found = page.latest(store)
     assert overhead.share(found["pairs"][overhead.LSTM]) == pytest.approx(0.75)

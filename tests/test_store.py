@@ -141,6 +141,19 @@ def test_damage_elsewhere_is_an_error_with_file_and_line(store, make_record, dam
     assert f"{file}, line 2," in message and "version control" in message and "\n" not in message
 
 
+@pytest.mark.parametrize("damage", [b"", b"{", b"\xff", b"[]", b"{}", b'{"provenance": {}}'])
+def test_a_damaged_measurement_is_an_error_with_file_and_line(store, make_record, damage):
+    good = {"kind": "a measurement", "provenance": make_record()["provenance"]}
+    store.append_benchmark(good)
+    assert store.benchmarks() == [good]
+    file = store.path / "bench.jsonl"
+    file.write_bytes(file.read_bytes() + damage + b"\n")
+    with pytest.raises(RelengthError) as refusal:
+        store.benchmarks()
+    message = str(refusal.value)
+    assert f"{file}, line 2," in message and "version control" in message and "\n" not in message
+
+
 def edited(record: dict, path: str, value: object = ...) -> dict:
     """A copy of a record with one value replaced, or removed."""
     copy = json.loads(json.dumps(record))

@@ -77,11 +77,14 @@ class _Cost(_Part):
     evaluation_seconds: Amount
 
 
-class _Provenance(_Part):
+class _Origin(_Part):
     created: str = Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
     device: str
     device_name: str
     torch: str
+
+
+class _Provenance(_Origin):
     commit: str | None
     code: str
     margins: str
@@ -122,3 +125,9 @@ class Line(_Part):
             if lost := [test for test in spec.task.tests if test not in tests]:
                 raise ValueError(f"a run that is ok needs its test {lost[0]}")
         return self
+
+
+class Measurement(_Part):
+    """A line of what `relength bench` measured; each kind of measurement has numbers of its own."""
+
+    provenance: _Origin

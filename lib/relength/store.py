@@ -17,11 +17,11 @@ from typing import Any
 
 import pandas as pd
 from filelock import FileLock, Timeout
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from relength import pointing
 from relength.errors import RelengthError
-from relength.schema import Line
+from relength.schema import Line, Measurement
 from relength.spec import explain, measure_of, row_name
 
 Record = dict[str, Any]
@@ -84,9 +84,18 @@ class Store:
         return self.path / "freshness.json"
 
     def benchmarks(self) -> list[dict[str, Any]]:
-        """What `relength bench` measured, in the order of measuring; of several kinds."""
+        """What `relength bench` measured, in the order of measuring; of several kinds.
+
+        Raises RelengthError naming file and line when a line is damaged.
+        """
         file = self.path / "bench.jsonl"
-        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        lines = file.read_bytes().splitlines() if file.exists() else []
+        found = []
+        for number, line in enumerate(lines, start=1):
+            where = f"{file}, line {number},"
+            found.append(_json(line, where))
+            _check(found[-1], where, Measurement)
+        return found
 
     def append_benchmark(self, outcome: dict[str, Any]) -> None:
         """Add a measurement, as safely as a record."""
@@ -213,9 +222,9 @@ def _no_number(name: str) -> None:
 JSON = json.JSONDecoder(parse_constant=_no_number)  # Python's own takes NaN and Infinity
 
 
-def _check(record: Any, where: str) -> None:
+def _check(record: Any, where: str, kind: type[BaseModel] = Line) -> None:
     try:
-        Line.model_validate(record)
+        kind.model_validate(record)
     except ValidationError as error:
         raise RelengthError(
             f"{where} is not a valid record ({explain(error)}): restore it from version control, "
