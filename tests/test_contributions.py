@@ -231,6 +231,12 @@ def test_a_record_that_lacks_something_is_refused(branch, lost):
     assert branch.faults(record) == [f"is not a whole record (KeyError: '{lost}')"]
 
 
+def test_a_run_on_generated_data_is_refused_and_told_why(branch):
+    data = {"source": "generated", "reason": "there is no network", "sha256": {}}
+    with pytest.raises(RelengthError, match="was trained on generated data, where tables are made"):
+        contributions.check(branch.store, [branch.record(1, data=data)], "main", branch.root)
+
+
 def test_a_failed_run_can_be_taken_over(branch):
     record = handmade.failed(EXPERIMENT.specs("reduced", [1])[0])
     record["provenance"] = branch.record(1)["provenance"]

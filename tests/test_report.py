@@ -563,3 +563,22 @@ def test_of_two_seeds_both_are_shown_as_they_have_no_middle():
     assert tables._middle(cell(100.0, 0.0)) == "0/100"
     assert tables._middle(cell(99.96, 99.97)) == ">99.9"
     assert tables._middle(cell(0.0, 50.0, 100.0)) == "50"
+
+
+def test_runs_on_generated_data_are_counted_below_tables_and_only_if_there_are_any(tmp_path, full):
+    said = "trained on generated data, as the published files were not at hand"
+    lookups = [spec for spec in EXPERIMENT.specs("reduced", [0]) if spec.task.name == "lookup"]
+    store = store_of(tmp_path, EXPERIMENT.specs("reduced", [1])[:4])
+    for number, spec in enumerate(lookups[:2]):
+        record = handmade.record(spec, accuracy)
+        record["provenance"]["data"] |= {"reason": "there is no network"}
+        store.append("mla", record | {"run_id": f"{number:016x}"})
+        some = runs_of(store)
+        count = f"{number + 1} of the {number + 5} runs shown here {('was', 'were')[number]} "
+        assert some.on_generated_data == f" {count}{said}."
+    for page in (
+        lambda runs: tables.side_by_side(runs, "mla-table-2"),
+        tables.details,
+        appendix.costs,
+    ):
+        assert f"{count}{said}." in page(some).html and said not in page(full).html

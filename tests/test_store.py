@@ -19,7 +19,8 @@ from relength.errors import RelengthError
 from relength.prices import Device, device_seconds, pace_of
 from relength.report import run_index
 from relength.spec import make_spec
-from relength.store import Store, accuracies, frame, usable
+from relength.store import Store, accuracies, frame, on_generated_data, usable
+from relength.tasks import TASKS
 
 HALF = lambda spec, test: 0.5  # noqa: E731
 FILE = Path("mla") / "mla_table2.runs.jsonl"
@@ -453,13 +454,52 @@ def test_what_counts_does_not_depend_on_the_order_of_lines(order):
     records = [
         valid(n % 3)
         | {"status": "ok", "run_id": f"{n:016x}"}
-        | {"provenance": {"created": f"2026-01-0{n + 1}T00:00:00Z"}}
+        | {"provenance": {"created": f"2026-01-0{n + 1}T00:00:00Z", "data": DRAWN}}
         for n in range(6)
     ]
     chosen = usable(records[i] for i in order)
     assert {r["key"]: r["run_id"] for r in chosen} == {
         valid(n)["key"]: f"{n:016x}" for n in range(3)
     }
+
+
+GENERATED = {"source": "generated", "reason": "there is no network", "sha256": {}}
+PUBLISHED = {"source": "RELENGTH_DATA", "sha256": {}}
+DRAWN = {"source": "generated"}  # of a task that has no published files
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([GENERATED, PUBLISHED, DRAWN]), st.sampled_from(["ok", "failed"])
+        ),
+        max_size=6,
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_generated_data_count_only_where_nothing_else_was_trained_on(executions, random):
+    records = [
+        valid(0)
+        | {"run_id": f"{n:016x}", "status": status}
+        | {"provenance": {"created": f"2026-01-0{n + 1}T00:00:00Z", "data": data}}
+        for n, (data, status) in enumerate(executions)
+    ]
+    good = [n for n, (_, status) in enumerate(executions) if status == "ok"]
+    others = [n for n in good if executions[n][0] != GENERATED]
+    random.shuffle(records)
+    chosen = [int(record["run_id"], 16) for record in usable(records)]
+    assert chosen == (others or good)[:1]
+    stale = frozenset(f"{n:016x}" for n in others)
+    rest = [n for n in good if n not in others]
+    assert [int(r["run_id"], 16) for r in usable(records, stale)] == rest[:1]
+
+
+def test_runs_of_the_lookup_tasks_say_what_they_were_trained_on(monkeypatch):
+    monkeypatch.delenv("RELENGTH_DATA", raising=False)
+    monkeypatch.setenv("RELENGTH_OFFLINE", "1")
+    of = {name: TASKS[name]().provenance() for name in ("copy", "lookup")}
+    found = [on_generated_data({"provenance": {"data": data}}) for data in of.values()]
+    assert found == [False, True]
 
 
 def test_a_frame_has_a_row_for_each_checkpoint_and_test_in_percent(make_record):

@@ -160,6 +160,17 @@ def test_executions_are_compared_with_the_first(tmp_path, make_record):
     assert all(c.elsewhere for c in verify.repeats(store))
 
 
+def test_executions_on_generated_data_are_not_compared_with_others(tmp_path, make_record):
+    store = Store(tmp_path)
+    for day in (1, 2, 3, 4):
+        record = make_record(run_id=f"{day}" * 16)
+        data = {"source": "generated", "reason": "no network"} if day in (1, 3) else {}
+        record["provenance"] |= {"created": f"2026-11-0{day}T00:00:00Z", "data": data}
+        store.append("mla", record)
+    seen = [(c.earlier["run_id"][0], c.later["run_id"][0]) for c in verify.repeats(store)]
+    assert seen == [("1", "3"), ("2", "4")]
+
+
 def test_what_was_executed_least_often_is_drawn_first(tmp_path):
     store, one = recorded(tmp_path)
     spec = next(s for s in EXPERIMENT.grid("smoke", 4) if s.key != one["key"])

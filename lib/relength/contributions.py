@@ -21,7 +21,7 @@ from relength.margins import MARGINS
 from relength.papers import EXPERIMENTS
 from relength.paths import ROOT
 from relength.provenance import PACKAGE, TRAINING_CODE, fingerprint
-from relength.store import METRICS, SUFFIX, Record, Store, read
+from relength.store import METRICS, SUFFIX, Record, Store, on_generated_data, read
 
 
 def added(store: Store, base: str, root: Path = ROOT) -> list[Record]:
@@ -96,6 +96,11 @@ def _faults(record: Record, base: str, root: Path, after: str) -> Iterator[str]:
     made, commit = record["provenance"], str(record["provenance"]["commit"])
     if not EXPERIMENTS[record["experiment"]].owns(record):
         yield "is no run of its experiment as the code stands"
+    if on_generated_data(record):
+        yield (
+            "was trained on generated data, where tables are made from the published files (which "
+            "RELENGTH_DATA or a download gives)"
+        )
     if made["dirty"] is not False:
         yield "was made with code that differed from its commit"
     # The newest commit of ours in its history: a fork's own may hold records, but no other code.

@@ -168,6 +168,8 @@ def runs(
         failed = line.failed
     shown = Runs.read(found, chosen.scale, chosen.seeds, store, artifacts, models)
     print(f"{_counted(shown)} at scale {chosen.scale} are in {_place(store)}.")
+    if shown.on_generated_data:
+        print(shown.on_generated_data.strip())
     if failed:
         print(f"{failed} runs failed now; their tracebacks are in the store, under 'error'.")
     if not shown.records and not chosen.trains:

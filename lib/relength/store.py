@@ -270,12 +270,25 @@ def _append(file: Path, line: bytes) -> None:
 
 
 def usable(records: Iterable[Record], stale: frozenset[str] = frozenset()) -> list[Record]:
-    """The earliest successful execution of each key whose run_id is not among the stale ones."""
+    """The earliest successful execution of each key whose run_id is not among the stale ones.
+
+    One on generated data (:func:`on_generated_data`) counts only where there is no other.
+    """
     first: dict[str, Record] = {}
-    for record in sorted(records, key=lambda r: r["provenance"]["created"]):
+    for record in sorted(records, key=lambda r: (on_generated_data(r), r["provenance"]["created"])):
         if record["status"] == "ok" and record["run_id"] not in stale:
             first.setdefault(record["key"], record)
-    return list(first.values())
+    return sorted(first.values(), key=lambda r: r["provenance"]["created"])
+
+
+def on_generated_data(record: Record) -> bool:
+    """Whether a run was trained on data made in place of published files that were not at hand.
+
+    Such a run has the key of those on the published files. Tasks without published files draw all
+    their samples and give no reason for it.
+    """
+    data = record["provenance"]["data"]
+    return data.get("source") == "generated" and "reason" in data
 
 
 def accuracies(record: Record) -> dict[str, float]:

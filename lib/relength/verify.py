@@ -28,7 +28,7 @@ from relength.margins import load_margins
 from relength.papers import experiment
 from relength.provenance import code_fingerprint
 from relength.spec import RunSpec
-from relength.store import Record, Store, accuracies, usable
+from relength.store import Record, Store, accuracies, on_generated_data, usable
 
 TOLERANCE = 1e-3  # relative
 PARTING = TOLERANCE / 100  # from here on a replay differs from its twin by more than rounding
@@ -237,12 +237,15 @@ class Comparison:
 
 
 def repeats(store: Store) -> list[Comparison]:
-    """Every further execution that ended well beside the first of its run, as time went on."""
-    first: dict[str, Record] = {}
+    """Every further execution that ended well beside the first of its run, as time went on.
+
+    Those on generated data are compared with each other only: the others learnt something else.
+    """
+    first: dict[tuple[str, bool], Record] = {}
     found = []
     good = [record for record in store.records() if record["status"] == "ok"]
     for record in sorted(good, key=lambda r: r["provenance"]["created"]):
-        earlier = first.setdefault(record["key"], record)
+        earlier = first.setdefault((record["key"], on_generated_data(record)), record)
         if earlier is not record:
             found.append(Comparison(earlier, record))
     return found

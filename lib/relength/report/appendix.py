@@ -88,7 +88,7 @@ def costs(runs: Runs) -> Exhibit:
         "settings that have been mended since. The lines <i>to rebuild</i> multiply the steps of a "
         "complete grid by the seconds per step of the fastest run of its kind on the device, as "
         "others may have shared their core; kinds of runs that were recorded count with the steps "
-        f"they took. Divide by the number of cores.{_shared(runs)}"
+        f"they took. Divide by the number of cores.{_shared(runs)}{runs.on_generated_data}"
     )
     if not rows:
         return exhibits.waiting(caption, name, exhibits.training(runs), recorded)

@@ -11,7 +11,7 @@ from relength.papers import Experiment, page_of
 from relength.report.freshness import Freshness, State, made_by, states
 from relength.report.style import row_label
 from relength.spec import RunSpec, Scale, row_name
-from relength.store import Record, Store, frame, usable
+from relength.store import Record, Store, frame, on_generated_data, usable
 
 
 def wanted_specs(
@@ -104,6 +104,21 @@ class Runs:
     def freshness(self) -> Freshness:
         """How many of ``records`` today's code is known to reproduce."""
         return Freshness.of(self.states[record["run_id"]] for record in self.records)
+
+    @property
+    def on_generated_data(self) -> str:
+        """A sentence that counts ``records`` on data made in place of published files; "" for none.
+
+        It begins with a space, to follow another.
+        """
+        count = sum(map(on_generated_data, self.records))
+        if not count:
+            return ""
+        return (
+            f" {count} of the {len(self.records)} runs shown here "
+            f"{'was' if count == 1 else 'were'} trained on generated data, as the published files "
+            "were not at hand."
+        )
 
     @cached_property
     def frame(self) -> pd.DataFrame:

@@ -245,7 +245,8 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
 
     caption = (
         f"<b>{name_of(artifact)} of the paper, side by side.</b> "
-        f"{badges(runs.scale, runs.freshness)} {_seeds_phrase(data)} In each cell, above: our "
+        f"{badges(runs.scale, runs.freshness)} {_seeds_phrase(data)}"
+        f"{runs.on_generated_data} In each cell, above: our "
         f"{published.statistic(artifact)} {in_unit(runs)}, of two seeds both; below, smaller: "
         "the value that the paper prints. Coloured numbers are outside its margin, "
         f"{margin_words(room, measure)}. ✓ and ≠ mark cells whose claim is reproduced or "
@@ -480,6 +481,7 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
         "has the confidence in brackets. <i>Solved</i> counts seeds at "
         f"{level:g} % or more, with the exact interval of that share. <i>True length</i> is the "
         "median exact match when decoding is stopped at the right place."
+        f"{runs.on_generated_data}"
     )
     if not runs.records:
         return exhibits.waiting(caption, f"{name}-details", exhibits.training(runs), flat(data))
