@@ -126,6 +126,18 @@ def test_a_damaged_store_is_named_with_file_and_line(relength, tmp_path, make_re
     assert code == 2 and f"{file}, line 2," in problems and "Traceback" not in problems
 
 
+@pytest.mark.parametrize("place", ["/proc/nowhere", "a file"])
+def test_a_place_that_cannot_be_written_is_found_before_anything_is_trained(
+    relength, tmp_path, monkeypatch, place
+):
+    monkeypatch.setattr("relength.execute.train", lambda *_: pytest.fail("something was trained"))
+    (tmp_path / "a file").touch()
+    command = [*ONE_CELL, "--workers", "1", "--results", tmp_path / place]
+    code, _, problems = relength(*command)
+    assert code == 2 and problems.startswith("Error: Cannot write to ")
+    assert "name another folder with --results" in problems and problems.count("\n") == 1
+
+
 def test_a_smoke_run_is_recorded_where_it_says_and_not_in_the_results(
     relength, tmp_path, monkeypatch
 ):

@@ -88,13 +88,16 @@ class Campaign:
     def records(self) -> Iterator[Record]:
         """Train, and append each record as it comes; this process is the only writer.
 
-        Raises RelengthError when a scheduler does not answer, or workers are lost for good.
+        Raises RelengthError when a scheduler does not answer, or workers are lost for good; and
+        before anything is trained when nothing can be recorded.
         """
         if not self.runs:
             return
         provenance.pin()
         for task in {run.spec.task for run in self.runs}:
             task.provenance()  # missing or damaged data are found before anything is trained
+        for experiment in {run.experiment.name: run.experiment for run in self.runs}.values():
+            self.store.check_writable(experiment.paper, experiment.name)
         if self.budget is not None:
             self.deadline = time.time() + self.budget
         self.workers = min(self.workers, len(self._jobs()))

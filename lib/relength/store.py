@@ -141,6 +141,13 @@ class Store:
             _set_torn_line_aside(file)
             _append(file, line)
 
+    def check_writable(self, paper: str, experiment: str) -> None:
+        """Raises RelengthError when records of an experiment could not be appended now."""
+        file = self.file(paper, experiment)
+        with self._locked(file):
+            if file.exists():
+                _append(file, b"")
+
     def merge(self, other: "Store") -> int:
         """Take over every record of another store that is not here yet; returns how many were new.
 
