@@ -382,6 +382,76 @@ def test_only_a_signal_that_leaves_something_undone_changes_the_exit_code():
     assert stopping.exit_code(1) == 0
 
 
+# --- several campaigns ---------------------------------------------------------------------------
+
+HOLDER = """
+import sys, time
+from relength.announcements import announced
+from relength.store import Store
+with announced(Store(sys.argv[1]), sys.argv[2:]):
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def at_work(python):
+    """Starts another process that says it trains runs of these keys, and waits."""
+    started = []
+
+    def start(store, *keys):
+        started.append(python("-c", HOLDER, str(store.path), *keys))
+        assert started[-1].stdout.readline() == "ready\n", started[-1].stderr.read()
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_what_another_campaign_trains_into_the_folder_is_not_trained_a_second_time(
+    tiny, store, at_work, tmp_path
+):
+    specs = [tiny(epochs=1, seed=seed) for seed in range(3)]
+    other = at_work(store, specs[0].key)
+    again = Campaign([Run(TABLE_2, spec) for spec in specs], store, workers=1)
+    with pytest.raises(RelengthError, match=r"^Another campaign .* trains 1 of these 3 runs"):
+        list(again.records())
+    assert store.records() == []
+    rest = Campaign([Run(TABLE_2, spec) for spec in specs[1:]], store, workers=1)
+    assert len(list(rest.records())) == 2, "other runs are in nobody's way"
+    elsewhere = Campaign([Run(TABLE_2, specs[0])], Store(tmp_path / "part"), workers=1)
+    assert len(list(elsewhere.records())) == 1, "and neither is another folder"
+
+    other.kill()
+    other.communicate()
+    (mine,) = Campaign([Run(TABLE_2, specs[0])], store, workers=1).records()
+    assert mine["status"] == "ok", "a campaign that was killed blocks nobody"
+    assert not list(store.announcements.glob("*.json"))
+
+
+def test_a_campaign_that_was_left_half_way_does_not_block_its_own_process(tiny, store):
+    runs = [Run(TABLE_2, tiny(epochs=1, seed=seed)) for seed in range(2)]
+    left = Campaign(runs, store, workers=1).records()
+    next(left)  # as after an error in a cell of a notebook, which keeps what it was at
+    assert len(list(Campaign(runs[1:], store, workers=1).records())) == 1
+    left.close()
+    assert not list(store.announcements.glob("*.json"))
+
+
+@pytest.mark.smoke
+def test_a_second_campaign_on_a_folder_is_one_sentence_and_exit_code_2(tmp_path, python, at_work):
+    store = Store(tmp_path / "mine")
+    at_work(store, *(spec.key for spec in TABLE_2.grid("smoke", 0)))
+    second = python(*COMMAND, "--results", str(store.path))
+    _, problems = second.communicate(timeout=120)
+    assert second.returncode == 2 and problems.count("\n") == 1
+    assert "Another campaign" in problems and "trains 6 of these 6 runs" in problems
+    assert str(store.path) in problems and "--shard" in problems and "--out" in problems
+    assert store.records() == []
+
+
 # --- what is known of a store -------------------------------------------------------------------
 
 

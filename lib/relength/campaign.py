@@ -16,6 +16,7 @@ from typing import NamedTuple
 import torch
 
 from relength import provenance, stopping
+from relength.announcements import announced
 from relength.engine import arithmetic, stacks
 from relength.errors import RelengthError
 from relength.execute import Job, execute, warm_up, without_results
@@ -89,7 +90,8 @@ class Campaign:
         """Train, and append each record as it comes; this process is the only writer.
 
         Raises RelengthError when a scheduler does not answer, or workers are lost for good; and
-        before anything is trained when nothing can be recorded.
+        before anything is trained when nothing can be recorded, or another process trains some of
+        these runs into the same store.
         """
         if not self.runs:
             return
@@ -98,6 +100,10 @@ class Campaign:
             task.provenance()  # missing or damaged data are found before anything is trained
         for experiment in {run.experiment.name: run.experiment for run in self.runs}.values():
             self.store.check_writable(experiment.paper, experiment.name)
+        with announced(self.store, {run.spec.key for run in self.runs}):
+            yield from self._trained()
+
+    def _trained(self) -> Iterator[Record]:
         if self.budget is not None:
             self.deadline = time.time() + self.budget
         self.workers = min(self.workers, len(self._jobs()))

@@ -79,6 +79,11 @@ class Store:
         return self.path / ".checkpoints"
 
     @property
+    def announcements(self) -> Path:
+        """What is being trained now (:mod:`relength.announcements`); never committed."""
+        return self.path / ".campaigns"
+
+    @property
     def freshness(self) -> Path:
         """What `relength verify` found, written beside the records."""
         return self.path / "freshness.json"
@@ -100,7 +105,7 @@ class Store:
     def append_benchmark(self, outcome: dict[str, Any]) -> None:
         """Add a measurement, as safely as a record."""
         file = self.path / "bench.jsonl"
-        with self._locked(file):
+        with self.locked(file):
             _append(file, (json.dumps(outcome) + "\n").encode())
 
     @property
@@ -137,14 +142,14 @@ class Store:
         except RelengthError as error:
             raise Unwritable(str(error)) from None
         file = self.file(paper, record["experiment"])
-        with self._locked(file):
+        with self.locked(file):
             _set_torn_line_aside(file)
             _append(file, line)
 
     def check_writable(self, paper: str, experiment: str) -> None:
         """Raises RelengthError when records of an experiment could not be appended now."""
         file = self.file(paper, experiment)
-        with self._locked(file):
+        with self.locked(file):
             if file.exists():
                 _append(file, b"")
 
@@ -171,7 +176,11 @@ class Store:
         return len(new)
 
     @contextmanager
-    def _locked(self, file: Path) -> Iterator[None]:
+    def locked(self, file: Path) -> Iterator[None]:
+        """Keep other processes from a file of the store; its folder is made if need be.
+
+        Raises RelengthError when the lock is taken, or the folder cannot be written to.
+        """
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             lock = FileLock(file.with_name(f".{file.name}.lock"), timeout=LOCK_SECONDS)
