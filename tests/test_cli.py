@@ -138,6 +138,30 @@ def test_a_place_that_cannot_be_written_is_found_before_anything_is_trained(
     assert "name another folder with --results" in problems and problems.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", [["status", "--json"], ["claims"], ["plan"]], ids=str)
+def test_a_folder_that_is_not_there_is_empty_and_said_once(relength, tmp_path, command):
+    code, out, problems = relength(*command, "--results", tmp_path / "reslts")
+    assert code == 0 and out
+    assert problems == (
+        f"Note: There is no folder {tmp_path / 'reslts'}, so nothing counts as recorded: look at "
+        "the name given to --results.\n"
+    )
+    (tmp_path / "reslts").mkdir()
+    assert relength(*command, "--results", tmp_path / "reslts") == (0, out, "")
+
+
+def test_a_book_of_a_folder_that_is_not_there_is_built_and_that_is_said(
+    relength, tmp_path, monkeypatch
+):
+    built = []
+    monkeypatch.setattr(
+        "relength.bookbuild.render", lambda *places: built.append(places) or tmp_path / "index.html"
+    )
+    code, _, problems = relength("render", "--results", tmp_path / "reslts")
+    assert code == 0 and built[0][0] == tmp_path / "reslts"
+    assert "There is no folder" in problems and problems.count("\n") == 1
+
+
 def test_a_smoke_run_is_recorded_where_it_says_and_not_in_the_results(
     relength, tmp_path, monkeypatch
 ):

@@ -44,7 +44,7 @@ def test_without_parameters_the_defaults_hold_and_nothing_is_trained():
         ({"train": "True"}, {"train": True}),
         ({"refresh": "false"}, {"refresh": False}),
         ({"seeds": "3", "workers": 2.0}, {"seeds": 3, "workers": 2}),
-        ({"results": 2026}, {"results": "2026"}),
+        ({"results": "2026"}, {"results": "2026"}),
         ({"scale": "paper", "device": "cpu"}, {"scale": "paper", "device": "cpu"}),
     ],
 )
@@ -63,6 +63,8 @@ def test_text_that_papermill_hands_over_is_converted(given, expected):
         ({"train": "perhaps"}, "train.*boolean.*perhaps"),
         ({"workers": -1}, "workers.*greater than or equal to 0"),
         ({"results": ["a"]}, "results.*string"),
+        ({"results": 5}, "results.*string.*5"),
+        ({"device": 0}, "device.*string.*0"),
         ({"device": "tpu"}, "device 'tpu'.*cpu, cuda"),
         ({"sclae": "smoke"}, "no parameter 'sclae': did you mean 'scale'"),
         ({"Seeds": 1}, "no parameter 'Seeds': did you mean 'seeds'"),

@@ -72,11 +72,11 @@ def plan(
     """
     from relength.report import agenda
     from relength.report.scoreboard import SCALES
+    from relength.store import Store
 
     wanted = _scales(scale or SCALES, SCALES)
-    store = _store(results)
-    priced = _device(device, store)
-    steps = agenda.agenda(store, priced, wanted)
+    priced = _device(device, Store(results))
+    steps = agenda.agenda(_store(results), priced, wanted)
     table = Table("", "cell", "seeds", "hours", "completes")
     for column in (2, 4):
         table.columns[column].no_wrap = True
@@ -103,9 +103,18 @@ def _scales(given: Iterable[str], known: Sequence[str]) -> list[str]:
 
 
 def _store(results: Path) -> Any:
+    """A store to read from. One that is not there is empty, but its name may be misspelt."""
     from relength.store import Store
 
-    return Store(results)
+    store = Store(results)
+    if not store.path.is_dir():
+        stderr.print(
+            f"Note: There is no folder {escape(str(store.path))}, so nothing counts as recorded: "
+            "look at the name given to --results.",
+            soft_wrap=True,
+            highlight=False,
+        )
+    return store
 
 
 def _device(name: str, store: Any) -> Any:
@@ -228,7 +237,7 @@ def run(
     )
     if results is None and out is None and scale == "smoke":
         results = Path(tempfile.mkdtemp(prefix="relength-smoke-"))
-    known = Store(results or RESULTS)
+    known = Store(results or RESULTS) if out is None else _store(results or RESULTS)
     store = known if out is None else Store(out)
     missing = chosen if refresh else plan.missing(chosen, known, store)
     if not (experiments or task or key):
@@ -311,9 +320,8 @@ def status(
     """The artifacts of the four papers: runs and seeds per scale, what the rest costs, verdicts."""
     from relength.report.coverage import table
     from relength.report.scoreboard import status as scoreboard
-    from relength.store import Store
 
-    state = scoreboard(Store(results))
+    state = scoreboard(_store(results))
     if as_json:
         print(json.dumps(state, indent=1))
         return
@@ -355,7 +363,7 @@ def render(
 
     if pdf:
         editions.chromium()  # missing, it is said now and not when all else is done
-    index = bookbuild.render(Path(results), Path(out))
+    index = bookbuild.render(_store(results).path, Path(out))
     console.print(f"The book is at {index}", soft_wrap=True)
     if pdf:
         console.print(f"The PDF is at {editions.pdf(Path(out))}", soft_wrap=True)
@@ -396,9 +404,8 @@ def claims(
 ) -> None:
     """Every claim with its verdict, computed now from the recorded runs."""
     from relength.report.scoreboard import ledger
-    from relength.store import Store
 
-    rows = ledger(Store(results))
+    rows = ledger(_store(results))
     if paper and paper not in set(rows.paper):
         known = ", ".join(sorted(set(rows.paper)))
         raise RelengthError(f"There are no claims of {paper!r}: choose from {known}.")
@@ -435,9 +442,9 @@ def verify(
     """
     from relength import contributions, stopping
     from relength import verify as check
-    from relength.store import Store, usable
+    from relength.store import usable
 
-    store = Store(results)
+    store = _store(results)
 
     def chosen(record: dict[str, Any]) -> bool:
         spec = record["spec"]

@@ -47,7 +47,7 @@ LONGEST_FUNCTION = 6  # lines; anything longer belongs into the library
 class Parameters(BaseModel):
     """What a notebook can be told. Text is converted: papermill hands over ``true`` as 'true'."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     scale: Scale = "reduced"
     seeds: int = Field(5, ge=1, description="how many, counted from 0")
