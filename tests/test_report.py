@@ -6,6 +6,7 @@ import io
 import itertools
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -431,6 +432,21 @@ def test_the_caption_says_what_the_shorter_training_changed(tmp_path):
     words = appendix.cap_check(runs_of(store)).html
     assert "In 1 of 2 pairs no number moves by more than 5 points; most moves" in words
     assert f"on {title(long[1].task.name)}, seed 0: " in words and "becomes 12.5 at " in words
+
+
+def test_pairs_of_tasks_with_other_lengths_share_columns_with_numbers(tmp_path):
+    """Of a page about some of an experiment's tasks, too."""
+    both = [
+        spec
+        for scale in ("reduced", "paper")
+        for spec in EXPERIMENT.specs(scale, [0])
+        if spec.task.name in ("copy", "lookup")
+    ]
+    shown = runs_of(store_of(tmp_path, both))
+    html = appendix.cap_check(shown).html
+    assert all(f">test {number}<" in html for number in (2, 3, 4)) and ">15<" not in html
+    some = replace(shown, specs=tuple(spec for spec in shown.specs if spec.task.name == "recopy"))
+    assert appendix.cap_check(some).html == html
 
 
 def test_numbers_close_to_nothing_are_text_and_no_tags(tmp_path):

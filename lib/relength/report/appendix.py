@@ -184,9 +184,9 @@ def cap_check(runs: Runs) -> Exhibit:
         numbers, columns=["task", "model", "arm", "seed", "test", "reduced", "paper"]
     )
     # Tasks of unlike lengths share columns, which then have numbers instead of lengths.
-    longer = {tuple(runs.tests[task][1:]) for task in data["task"].unique()}
+    longer = {tuple(tests.unique()[1:]) for _, tests in data.groupby("task")["test"]}
     named = longer.pop() if len(longer) == 1 else None
-    tests = max(map(len, runs.tests.values())) - 1
+    tests = max(map(len, longer), default=0)
     further = named or [f"test {i + 2}" for i in range(tests)]
     heads = ("steps", "lengths trained on", *further)
     columns = {"task": "text", "model": "text", "seed": "number"} | dict.fromkeys(heads, "number")
