@@ -25,6 +25,9 @@ TABLE_2 = EXPERIMENTS["mla_table2"]
 RUN_IDS = itertools.count()
 
 
+CURVES = ("train_loss", "dev_accuracy", "iid_accuracy", "learning_rate")
+
+
 def record(spec, exact_match=1.0, status="ok", seconds=36.0):
     """A record of a run that nobody made."""
     metrics = {"items": 10, **dict.fromkeys(METRICS, exact_match), "edit_distance": 0.0}
@@ -40,6 +43,7 @@ def record(spec, exact_match=1.0, status="ok", seconds=36.0):
             **dict.fromkeys(("device", "device_name"), "cpu"),
             **dict.fromkeys(("torch", "commit", "code", "margins"), "0"),
             "created": "2026-11-20T17:30:00Z",
+            "data": {},
         },
     }
     if status == "failed":
@@ -50,7 +54,10 @@ def record(spec, exact_match=1.0, status="ok", seconds=36.0):
         },
         "cost": {"steps": 100, "training_seconds": seconds, "evaluation_seconds": 0.0},
         "parameters": 1,
-        "curve": [],
+        "curve": [{"epoch": 0, "step": 100, **dict.fromkeys(CURVES, 0.5)}],
+        "first_losses": [1.0],
+        "probe": {"validation_loss": 1.0},
+        "attention": None,
     }
 
 

@@ -158,7 +158,7 @@ def test_what_speed_was_aimed_at_is_said_to_be_reached_or_missed(tmp_path):
         "ratio_to_baseline": {"baseline": 1.0, "one core": 1.999, "2 cores": 3.5},
     }
     text = expenses.speed(measured(tmp_path / "missed", OUTCOME, slow))
-    assert "one core, **missed on 1 of 2 tasks** (3.13 on copy, 2.00 on recopy)" in text
+    assert "one core, **missed on 1 of 2** (3.13 on copy, 2.00 on recopy)" in text
     assert "3.5 times on 2 cores, **reached** (6.00 on copy, 3.50 on recopy)" in text
 
 

@@ -110,11 +110,14 @@ def _what_shorter_training_changes(data: pd.DataFrame, runs: Runs) -> str:
     data = data.assign(gain=data["paper"] - data["reduced"])
     widest = data.groupby(["task", "model", "arm", "seed"])["gain"].agg(lambda g: g.abs().max())
     most = data.loc[data["gain"].abs().idxmax()]
+    # SCAN and CFQ have one test of other lengths, and call it so.
+    places = {"iid": "in distribution", "length": "on the length split"}
+    where = places.get(most.test, f"at length {most.test}")
     return (
         f"In {(widest <= margin).sum()} of {len(widest)} pairs no number moves by more than "
         f"{margin:g} points; most moves {runs.label(most.model, most.arm)} on {title(most.task)}, "
         f"seed {most.seed}: {escape(number(most.reduced))} becomes "
-        f"{escape(number(most.paper))} at {most.test}."
+        f"{escape(number(most.paper))} {where}."
     )
 
 

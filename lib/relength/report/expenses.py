@@ -296,7 +296,7 @@ def _goals(outcomes: Sequence[dict[str, Any]]) -> str:
         told = ", ".join(f"{ratio:.2f} on {task}" for task, ratio in found.items() if ratio)
         if told:
             missed = sum(ratio < goal for ratio in found.values() if ratio)
-            outcome = f"missed on {missed} of {len(found)} tasks" if missed else "reached"
+            outcome = f"missed on {missed} of {len(found)}" if missed else "reached"
             said.append(f"{goal:g} times on {way}, **{outcome}** ({told})")
     return f"What we aimed at for {model}: {'; '.join(said)}.\n" if said else ""
 
