@@ -129,15 +129,6 @@ def shell(folder: Path, *lines: str) -> str:
     return done.stdout
 
 
-# What is pasted there with success is not pasted again where another page repeats it.
-ON_THE_FIRST_PAGE = {
-    command
-    for block in blocks("README")
-    if block.language == "console" and not block.how
-    for command in commands(block)
-    if command.startswith(("papermill ", "relength "))
-}
-
 # Three runs in place of 64.
 SMALL_TABLE = """
 def table_2(scale: Scale, seed: int) -> list[RunSpec]:
@@ -182,12 +173,11 @@ exec bash "$1"
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_what_a_page_says_can_be_pasted_in_its_order(page, here):
-    done = () if page == "README" else ON_THE_FIRST_PAGE
     for block in blocks(page):
         if block.file:
             save(block._replace(text=smaller(block.text)), here)
         elif block.language == "console" and not block.how:
-            shell(here, *map(smaller, (c for c in commands(block) if c not in done)))
+            shell(here, *map(smaller, commands(block)))
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if "guide" in page])

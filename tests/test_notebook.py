@@ -279,7 +279,7 @@ def lacks_data(path: Path) -> bool:
 QUICK = [
     path
     for path in PATHS
-    if (smoke_runs(path) <= 8 or path.stem == "mla_table2") and not lacks_data(path)
+    if (smoke_runs(path) <= 32 or path.stem == "mla_table2") and not lacks_data(path)
 ]
 
 
