@@ -75,7 +75,8 @@ def judged(scale, seeds):
 
 
 def min_seeds(store):
-    return {s: min(scoreboard.cell_seeds(TABLE_2, store, s).values()) for s in scoreboard.SCALES}
+    own = scoreboard.own_records(TABLE_2, store)
+    return {s: min(scoreboard.cell_seeds(TABLE_2, own, s).values()) for s in scoreboard.SCALES}
 
 
 @pytest.fixture(scope="module")

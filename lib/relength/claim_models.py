@@ -7,7 +7,7 @@ model on one task.
 
 from fnmatch import fnmatchcase
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -353,35 +353,31 @@ def _part_of_one_task(
 
 def value_part(artifact: str, model: str, task: str, tests: tuple[str, ...]) -> ValuePart:
     """The printed values of some cells of one row and task. RelengthError where one is missing."""
-    cells = _printed_rows(artifact).get((model, task))
-    rows = pd.DataFrame(columns=PRINTED) if cells is None else cells[cells["test"].isin(tests)]
-    if len(rows) != len(tests) or rows["value"].isna().any():
+    rows = [cell for cell in _printed_cells(artifact).get((model, task), ()) if cell.test in tests]
+    if len(rows) != len(tests) or any(pd.isna(cell.value) for cell in rows):
         raise RelengthError(
             f"{artifact} prints no value for {model} on {task} at {', '.join(tests)}."
         )
-    spread = rows["spread"].iloc[0]
-    if len(rows) > 1 and rows["spread"].notna().any():
+    if len(rows) > 1 and not all(pd.isna(cell.spread) for cell in rows):
         raise RelengthError(
             f"{artifact} prints mean ± sd: claim {model} on {task} one cell at a time."
         )
     return ValuePart(
         model=model,
         task=task,
-        printed=dict(zip(rows["test"], rows["value"], strict=True)),
-        spread=None if spread != spread else spread,
-        n=None if rows["n"].isna().any() else int(rows["n"].iloc[0]),
+        printed={cell.test: cell.value for cell in rows},
+        spread=None if pd.isna(rows[0].spread) else rows[0].spread,
+        n=None if any(pd.isna(cell.n) for cell in rows) else int(rows[0].n),
     )
 
 
-PRINTED = ["test", "value", "spread", "n"]
-
-
 @cache
-def _printed_rows(artifact: str) -> dict[Cell, pd.DataFrame]:
-    """The printed numbers of a table by row and task: there are hundreds of claims about them."""
-    return {
-        cell: rows[PRINTED] for cell, rows in published.table(artifact).groupby(["row", "task"])
-    }
+def _printed_cells(artifact: str) -> dict[Cell, list[Any]]:
+    """The printed cells of a table by row and task: there are hundreds of claims about them."""
+    found: dict[Cell, list[Any]] = {}
+    for cell in published.table(artifact).itertuples():
+        found.setdefault((cell.row, cell.task), []).append(cell)
+    return found
 
 
 def lengths_by_task(patterns: tuple[str, ...], artifact: str) -> dict[str, tuple[str, ...]]:
@@ -436,16 +432,17 @@ def run_cells(artifact: str) -> pd.DataFrame:
     return pd.DataFrame(cells, columns=["row", "task", "test"]).drop_duplicates()
 
 
-def known_rows(artifact: str) -> list[str]:
+@cache
+def known_rows(artifact: str) -> tuple[str, ...]:
     """The models that claims about an artifact can name: of its tables, and of its runs."""
     both = (known_cells(artifact)["row"], run_cells(artifact)["row"])
-    return list(dict.fromkeys(pd.concat(both)))
+    return tuple(dict.fromkeys(pd.concat(both)))
 
 
 def _experiment_of(artifact: str) -> Experiment | None:
     return next((e for e in EXPERIMENTS.values() if artifact in e.artifacts), None)
 
 
-def _known(models: set[str], known: list[str]) -> None:
+def _known(models: set[str], known: tuple[str, ...]) -> None:
     for model in sorted(models - set(known)):
         raise RelengthError(f"There is no row {model!r}: choose from {', '.join(known)}.")

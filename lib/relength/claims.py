@@ -79,7 +79,7 @@ def load(paper: str, folder: Path = FOLDER) -> list[Claim]:
 @lru_cache(maxsize=16)
 def _claims(paper: str, path: Path, content: bytes) -> tuple[Claim, ...]:
     try:
-        file = ClaimFile.model_validate(yaml.safe_load(content))
+        file = ClaimFile.model_validate(yaml.load(content, Loader=yaml.CSafeLoader))
     except (yaml.YAMLError, ValidationError) as error:
         raise RelengthError(f"{path} is not a valid file of claims: {error}") from None
     prose = published.prose_claims().set_index("claim_id")
@@ -303,7 +303,7 @@ def _judge_arm(
 
 def _common_seeds(sample: Sample, scale: str, arms: dict[str, str], evidence: Evidence) -> int:
     seeds = [evidence.seeds(scale, model, arms[model], task) for model, task in sample]
-    return len(set.intersection(*seeds))
+    return len(frozenset.intersection(*seeds))
 
 
 def _better(whole: rules.Decision, parts: Sequence[rules.Decision], scale: str) -> str:

@@ -57,22 +57,25 @@ class Evidence:
                 "records of the experiment's own specs."
             )
 
+        positions = self._runs.groupby(["scale", "model", "arm", "task"]).indices
+        seeds = self._runs["seed"].to_numpy()
         self._cells = {
-            cell: runs.set_index(["seed", "test"])
-            for cell, runs in self._runs.groupby(["scale", "model", "arm", "task"])
+            cell: (frozenset(seeds[rows].tolist()), rows) for cell, rows in positions.items()
         }
-        self._seeds = {cell: runs.index.unique("seed") for cell, runs in self._cells.items()}
-        self._wide = {
-            cell: runs[source.metric].unstack("test") for cell, runs in self._cells.items()
-        }
+        # Many claims need the same cell, and some cells no claim.
+        self._tables: dict[tuple[str, ...], pd.DataFrame] = {}
+        self._wide: dict[tuple[str, ...], pd.DataFrame] = {}
 
     def runs(self, scale: str, model: str, arm: str, task: str) -> pd.DataFrame:
-        """Rows of one cell that has runs, indexed by (seed, test)."""
-        return self._cells[scale, model, arm, task]
+        """Rows of one cell that has runs."""
+        cell = scale, model, arm, task
+        if cell not in self._tables:
+            self._tables[cell] = self._runs.iloc[self._cells[cell][1]]
+        return self._tables[cell]
 
-    def seeds(self, scale: str, model: str, arm: str, task: str) -> set[int]:
+    def seeds(self, scale: str, model: str, arm: str, task: str) -> frozenset[int]:
         """Seeds of one cell that ended well; a failed run has no rows and so is missing."""
-        return set(self._seeds.get((scale, model, arm, task), ()))
+        return self._cells.get((scale, model, arm, task), (frozenset(),))[0]
 
     def values(
         self, scale: str, model: str, arm: str, task: str, tests: Sequence[str]
@@ -81,7 +84,11 @@ class Evidence:
 
         Raises RelengthError where a test is missing.
         """
-        wide = self._wide[scale, model, arm, task]
+        cell = scale, model, arm, task
+        if cell not in self._wide:
+            runs = self.runs(*cell).set_index(["seed", "test"])
+            self._wide[cell] = runs[self.source.metric].unstack("test")
+        wide = self._wide[cell]
         missing = [test for test in tests if test not in wide or wide[test].isna().any()]
         if missing:
             raise RelengthError(
@@ -232,9 +239,7 @@ class Reading:
         """Median result on the lengths trained on, if recorded."""
         runs = self.evidence.runs(self.scale, model, self.arms[model], task)
         known = TASKS[task]().tests[0]
-        if known not in runs.index.unique("test"):
-            return None
-        value = float(runs.xs(known, level="test")[self.evidence.source.metric].median())
+        value = float(runs.loc[runs["test"] == known, self.evidence.source.metric].median())
         return None if np.isnan(value) else value
 
     def is_failure(self, part: Part) -> bool:

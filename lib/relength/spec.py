@@ -10,7 +10,7 @@ number and 2.0 for a whole number are errors; only an integer may stand where a 
 import hashlib
 import json
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import (
@@ -303,7 +303,7 @@ def row_name(model: Mapping[str, Any]) -> str:
     return config.row(model) if hasattr(config, "row") else model["name"]
 
 
-@lru_cache(maxsize=4096)
+@cache  # a campaign has ten thousands, and asks for each many times
 def _key(spec: RunSpec) -> str:
     text = json.dumps(spec.canonical(), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -6,6 +6,7 @@ spec is the experiment's own, so a re-run with other hyperparameters adds nothin
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -146,12 +147,17 @@ def board(store: Store, judged: pd.DataFrame) -> pd.DataFrame:
     cell), *decided* (a claim is reproduced or contradicted).
     """
     counts = judged.groupby("artifact")["verdict"].agg(Counter).to_dict()
+    own = {name: own_records(experiment, store) for name, experiment in EXPERIMENTS.items()}
     rows = []
     for artifact in published_artifacts().itertuples():
         name = artifact.artifact
         makers = [e for e in EXPERIMENTS.values() if name in e.artifacts]
         seeds = {
-            scale: {c: n for e in makers for c, n in cell_seeds(e, store, scale, name).items()}
+            scale: {
+                cell: count
+                for maker in makers
+                for cell, count in cell_seeds(maker, own[maker.name], scale, name).items()
+            }
             for scale in SCALES
         }
         verdicts = dict(counts.get(name, {}))
@@ -181,14 +187,15 @@ def own_records(experiment: Experiment, store: Store) -> list[Record]:
 
 
 def cell_seeds(
-    experiment: Experiment, store: Store, scale: str, artifact: str | None = None
+    experiment: Experiment, own: Iterable[Record], scale: str, artifact: str | None = None
 ) -> dict[tuple[str, str], int]:
     """Successful seeds of the judged arm in every (row, task) cell of an experiment.
 
+    own       its :func:`own_records`
     artifact  only the cells that this one is made from
     """
     seeds = dict.fromkeys(experiment.cells(scale, artifact), 0)
-    for record in own_records(experiment, store):
+    for record in own:
         spec = record["spec"]
         cell = row_name(spec["model"]), spec["task"]["name"]
         judged = experiment.judges(cell[0], spec["model"]["arm"])
