@@ -11,7 +11,7 @@ import handmade
 import pytest
 
 from relength import campaign as campaign_module
-from relength import progress, stopping
+from relength import executors, progress, stopping
 from relength.campaign import Campaign, Run
 from relength.engine import bench, training
 from relength.errors import RelengthError
@@ -206,6 +206,14 @@ def test_a_stack_takes_as_long_as_the_full_one_that_was_measured(tmp_path):
     assert campaign._wall(job) == pytest.approx(
         0.01 * 40 * specs[0].training.most_steps(specs[0].task)
     )
+
+
+def test_a_campaign_takes_every_core_unless_all_of_it_is_of_scale_smoke(tmp_path, monkeypatch):
+    monkeypatch.setattr(executors.os, "cpu_count", lambda: 8)
+    smoke, reduced = Run(TABLE_2, spec_of(scale="smoke")), Run(TABLE_2, spec_of())
+    assert Campaign([smoke], Store(tmp_path)).workers == 1
+    assert Campaign([smoke, reduced], Store(tmp_path)).workers == 8
+    assert Campaign([smoke], Store(tmp_path), workers=3).workers == 3
 
 
 def test_the_time_left_is_that_of_the_runs_ahead_shared_by_the_workers(tmp_path):

@@ -45,7 +45,8 @@ class Campaign:
 
     ranked   whether the runs are in their order already; else the most valuable come first
     known    other stores, whose records count when value and price of a run are estimated
-    workers  processes (default: one per core) or, on a GPU, threads; 1 trains in this process
+    workers  processes (default: one per core, one at scale smoke) or, on a GPU, threads; 1 trains
+             in this process
     stack    runs trained as one program (default: 1 on a CPU, 40 on a GPU)
     budget   seconds after which unfinished runs are left to a resume
     cluster  train on Dask workers: ``local`` for some on this machine, or a scheduler's address
@@ -72,7 +73,7 @@ class Campaign:
         for run in runs:
             arithmetic.check(run.spec.training, device)
         self.store, self.device, self.cluster = store, device, cluster
-        self.workers = workers or default_workers(device)
+        self.workers = workers or default_workers(device, {run.spec.scale for run in runs})
         self.stack = stack or STACK[torch.device(device).type]
         self.budget = budget
         self.deadline: float | None = None

@@ -172,7 +172,9 @@ def run(
     workers: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Processes; on a GPU threads.", show_default="one per core; 4 on a GPU"
+            min=1,
+            help="Processes; on a GPU threads.",
+            show_default="one per core, at scale smoke 1; 4 on a GPU",
         ),
     ] = None,
     task: Annotated[list[str] | None, typer.Option(help="Only these tasks (repeatable).")] = None,

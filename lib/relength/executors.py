@@ -4,7 +4,7 @@ import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -14,6 +14,7 @@ import torch
 from relength import provenance, stopping
 from relength.errors import RelengthError, warn_in_notes
 from relength.execute import keep_memory
+from relength.spec import Scale
 
 GPU_STREAMS = 4
 THIS_MACHINE = "local"  # in place of a scheduler's address
@@ -46,9 +47,15 @@ def check_device(device: str, *, elsewhere: bool = False) -> None:
         )
 
 
-def default_workers(device: str) -> int:
-    """One process per core on a CPU; on a GPU as many threads as stacks that should run at once."""
-    return (os.cpu_count() or 1) if torch.device(device).type == "cpu" else GPU_STREAMS
+def default_workers(device: str, scales: Iterable[Scale]) -> int:
+    """One process per core on a CPU; on a GPU as many threads as stacks that should run at once.
+
+    Runs that are all of scale smoke get one process: it has trained a dozen of them by the time
+    that another has started.
+    """
+    if torch.device(device).type != "cpu":
+        return GPU_STREAMS
+    return 1 if set(scales) <= {"smoke"} else os.cpu_count() or 1
 
 
 def place(cluster: str | None, workers: int, device: str) -> AbstractContextManager[Executor]:

@@ -54,7 +54,7 @@ class Parameters(BaseModel):
     train: bool = False
     refresh: bool = False
     device: str = "cpu"
-    workers: int = Field(0, ge=0, description="processes; 0 is one per core")
+    workers: int = Field(0, ge=0, description="processes; 0 is one per core, and one at smoke")
     results: str = ""
 
     @field_validator("seeds", "workers", mode="before")
