@@ -17,6 +17,7 @@ from relength.errors import RelengthError
 from relength.papers import experiment, published
 from relength.paths import BOOK
 from relength.report import (
+    boxes,
     expenses,
     findings,
     landing,
@@ -39,11 +40,11 @@ def accuracy(spec, test: str) -> float:
     return 1.0 if good else 0.0
 
 
-def recorded(folder: Path, seeds: int, scale: str = "paper") -> Survey:
+def recorded(folder: Path, seeds: int, scale: str = "paper", result=accuracy) -> Survey:
     file = folder / "mla" / "mla_table2.runs.jsonl"
     file.parent.mkdir(parents=True)
     specs = EXPERIMENT.specs(scale, range(seeds))
-    lines = (json.dumps(handmade.record(spec, accuracy)) for spec in specs)
+    lines = (json.dumps(handmade.record(spec, result)) for spec in specs)
     file.write_text("".join(f"{line}\n" for line in lines))
     return survey(Store(folder))
 
@@ -232,3 +233,34 @@ def test_a_paper_without_a_name_is_told_where_to_get_one(tmp_path, monkeypatch):
     monkeypatch.setattr(scoreboard, "CITED", {"mla": scoreboard.CITED["mla"]})
     with pytest.raises(RelengthError, match=r"speak of panm yet.*scoreboard\.py"):
         survey(Store(tmp_path))
+
+
+def test_of_an_open_claim_the_parts_are_named_that_keep_it_open(tmp_path):
+    def result(spec, test: str) -> float:
+        lost = {"lookup": (0, 1), "reverse_lookup": (4,)}.get(spec.task.name, ())
+        return 0.0 if test != "iid" and spec.seed in lost else accuracy(spec, test)
+
+    found = recorded(tmp_path, 5, "reduced", result)
+    rows = found.ledger.set_index("claim")
+    assert rows.loc["mla-010"].seen == "all seeds agree in 4 of 6 parts"
+    told = boxes.unsettled(rows.loc["mla-010"])
+    assert re.sub(r" \(median [^)]+\)", "", told) == (
+        "; open: OneStepAttn on Lookup, 3 of 5 agree; OneStepAttn on Reverse Lookup, 4 of 5 agree"
+    )
+    assert boxes.unsettled(rows.loc["mla-003"]) == ""  # reproduced
+    assert "Lookup, 3 of 5 agree" in boxes.of_claims(["mla-010"], found)
+    assert "OneStepAttn on Lookup, 3 of 5 agree" in landing.outcomes(found)
+
+
+def test_parts_that_too_few_seeds_agree_on_are_not_what_keeps_a_claim_open(begun):
+    rows = begun.ledger.set_index("claim")
+    assert rows.loc["mla-010"].outcome == "inconclusive"
+    assert boxes.unsettled(rows.loc["mla-010"]) == ""
+
+
+def test_a_column_that_does_not_name_all_its_claims_leads_to_all_of_them(full):
+    shown = landing.outcomes(full)
+    count = int(re.search(r"<b>(\d+)</b> reproduced", shown)[1])
+    assert count > landing.SHOWN
+    address = 'href="claims_ledger.html#what=sentence&amp;verdict=reproduced"'
+    assert f"<a {address}>all {count}</a>" in shown

@@ -6,11 +6,16 @@ so that it changes when the runs do.
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import Any
 
-from relength import deviations
+from relength import deviations, stats
+from relength.claim_models import OrderPart, Part
 from relength.report.deviations import anchor, measured
 from relength.report.markdown import badge, grid, plain
 from relength.report.scoreboard import Survey
+from relength.report.style import title
+
+NAMED = 3  # parts of a claim that are named
 
 # {included passage: claims shown in it}; a claim that no file has yet is left out.
 CLAIMS = {
@@ -70,6 +75,28 @@ EFFECTS = {
 }
 
 
+def unsettled(row: Any) -> str:
+    """What keeps a claim of several parts open: its parts with least support, and what is seen.
+
+    row: of the ledger. Empty for other claims, and for parts of which too few seeds are there but
+    all of them agree.
+    """
+    if row.outcome != "inconclusive" or len(row.parts) < 2 or not row.seeds:
+        return ""
+    unanimous = stats.majority_p(row.seeds, row.seeds)
+    least = [p for p in row.parts if p.outcome != "reproduced" and p.p_for > unanimous]
+    least.sort(key=lambda part: part.p_for, reverse=True)
+    named = [f"{_name(part.part)}, {part.seen}" for part in least[:NAMED]]
+    rest = [f"{len(least) - NAMED} more"] if len(least) > NAMED else []
+    return f"; open: {'; '.join([*named, *rest])}" if named else ""
+
+
+def _name(part: Part) -> str:
+    if isinstance(part, OrderPart):
+        return f"{part.model} against {' or '.join(part.best_of or (part.other,))}"
+    return f"{part.model} on {title(part.task)}" if hasattr(part, "task") else part.model
+
+
 def of_claims(shown: Iterable[str], survey: Survey) -> str:
     """Claims in short: what is said, whether it holds, what the runs look like."""
     rows = survey.ledger.set_index("claim")
@@ -79,7 +106,7 @@ def of_claims(shown: Iterable[str], survey: Survey) -> str:
             (
                 f"{plain(row.statement)} {{ref}}`{row.name} <claim-{row.name}>`",
                 badge(row.label),
-                plain(row.seen) + (f" ({row.scale})" if row.scale else ""),
+                plain(row.seen + unsettled(row)) + (f" ({row.scale})" if row.scale else ""),
             )
             for row in (rows.loc[claim] for claim in shown if claim in rows.index)
         ),

@@ -23,6 +23,7 @@ from relength.prices import Device, Prices, own_runs
 from relength.progress import clock
 from relength.report import findings
 from relength.report.agenda import most_recorded
+from relength.report.boxes import unsettled
 from relength.report.exhibits import typed
 from relength.report.freshness import freshness_of
 from relength.report.ledger import RunsByCell
@@ -123,9 +124,12 @@ def _column(rows: pd.DataFrame, word: str, note: str) -> str:
     items = "".join(
         f'<li><a href="claims_ledger.html#claim-{row.claim}">{escape(row.statement)}</a>'
         f"<small>{escape(row.label)}{LEANS.get(row.lean, '') if word == 'open' else ''}: "
-        f"{escape(row.seen)}{escape(_against(row))}</small></li>"
+        f"{escape(row.seen + unsettled(row))}</small></li>"
         for row in first.head(SHOWN).itertuples()
     )
+    if word != "open" and len(rows) > SHOWN:
+        all_of_them = f"claims_ledger.html#what=sentence&amp;verdict={word}"
+        items += f'<li><a href="{all_of_them}">all {len(rows)}</a></li>'
     note = note if word == "open" or not items else ""
     body = (f"<small>{note}</small>" if note else "") + (f"<ul>{items}</ul>" if items else "")
     return f'<div class="outcome outcome-{word}"><p><b>{len(rows)}</b> {word}</p>{body}</div>'
@@ -139,13 +143,6 @@ def _lean(row: Any) -> str:
     if any(against < towards for towards, against in sides):
         return "away"
     return "towards" if all(towards < against for towards, against in sides) else "unknown"
-
-
-def _against(row: Any) -> str:
-    """Those parts of a claim that the seeds so far speak against, if it has others."""
-    parts = [p.part for p in row.parts if p.p_against < p.p_for]
-    named = [f"{p.model} on {title(p.task)}" for p in parts if hasattr(p, "task")]
-    return f"; against it: {', '.join(named)}" if named and len(row.parts) > 1 else ""
 
 
 def _leanings(rows: pd.DataFrame) -> str:
@@ -282,7 +279,7 @@ def _answer(
         where = f'<a href="{page}#{table}-side-by-side">the table, side by side</a>'
     facts = [
         ("the paper", _printed(row, claim)),
-        ("our runs" if claim else f"{row.seeds} {row.unit}s", escape(row.seen)),
+        ("our runs" if claim else f"{row.seeds} {row.unit}s", escape(row.seen + unsettled(row))),
         *(_provenance(runs.of(claim, row.scale), survey) if claim else ()),
         ("to decide it", escape(row.needed)),
         ("other readings", escape(readings(row.others))),
