@@ -22,7 +22,7 @@ from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN, Grid
 from relength.report.lengths import symbols
 from relength.report.runs import Runs
-from relength.report.style import LIGHT, TEXT_SHARE, Layout, colour, title
+from relength.report.style import LIGHT, TEXT_SHARE, Layout, aligned, colour, title
 from relength.report.tables import number as shown_number
 from relength.store import Record
 
@@ -212,18 +212,17 @@ def numbers(runs: Runs) -> str:
     """The medians of :func:`shares` as plain text."""
     data = shares(runs)
     lines = [
-        f"Wrong outputs, {runs.scale} scale: percent right before the first error "
-        "(percent of outputs that are wrong), median over seeds"
+        f"Wrong outputs, {runs.scale} scale: percent right before the first error",
+        "(percent of outputs that are wrong), median over seeds",
     ]
     for task in runs.tasks:
         tests = runs.tests[task][1:]
-        head = "".join(f"{test:>17}" for test in tests)
-        lines.append(f"\n{title(task) + ', length':<32}{'seeds':>5}{head}")
+        rows = [[f"{title(task)}, length", "seeds", *tests]]
         for model, arm in (row for row in runs.rows if runs.plans(*row, task)):
             cell = data.query("task == @task and model == @model and arm == @arm")
-            shown = "".join(f"{_median(cell[cell['test'] == test]):>17}" for test in tests)
-            label = runs.label(model, arm)
-            lines.append(f"  {label:<30}{cell['seed'].nunique():>5}{shown}")
+            shown = (_median(cell[cell["test"] == test]) for test in tests)
+            rows.append([f"  {runs.label(model, arm)}", str(cell["seed"].nunique()), *shown])
+        lines += ["", *aligned(*rows)]
     kinds = diverging(runs)["then"].value_counts()
     said = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or _none(runs)
     return "\n".join([*lines, f"\nFirst test samples that fail, by their first error: {said}."])

@@ -21,7 +21,7 @@ from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.figures import exhibit
 from relength.report.grid import BAND, NOT_RUN, Grid
 from relength.report.runs import Runs
-from relength.report.style import LIGHT, Layout, colour, title
+from relength.report.style import LIGHT, Layout, aligned, colour, title
 from relength.report.tables import number as shown_number
 from relength.store import Record
 
@@ -244,15 +244,14 @@ def table(runs: Runs) -> Exhibit:
 def numbers(runs: Runs) -> str:
     """The same as plain text."""
     data = steps(runs)
-    head = "".join(f"{h:>13}" for h in (*MEASURES.values(), "right"))
     lines = [f"Centre of focus, {runs.scale} scale: median over seeds; steps in positions"]
     for task in runs.tasks:
-        lines.append(f"\n{title(task):<32}{'seeds':>5}{head}")
+        rows = [[title(task), "seeds", *MEASURES.values(), "right"]]
         for model, arm in (row for row in runs.rows if runs.plans(*row, task)):
             cell = data.query("task == @task and model == @model and arm == @arm")
             shown = _medians(cell) if len(cell) else [NOT_RUN] * (len(MEASURES) + 1)
-            values = "".join(f"{value:>13}" for value in shown)
-            lines.append(f"  {runs.label(model, arm):<30}{len(cell):>5}{values}")
+            rows.append([f"  {runs.label(model, arm)}", str(len(cell)), *shown])
+        lines += ["", *aligned(*rows)]
     return "\n".join(lines)
 
 

@@ -17,7 +17,7 @@ from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.style import LIGHT, Layout, beside, canvas, colour, title
+from relength.report.style import LIGHT, Layout, aligned, beside, canvas, colour, title
 from relength.report.tables import number as shown_number
 from relength.spec import RunSpec
 from relength.store import Record
@@ -137,16 +137,16 @@ def _every(values: pd.Series) -> str:
 def numbers(runs: Runs) -> str:
     """The medians of :func:`shares` as plain text."""
     data = shares(runs)
-    heads = [*SAYS.values(), "tokens right"]
+    heads = dict(zip("abcd", (*SAYS.values(), "tokens right"), strict=True))
     lines = [f"Pointers, {runs.scale} scale: median over seeds, percent of steps"]
+    lines += [f"  {letter}  {head}" for letter, head in heads.items()]
     for (task, test), cells in data.groupby(["task", "test"], sort=False):
-        head = "".join(f"{h:>23}" for h in heads)
-        lines.append(f"\n{f'{title(task)}, length {test}':<26}{'seeds':>6}{head}")
+        rows = [[f"{title(task)}, length {test}", "seeds", *heads]]
         for label, cell in cells.groupby("row", sort=False):
             measured = cell.dropna(subset="accuracy")
-            shown = [_median(measured[metric]) for metric in (*SAYS, "accuracy")]
-            values = "".join(f"{v:>23}" for v in shown)
-            lines.append(f"  {label:<24}{len(measured):>6}{values}")
+            shown = (_median(measured[metric]) for metric in (*SAYS, "accuracy"))
+            rows.append([f"  {label}", str(len(measured)), *shown])
+        lines += ["", *aligned(*rows)]
     return "\n".join(lines)
 
 

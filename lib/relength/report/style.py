@@ -9,6 +9,7 @@ one paper further than others.
 """
 
 import re
+from collections.abc import Sequence
 from io import BytesIO
 from typing import NamedTuple
 
@@ -126,6 +127,18 @@ def title(task: str) -> str:
     """A task's name as the papers write it: ``inv_reverse_recopy`` is Inv Reverse ReCopy."""
     words = task.removeprefix(PREFIX).split("_")
     return " ".join(WORDS.get(word, word.capitalize()) for word in words)
+
+
+def aligned(*lines: Sequence[str]) -> list[str]:
+    """Rows of a table as lines of plain text, as narrow as they can be: a page is not wide.
+
+    The first column is on the left, the others are on the right.
+    """
+    first, *others = (max(map(len, column)) for column in zip(*lines, strict=True))
+    return [
+        f"{name:<{first}}" + "".join(f"  {c:>{w}}" for c, w in zip(cells, others, strict=True))
+        for name, *cells in lines
+    ]
 
 
 def row_label(model: str, arm: str, judged: str) -> str:

@@ -22,7 +22,7 @@ from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.style import ARM_LABELS, readings, title, verdict_kind
+from relength.report.style import ARM_LABELS, aligned, readings, title, verdict_kind
 
 TEXT_WIDTH = 76
 VERDICT_COLUMNS = (
@@ -510,16 +510,13 @@ def numbers(runs: Runs, artifact: str | None = None) -> str:
     head = f"{name}, {runs.scale} scale: {_statistic(runs, artifact)} of our seeds "
     head += f"(paper's value), {'symbols' if runs.experiment.distance else 'percent'}"
     lines = [head if data["paper"].notna().any() else head.replace(" (paper's value)", "")]
-    width = max(30, *(len(runs.label(*row)) for row in runs.rows))
     for task in data["task"].unique():
-        tests = runs.tests[task]
-        head = "".join(f"{_length(test):>17}" for test in tests)
-        lines.append(f"\n{title(task) + ', length':<{width + 2}}{'seeds':>5}{head}")
+        rows = [[f"{title(task)}, length", "seeds", *map(_length, runs.tests[task])]]
         for model, arm in (row for row in runs.rows if runs.plans(*row, task)):
             cells = data.query("task == @task and model == @model and arm == @arm")
-            shown = "".join(f"{_ours_and_paper(row):>17}" for row in cells.itertuples())
-            label = runs.label(model, arm)
-            lines.append(f"  {label:<{width}}{cells['seeds'].max():>5}{shown}")
+            shown = map(_ours_and_paper, cells.itertuples())
+            rows.append([f"  {runs.label(model, arm)}", str(cells["seeds"].max()), *shown])
+        lines += ["", *aligned(*rows)]
     return "\n".join(lines)
 
 
