@@ -175,3 +175,31 @@ def test_the_landing_page_says_in_short_what_the_chapters_say(three):
         for claim in claims:
             assert said.count(f"<claim-{claim}>") == 1
     assert "executed/in_short.md" in (BOOK / "intro.md").read_text()
+
+
+def test_printed_numbers_are_counted_by_the_papers_own_statistic(three, empty):
+    told = findings.printed_numbers("mla", three)
+    assert "the median of our seeds" in told
+    assert "**3 of 9** cells, and in 1 of 3 at the longest test" in told
+    assert "Content 3 of 3, Bi-Relative 0 of 3, OneStepAttn 0 of 3" in told
+    assert "0 of the printed numbers are neither" in told
+    assert "The fewest seeds of a cell are 3" in told
+    assert "| Copy | Bi-Relative | 100 | 100 | 0 | 0; 100; 0 |" in told
+    assert findings.printed_numbers("mla", empty) == findings.NOTHING
+
+
+def test_where_readings_solve_unequally_often_the_cell_and_its_chance_are_shown(three):
+    told = findings.which_reading("mla", three)
+    assert "In 1 of 1 cells one reading has more seeds" in told
+    assert "none of them is beyond chance by itself (smallest p 0.10)" in told
+    assert "| Copy | OneStepAttn | 0 of 3 | 3 of 3 | 0.10 |" in told
+
+
+def test_choosing_a_checkpoint_is_counted_over_the_judged_runs(three, empty):
+    told = findings.selection("mla", three)
+    assert told.startswith("Of 9 runs, 1 by the authors' rule, ")
+    assert findings.selection("mla", empty) == findings.NOTHING
+
+
+def test_failing_outputs_are_counted_by_their_first_error(empty):
+    assert findings.diverging("mla", empty) == findings.NOTHING

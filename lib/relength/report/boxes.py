@@ -36,6 +36,7 @@ CLAIMS = {
     "findings_panm_addresses": ("panm-013", "panm-015", "panm-016", "panm-017", "panm-018"),
     "findings_panm_tables": ("panm-004", "panm-020", "panm-021", "panm-028", "panm-031"),
     "findings_panm_pointers": ("panm-025", "panm-026", "panm-027", "panm-029", "panm-030"),
+    "findings_panm_cost": ("panm-076", "panm-077", "panm-078", "panm-080"),
     "findings_panm_heads": ("panm-081", "panm-082", "panm-083", "panm-086", "panm-087"),
 }
 # {included passage: a paper, and of its page of deviations {title of an entry: what the box calls

@@ -7,17 +7,19 @@ it, which cells depend on the seed, and which reading of a paper comes close to 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.stats import fisher_exact
 
 from relength.claims import counted
 from relength.margins import load_margins
 from relength.papers import EXPERIMENTS, experiment, published
-from relength.report import exhibits, figures
+from relength.report import exhibits, failures, figures
 from relength.report.boxes import of_claims
 from relength.report.exhibits import Exhibit, badges
 from relength.report.markdown import table
@@ -32,7 +34,8 @@ from relength.report.style import (
     colour,
     title,
 )
-from relength.report.tables import MEASURE_WORDS, printed, short
+from relength.report.tables import MEASURE_WORDS, comparison, printed, short
+from relength.spec import row_name
 
 TABLES = {"mla": "mla_table2", "panm": "panm_algorithmic"}  # the experiment of the main table
 SHOWN = {  # claims by which a paper would be quoted
@@ -111,6 +114,54 @@ def _cells(count: int) -> str:
     return "One cell has" if count == 1 else f"{count} cells have"
 
 
+def printed_numbers(paper: str, survey: Survey) -> str:
+    """How many printed numbers come out, by the paper's own statistic, and which do not."""
+    runs = busiest(survey, TABLES[paper])
+    found = runs.experiment
+    data = comparison(runs)
+    data = data[data["paper"].notna() & (data["seeds"] > 0)]
+    judged = [found.judges(*row) for row in zip(data["model"], data["arm"], strict=True)]
+    data = data[judged]
+    if data.empty:
+        return NOTHING
+    margin, levels = load_margins().measures["accuracy"], load_margins().levels
+    near = abs(data["ours"] - data["paper"]) <= data["paper"].map(margin.around)
+    last = data["test"] == data["task"].map(lambda task: runs.tests[task][-1])
+    between = data["paper"].map(lambda x: not any(level.holds(x) for level in levels.values()))
+    by_model = near.groupby(data["model"], sort=False).agg(["sum", "size"])
+    models = ", ".join(f"{row.Index} {row.sum} of {row.size}" for row in by_model.itertuples())
+    said = (
+        f"At scale *{runs.scale}*, the {published.statistic(*found.tables)} of our seeds is the "
+        f"printed number, within the margin, in **{near.sum()} of {len(near)}** cells, and in "
+        f"{near[last].sum()} of {last.sum()} at the longest test of a task. By model: {models}. "
+        f"{between.sum()} of the printed numbers are neither a success nor a failure, so that it "
+        "takes more to hit them than to succeed and fail where the paper does; "
+        f"{near[between].sum()} of these come out."
+    )
+    if data["seeds"].min() < load_margins().least_seeds:
+        said += f" The fewest seeds of a cell are {data['seeds'].min()}: it may be chance."
+    far = data[~near]
+    if far.empty:
+        return f"{said}\n"
+    body = table(
+        ("task", "model", "test", "printed", "ours", "seeds"),
+        (
+            (
+                title(row.task),
+                row.model,
+                row.test,
+                short(row.paper),
+                short(row.ours),
+                "; ".join(map(short, row.values)),
+            )
+            for row in far.itertuples()
+        ),
+        name=f"tab-findings-{paper}-far",
+        caption="Printed numbers that ours miss by more than the margin, in percent.",
+    )
+    return f"{said} {{numref}}`tab-findings-{paper}-far` has those that do not.\n\n{body}"
+
+
 def known_is_not_enough(paper: str, survey: Survey) -> str:
     """What success on the lengths trained on says about the longest test, counted and drawn."""
     runs = busiest(survey, TABLES[paper])
@@ -143,9 +194,11 @@ def _known_in_words(data: pd.DataFrame, start: str) -> str:
         f"{_counted(knows['state'])}."
     )
     if 0 < len(perfect) < len(knows):
+        flawed = knows[knows["known"] < 100]
         said += (
             f" Of the {len(perfect)} without a single error on known lengths, "
-            f"{_counted(perfect['state'])}."
+            f"{_counted(perfect['state'])}; of the {len(flawed)} with one, "
+            f"{_counted(flawed['state'])}."
         )
     return said
 
@@ -325,7 +378,99 @@ def which_reading(paper: str, survey: Survey) -> str:
     )
     if seeds.min() < least:
         words += f" Some cells have {seeds.min()} of {least} seeds: it may be chance."
-    return f"{words}\n\n```{{raw}} html\n{_readings(runs, frame).html}\n```\n"
+    figure = f"```{{raw}} html\n{_readings(runs, frame).html}\n```\n"
+    return f"{words}\n\n{figure}\n{_apart(paper, runs, ends(runs))}"
+
+
+def _apart(paper: str, runs: Runs, data: pd.DataFrame) -> str:
+    """The cells in which readings differ in how many seeds solve the longest test."""
+    solves = (data["state"] == "solved").groupby([data["task"], data["model"], data["arm"]])
+    counts = solves.agg(["sum", "size"]).unstack("arm").dropna()
+    arms = [arm for arm in ARM_LABELS if ("sum", arm) in counts]
+    differ = counts[counts["sum"].nunique(axis=1) > 1].astype(int)
+    if differ.empty:
+        return ""
+    rows, least = [], 1.0
+    for cell, row in differ.iterrows():
+        tables = [[row["sum", arm], row["size", arm] - row["sum", arm]] for arm in arms]
+        p = min(float(fisher_exact(pair).pvalue) for pair in combinations(tables, 2))
+        least = min(least, p)
+        shown = (f"{row['sum', arm]} of {row['size', arm]}" for arm in arms)
+        rows.append((title(cell[0]), cell[1], *shown, f"{p:.2f}"))
+    body = table(
+        ("task", "model", *(ARM_LABELS[arm] for arm in arms), "p"),
+        rows,
+        name=f"tab-findings-{paper}-apart",
+        caption="Cells in which the readings differ in how many seeds solve the longest test. "
+        "*p* is that of Fisher's exact test, two-sided, of that cell alone.",
+    )
+    beyond = "at least one is" if least <= load_margins().level else "none of them is"
+    return (
+        f"In {len(differ)} of {len(counts)} cells one reading has more seeds that solve the "
+        f"longest test than another; {beyond} beyond chance by itself (smallest p {least:.2f})."
+        f"\n\n{body}"
+    )
+
+
+RULES = {
+    "selected": "by the authors' rule",
+    "best_iid": "at the best epoch on known lengths",
+    "last": "after the last epoch",
+}
+
+
+def selection(paper: str, survey: Survey) -> str:
+    """What the choice of the checkpoint is worth, at the first length beyond training and later."""
+    runs = busiest(survey, TABLES[paper])
+    judged = [
+        record
+        for record in runs.records
+        for model in [record["spec"]["model"]]
+        if runs.experiment.judges(row_name(model), model["arm"])
+    ]
+    if not judged:
+        return NOTHING
+    metric, level = runs.experiment.measure, load_margins().levels["solved"]
+
+    def results(rule: str, place: int) -> np.ndarray:
+        tests = (r["checkpoints"][rule]["tests"] for r in judged)
+        return 100 * np.array([list(test.values())[place][metric] for test in tests])
+
+    solved = (f"{sum(map(level.holds, results(rule, -1)))} {said}" for rule, said in RULES.items())
+    gain = results("selected", 1) - results("best_iid", 1)
+    margin = load_margins().measures["accuracy"].around(0)
+    more = [
+        int((results("selected", place) - results("best_iid", place) > margin).sum())
+        for place in (1, -1)
+    ]
+    return (
+        f"Of {len(judged)} runs, {', '.join(solved)} solve the longest test. At the first length "
+        f"beyond training the authors' rule is worth {gain.mean():+.1f} points in the mean, more "
+        f"than {margin:g} points in {more[0]} runs; at the longest test that is so in {more[1]}.\n"
+    )
+
+
+def diverging(paper: str, survey: Survey) -> str:
+    """What the first error of failing outputs is, and how much of them is right before it."""
+    runs = busiest(survey, TABLES[paper])
+    kinds = failures.diverging(runs)["then"].value_counts()
+    if kinds.empty:
+        return NOTHING
+    data, levels = ends(runs), load_margins().levels
+    lost = data[data["known"].map(levels["solved"].holds) & (data["state"] == "failed")]
+    shares = lost.merge(failures.shares(runs), on=["task", "model", "arm", "seed", "test"])
+    judged = [
+        runs.experiment.judges(*row) for row in zip(shares["model"], shares["arm"], strict=True)
+    ]
+    right = shares[judged].groupby("model", sort=False)["right_before"].median()
+    models = ", ".join(f"{model} {share:.0f} %" for model, share in right.items())
+    said = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    return (
+        "Every run records its output for one test sample longer than those of training. By their "
+        f"first error, those that fail have: **{said}**. Where a run knows its lengths and fails "
+        "the longest test, wrong outputs are right for this part of them, in the median: "
+        f"{models}.\n"
+    )
 
 
 def _readings(runs: Runs, frame: pd.DataFrame) -> Exhibit:
@@ -440,12 +585,15 @@ def _exhibit(
 PASSAGES = {
     f"findings_{paper}_{name}": partial(passage, paper)
     for name, passage in (
+        ("printed", printed_numbers),
         ("known", known_is_not_enough),
         ("luck", luck),
         ("reading", which_reading),
     )
     for paper in TABLES
 } | {
+    "findings_mla_chosen": partial(selection, "mla"),
+    "findings_mla_diverging": partial(diverging, "mla"),
     **{f"letter_{paper}": partial(standing, paper) for paper in TABLES},
     "in_short": in_short,
 }

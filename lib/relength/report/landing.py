@@ -86,7 +86,7 @@ def outcomes(survey: Survey) -> str:
         _column(
             contradicted,
             "contradicted",
-            "Only runs at the paper's own scale can contradict a claim.",
+            "Of trained claims. Only runs at the paper's own scale can contradict one.",
         ),
         _column(undecided, "open", _leanings(undecided)),
     )
