@@ -15,8 +15,6 @@ from relength.report.markdown import badge, grid, plain
 from relength.report.scoreboard import Survey
 from relength.report.style import title
 
-NAMED = 3  # parts of a claim that are named
-
 # {included passage: claims shown in it}; a claim that no file has yet is left out.
 CLAIMS = {
     "length_content": ("mla-003",),
@@ -76,19 +74,19 @@ EFFECTS = {
 }
 
 
-def unsettled(row: Any) -> str:
+def unsettled(row: Any, most: int = 3) -> str:
     """What keeps a claim of several parts open: its parts with least support, and what is seen.
 
-    row: of the ledger. Empty for other claims, and for parts of which too few seeds are there but
-    all of them agree.
+    row: of the ledger; most: parts that are named. Empty for other claims, and for parts of which
+    too few seeds are there but all of them agree.
     """
     if row.outcome != "inconclusive" or len(row.parts) < 2 or not row.seeds:
         return ""
     unanimous = stats.majority_p(row.seeds, row.seeds)
     least = [p for p in row.parts if p.outcome != "reproduced" and p.p_for > unanimous]
     least.sort(key=lambda part: part.p_for, reverse=True)
-    named = [f"{_name(part.part)}, {part.seen}" for part in least[:NAMED]]
-    rest = [f"{len(least) - NAMED} more"] if len(least) > NAMED else []
+    named = [f"{_name(part.part)}, {part.seen}" for part in least[:most]]
+    rest = [f"{len(least) - most} more"] if len(least) > most else []
     return f"; open: {'; '.join([*named, *rest])}" if named else ""
 
 

@@ -109,7 +109,10 @@ def _without_training(rows: pd.DataFrame) -> str:
     named = ", ".join(
         f"{{ref}}`{row.claim} <claim-{row.claim}>` {row.verdict}" for row in done.itertuples()
     )
-    return f"Claims that take no training are counted apart. Calculated, or simulated: {named}.\n"
+    return (
+        "Claims that take no training are counted apart. Calculated, simulated or measured: "
+        f"{named}.\n"
+    )
 
 
 def _tested(rows: pd.DataFrame) -> pd.Series:
@@ -124,7 +127,7 @@ def _column(rows: pd.DataFrame, word: str, note: str) -> str:
     items = "".join(
         f'<li><a href="claims_ledger.html#claim-{row.claim}">{escape(row.statement)}</a>'
         f"<small>{escape(row.label)}{LEANS.get(row.lean, '') if word == 'open' else ''}: "
-        f"{escape(row.seen + unsettled(row))}</small></li>"
+        f"{escape(row.seen + unsettled(row, most=1))}</small></li>"
         for row in first.head(SHOWN).itertuples()
     )
     if word != "open" and len(rows) > SHOWN:
