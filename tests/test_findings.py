@@ -195,11 +195,37 @@ def test_where_readings_solve_unequally_often_the_cell_and_its_chance_are_shown(
     assert "| Copy | OneStepAttn | 0 of 3 | 3 of 3 | 0.10 |" in told
 
 
-def test_choosing_a_checkpoint_is_counted_over_the_judged_runs(three, empty):
-    told = findings.selection("mla", three)
-    assert told.startswith("Of 9 runs, 1 by the authors' rule, ")
+def test_choosing_a_checkpoint_is_counted_over_the_judged_runs(three, empty, tmp_path):
     assert findings.selection("mla", empty) == findings.NOTHING
+    file = tmp_path / "mla" / "mla_table2.runs.jsonl"
+    file.parent.mkdir()
+    with file.open("w") as lines:
+        for record in three.store.records():
+            earlier = record["checkpoints"]["best_iid"]["tests"]
+            for test in ("15", "30", "100"):
+                earlier[test]["exact_match"] = 0.0  # one judged run had found its rule
+            lines.write(json.dumps(record) + "\n")
+    told = findings.selection("mla", three._replace(store=Store(tmp_path)))
+    assert told.startswith("Of 9 runs, 1 by the authors' rule, 0 at the best epoch on known")
+    assert "+11.1 points in the mean, more than 5 points in 1 runs" in told
+    assert told.endswith("at the longest test that is so in 1.\n")
 
 
-def test_failing_outputs_are_counted_by_their_first_error(empty):
+def test_failing_outputs_are_counted_by_their_first_error(three, empty, tmp_path):
     assert findings.diverging("mla", empty) == findings.NOTHING
+    assert findings.diverging("mla", three) == "*No recorded output fails.*\n"
+    file = tmp_path / "mla" / "mla_table2.runs.jsonl"
+    file.parent.mkdir()
+    with file.open("w") as lines:
+        for record in three.store.records():
+            sample, model = record["attention"], record["spec"]["model"]["name"]
+            target = sample["target"]
+            if model == "Content":
+                sample["prediction"] = [*target[:3], f"not {target[3]}", *target[4:]]
+            if model == "Bi-Relative":
+                sample["prediction"] = [*target[:3], "EOS"]
+            lines.write(json.dumps(record) + "\n")
+    told = findings.diverging("mla", three._replace(store=Store(tmp_path)))
+    assert "**3 wrong symbol, 3 ends too early**" in told
+    lost = re.search(r"in the median: (.+)\.", told)[1]
+    assert re.sub(r" \d+ %", "", lost) == "Bi-Relative, OneStepAttn"  # Content knows no lengths

@@ -455,7 +455,7 @@ def diverging(paper: str, survey: Survey) -> str:
     runs = busiest(survey, TABLES[paper])
     kinds = failures.diverging(runs)["then"].value_counts()
     if kinds.empty:
-        return NOTHING
+        return "*No recorded output fails.*\n" if runs.records else NOTHING
     data, levels = ends(runs), load_margins().levels
     lost = data[data["known"].map(levels["solved"].holds) & (data["state"] == "failed")]
     shares = lost.merge(failures.shares(runs), on=["task", "model", "arm", "seed", "test"])
