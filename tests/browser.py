@@ -78,7 +78,9 @@ LOOK = r"""async () => {
     nameless: pictures.filter((e) => !name(e)).map((e) => e.outerHTML.slice(0, 120)),
     bad_equations: [...main.querySelectorAll(".math")].filter((e) =>
       !e.querySelector("mjx-assistive-mml") || e.querySelector("mjx-merror")).map(brief),
-    links: [...document.querySelectorAll("a[href]")].map((e) => e.href),
+    links: [document, ...[...document.querySelectorAll("template")].map((e) => e.content)].flatMap(
+      (part) => [...part.querySelectorAll("a[href]")]).map(
+      (e) => new URL(e.getAttribute("href"), document.baseURI).href),
     anchors: [...document.querySelectorAll("[id], a[name]")].flatMap((e) => [e.id, e.name]),
   };
 }"""
@@ -124,6 +126,8 @@ class View(NamedTuple):
 PHONE, DESK = 360, 1440  # pixels
 VIEWS = tuple(View(theme, width) for theme in ("light", "dark") for width in (PHONE, DESK))
 # Contrast depends on the theme and structure on the width; every one of them is in one of these.
+# They are how pages are opened, too: the other views are seen when the reader's machine turns dark
+# at dusk or light at dawn, and the page with it.
 AUDITED = (View("light", DESK), View("dark", PHONE))
 
 
@@ -150,7 +154,6 @@ class Window:
     """A browser window of one view that never leaves this machine."""
 
     def __init__(self, browser, view: View):
-        self.view = view
         self.complaints: list[str] = []
         self.outside: list[str] = []
         size = {"width": view.width, "height": 900}
@@ -177,10 +180,20 @@ class Window:
             self.complaints.append(f"{response.status}: {response.url}")
 
     def open(self, address: str) -> Visit:
-        """Go to a page and look at it. A complaint that comes later counts for the next page."""
+        """Go to a page and look at it. A complaint that comes later counts for the next look."""
         self.page.goto(address)
         self.page.add_style_tag(content=STILL)
         self.page.evaluate("document.fonts.ready.then(() => null)")
+        return self._look()
+
+    def turn(self, theme: str) -> Visit:
+        """The reader's machine turns light or dark: wait until the page has, and look again."""
+        self.page.emulate_media(color_scheme=theme)
+        turned = "theme => document.documentElement.dataset.theme === theme"
+        self.page.wait_for_function(turned, arg=theme)
+        return self._look()
+
+    def _look(self) -> Visit:
         seen = self.page.evaluate(LOOK)
         visit = Visit(tuple(self.complaints), tuple(self.outside), **seen)
         self.complaints.clear()

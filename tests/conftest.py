@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from browser import CHROMIUM
 from hypothesis import settings
 
 from relength.papers import EXPERIMENTS
@@ -53,6 +54,17 @@ def tiny() -> Callable[..., RunSpec]:
 def table_2():
     """The one experiment that a store of tiny runs belongs to."""
     return EXPERIMENTS["mla_table2"]
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A browser for all tests of a file."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM)
+        yield browser
+        browser.close()
 
 
 @pytest.fixture

@@ -284,14 +284,12 @@ def address(tmp_path_factory) -> str:
 
 
 @pytest.fixture
-def page(address):
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        window = Window(playwright.chromium.launch(executable_path=CHROMIUM), View("light", 1440))
-        window.open(address)
-        yield window.page
-        assert window.complaints == []
+def page(chromium, address):
+    window = Window(chromium, View("light", 1440))
+    window.open(address)
+    yield window.page
+    assert window.complaints == []
+    window.context.close()
 
 
 in_a_browser = pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed")

@@ -309,10 +309,8 @@ def test_the_page_of_provenance_warns_where_the_code_has_changed_since_runs_were
 
 
 @pytest.fixture
-def page(tmp_path):
+def page(chromium, tmp_path):
     """The page of provenance as a folder of files, opened at one run."""
-    from playwright.sync_api import sync_playwright
-
     state = survey(tmp_path / "store", *map(record, TABLE_2.grid("reduced", 0)[:10]))
     static = tmp_path / "_static"
     run_index.write(state.store, static)
@@ -324,11 +322,11 @@ def page(tmp_path):
         f'{body}</main><script src="_static/tables.js"></script></body></html>'
     )
     address = (tmp_path / "provenance.html").as_uri() + f"#run-{COPY.key}"
-    with sync_playwright() as playwright:
-        window = Window(playwright.chromium.launch(executable_path=CHROMIUM), View("light", 1440))
-        visit = window.open(address)
-        yield window.page
-        assert window.complaints == [] and not visit.outside and not visit.nameless
+    window = Window(chromium, View("light", 1440))
+    visit = window.open(address)
+    yield window.page
+    assert window.complaints == [] and not visit.outside and not visit.nameless
+    window.context.close()
 
 
 @in_a_browser

@@ -427,7 +427,7 @@ def known_cells(artifact: str) -> pd.DataFrame:
 def run_cells(artifact: str) -> pd.DataFrame:
     """The cells of the runs of an artifact's experiment, in the columns of known_cells."""
     found = _experiment_of(artifact)
-    specs = found.grid("reduced", 0) if found else ()
+    specs = found.specs("reduced", [0]) if found else ()
     cells = [(spec.row, spec.task.name, test) for spec in specs for test in spec.task.tests]
     return pd.DataFrame(cells, columns=["row", "task", "test"]).drop_duplicates()
 

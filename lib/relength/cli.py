@@ -50,7 +50,7 @@ def list_experiments() -> None:
         "experiment", "paper", "artifacts", *(f"runs a seed, {scale}" for scale in SCALES)
     )
     for experiment in EXPERIMENTS.values():
-        sizes = (str(len(experiment.grid(scale, 0))) for scale in SCALES)
+        sizes = (str(len(experiment.specs(scale, [0]))) for scale in SCALES)
         table.add_row(experiment.name, experiment.paper, ", ".join(experiment.artifacts), *sizes)
     console.print(table)
 

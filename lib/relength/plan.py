@@ -38,7 +38,7 @@ def choose(
         (found, spec)
         for seed in range(seeds)
         for found in named
-        for spec in found.grid(scale, seed)
+        for spec in found.specs(scale, [seed])
     )
     for kind, chosen in names.items():
         known = dict.fromkeys(NAMES[kind](run.spec) for run in runs)

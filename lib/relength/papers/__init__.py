@@ -98,8 +98,7 @@ class Experiment:
 
     def keeper(self, spec: RunSpec) -> "Experiment":
         """Whose file keeps the records of a run: the paper's first experiment that wants it."""
-        same_paper = (found for found in EXPERIMENTS.values() if found.paper == self.paper)
-        return next((found for found in same_paper if found.wants(spec)), self)
+        return _keepers(self.paper, spec.scale, spec.seed).get(spec.key, self)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -121,9 +120,18 @@ def _by_key(experiment: Experiment, scale: Scale, seed: int) -> dict[str, RunSpe
     return {spec.key: spec for spec in experiment.grid(scale, seed)}
 
 
+@lru_cache(maxsize=1024)
+def _keepers(paper: str, scale: Scale, seed: int) -> dict[str, Experiment]:
+    keepers: dict[str, Experiment] = {}
+    for found in EXPERIMENTS.values():
+        if found.paper == paper:
+            keepers = dict.fromkeys(_by_key(found, scale, seed), found) | keepers
+    return keepers
+
+
 @lru_cache(maxsize=64)
 def _files(experiment: Experiment) -> tuple[str, ...]:
-    grids = (experiment.grid(scale, 0) for scale in get_args(Scale))
+    grids = (experiment.specs(scale, [0]) for scale in get_args(Scale))
     keepers = (experiment.keeper(spec).name for grid in grids for spec in grid)
     return tuple(dict.fromkeys((experiment.name, *keepers)))
 
@@ -131,19 +139,19 @@ def _files(experiment: Experiment) -> tuple[str, ...]:
 @lru_cache(maxsize=64)
 def _borrows(experiment: Experiment) -> str:
     others = experiment.files[1:]
-    grid = experiment.grid("smoke", 0)
+    grid = experiment.specs("smoke", [0])
     return others[0] if others and all(experiment.keeper(s) != experiment for s in grid) else ""
 
 
 @lru_cache(maxsize=64)
 def _measure(experiment: Experiment) -> Measure:
-    return experiment.grid("smoke", 0)[0].training.measure
+    return experiment.specs("smoke", [0])[0].training.measure
 
 
 @lru_cache(maxsize=64)
 def _judged_arms(experiment: Experiment) -> dict[str, str]:
     arms: dict[str, str] = {}
-    for spec in experiment.grid("smoke", 0):
+    for spec in experiment.specs("smoke", [0]):
         if spec.model.arm == experiment.judged_arm:
             arms[spec.row] = spec.model.arm
         arms.setdefault(spec.row, spec.model.arm)

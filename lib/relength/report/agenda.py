@@ -67,7 +67,7 @@ def agenda(store: Store, device: Device | None, scales: Sequence[str] = SCALES) 
     grids = {
         (name, scale): {
             (spec.row, spec.model.arm, spec.task.name): cell(spec)
-            for spec in experiment.grid(scale, 0)
+            for spec in experiment.specs(scale, [0])
         }
         for name, experiment in EXPERIMENTS.items()
         for scale in scales

@@ -41,6 +41,7 @@ EXAMPLES = (
     "MonoAttn on Inv ReCopy",
     "which model solves all tasks?",
 )
+LISTED = 6  # answers that are there before anything is asked
 SHOWN = 4  # claims named in words in each column of outcomes
 LEANS = {"towards": ", leaning towards it", "away": ", a part of it leaning away"}
 WORDS = {  # what a model is also called
@@ -251,14 +252,16 @@ def answers(survey: Survey) -> str:
     once = survey.runs.drop_duplicates(["experiment", "run_id"]).sort_values("seed", kind="stable")
     runs, priced = RunsByCell(once), _priced(survey)
     rows = sorted(survey.ledger.itertuples(), key=_importance)
-    items = "".join(_answer(row, known.get(row.claim), runs, priced, survey) for row in rows)
+    items = [_answer(row, known.get(row.claim), runs, priced, survey) for row in rows]
+    # The browser lays out the first ones; the others wait in a template until they are asked for.
+    listed = f"{''.join(items[:LISTED])}<template>{''.join(items[LISTED:])}</template>"
     examples = "".join(f'<button type="button">{escape(words)}</button>' for words in EXAMPLES)
     return raw(
         '<div class="ask"><form class="ask-form" role="search" aria-label="Ask about a claim">'
         '<label for="ask-input">Ask in your own words</label>'
         f'<input id="ask-input" type="search" autocomplete="off" placeholder="{EXAMPLES[0]}">'
         f'<div class="ask-examples">For example {examples}</div></form><output for="ask-input">'
-        f'</output><div class="answers" tabindex="0" role="region" aria-label="Answers">{items}'
+        f'</output><div class="answers" tabindex="0" role="region" aria-label="Answers">{listed}'
         "</div></div>"
     )
 
