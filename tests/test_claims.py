@@ -382,7 +382,7 @@ def test_every_cell_needs_its_seeds():
     verdict = claims.judge(both, pd.concat([five, three]))
     assert (verdict.outcome, verdict.seeds) == ("inconclusive", 3)
     alone = claims.judge(both, five)
-    assert (alone.outcome, alone.seen) == ("not run", "1 of 2 cells have runs")
+    assert (alone.outcome, alone.seen) == ("not run", "only 1 of 2 cells have runs")
 
 
 def test_a_failed_run_is_a_missing_seed():

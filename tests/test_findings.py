@@ -79,7 +79,33 @@ def test_cells_whose_seeds_disagree_are_named(three):
     assert said.startswith("4 cells have two seeds or more.")
     assert "within 5 points of each other at the longest test in 3 of them" in said
     assert "in **1**, one seed solves what another fails at" in said
-    assert "| Copy | Bi-Relative | 100; 100; 100 | 100 | 0; 100; 0 |" in said
+    assert "| Copy | Bi-Relative | 100; 100; 100 | 100 | 0; 100; 0 | 100 |" in said
+
+
+def test_solved_tasks_are_counted_as_the_paper_does_and_seed_by_seed(three):
+    """Bi-Relative has one seed of three that solves Copy: no median does, and the paper's does."""
+    said = findings.tasks_solved("mla", three)
+    assert "By medians: Content 0 (printed 0), Bi-Relative 0 (printed 1), OneStepAttn 0" in said
+    assert "| Bi-Relative | 1 | 0 | 0; 1; 0 | 1 |" in said
+    assert "| OneStepAttn, as in the text | 1 | 1 | 1; 1; 1 | 1 |" in said
+
+
+def test_one_function_that_is_printed_twice_is_compared_with_both_rows(tmp_path):
+    """Seeds of MonoAttn that are always right: as printed for it, and not as for RMonoAttn."""
+    file = tmp_path / "mla" / "mla_table2.runs.jsonl"
+    file.parent.mkdir(parents=True)
+    specs = [
+        spec
+        for spec in EXPERIMENT.specs("reduced", range(3))
+        if spec.model.name == "MonoAttn" and spec.task.name in ("copy", "reverse_recopy")
+    ]
+    lines = (json.dumps(handmade.record(spec, lambda *_: 1.0)) for spec in specs)
+    file.write_text("".join(f"{line}\n" for line in lines))
+    store, nothing = Store(tmp_path), pd.DataFrame()
+    said = findings.printed_twice(Survey(nothing, nothing, nothing, scoreboard.runs(store), store))
+    assert "differ by more than the margin in **1 of 2** tasks" in said
+    assert "near both in 1, near MonoAttn's alone in 1, near RMonoAttn's alone in 0" in said
+    assert "| Reverse ReCopy | 100 | 100 | 0 | 100 | 100; 100; 100 |" in said
 
 
 def test_the_reading_that_gives_the_printed_number_is_found(three):

@@ -3,7 +3,7 @@
 // of a table to those who listen, so their roles are written down.
 (() => {
   const SENTENCE = 40; // letters, from which a cell is read rather than looked up
-  const MANY = 8; // columns, the last of which nobody would find on a phone
+  const MANY = 6; // columns, the last of which nobody would find on a phone
   const text = (cell) => cell.textContent.trim().replace(/\s+/g, " ");
   const ROLES = { table: "table", thead: "rowgroup", tbody: "rowgroup", tr: "row", td: "cell" };
 

@@ -265,7 +265,7 @@ def _judge_arm(
             claim=claim.id,
             arm=arm,
             outcome="not run",
-            seen=f"{begun} of {total} cells have runs" if begun else "no runs",
+            seen=f"only {begun} of {total} cells have runs" if begun else "no runs",
             needed=f"{margins.least_seeds} seeds of {_plural(total, 'cell')}"
             + (f", {_plural(lacking, 'run')} of which are missing" if begun else ""),
         )

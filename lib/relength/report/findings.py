@@ -117,26 +117,19 @@ def _cells(count: int) -> str:
 def printed_numbers(paper: str, survey: Survey) -> str:
     """How many printed numbers come out, by the paper's own statistic, and which do not."""
     runs = busiest(survey, TABLES[paper])
-    found = runs.experiment
-    data = comparison(runs)
-    data = data[data["paper"].notna() & (data["seeds"] > 0)]
-    judged = [found.judges(*row) for row in zip(data["model"], data["arm"], strict=True)]
-    data = data[judged]
+    data = _beside_printed(runs)
     if data.empty:
         return NOTHING
-    margin, levels = load_margins().measures["accuracy"], load_margins().levels
-    near = abs(data["ours"] - data["paper"]) <= data["paper"].map(margin.around)
-    last = data["test"] == data["task"].map(lambda task: runs.tests[task][-1])
+    near, levels = data["near"], load_margins().levels
     between = data["paper"].map(lambda x: not any(level.holds(x) for level in levels.values()))
     by_model = near.groupby(data["model"], sort=False).agg(["sum", "size"])
     models = ", ".join(f"{row.Index} {row.sum} of {row.size}" for row in by_model.itertuples())
     said = (
-        f"At scale *{runs.scale}*, the {published.statistic(*found.tables)} of our seeds is the "
-        f"printed number, within the margin, in **{near.sum()} of {len(near)}** cells, and in "
-        f"{near[last].sum()} of {last.sum()} at the longest test of a task. By model: {models}. "
+        f"{_come_out(runs, data)} By model: {models}. "
         f"{between.sum()} of the printed numbers are neither a success nor a failure, so that it "
         "takes more to hit them than to succeed and fail where the paper does; "
-        f"{near[between].sum()} of these come out."
+        f"{near[between].sum()} of these come out. (To come out asks for the printed number, be it "
+        f"high or low; to *solve* a test, below, asks for {levels['solved'].at_least:g} % or more.)"
     )
     if data["seeds"].min() < load_margins().least_seeds:
         said += f" The fewest seeds of a cell are {data['seeds'].min()}: it may be chance."
@@ -160,6 +153,25 @@ def printed_numbers(paper: str, survey: Survey) -> str:
         caption="Printed numbers that ours miss by more than the margin, in percent.",
     )
     return f"{said} {{numref}}`tab-findings-{paper}-far` has those that do not.\n\n{body}"
+
+
+def _beside_printed(runs: Runs) -> pd.DataFrame:
+    """The printed cells that have runs of the judged arm: a comparison, and whether it is near."""
+    data = comparison(runs)
+    data = data[data["paper"].notna() & (data["seeds"] > 0)]
+    rows = zip(data["model"], data["arm"], strict=True)
+    data = data[np.array([runs.experiment.judges(*row) for row in rows], dtype=bool)]
+    margin = load_margins().measures["accuracy"].around
+    return data.assign(near=abs(data["ours"] - data["paper"]) <= data["paper"].map(margin))
+
+
+def _come_out(runs: Runs, data: pd.DataFrame) -> str:
+    last = data["test"] == data["task"].map(lambda task: runs.tests[task][-1])
+    return (
+        f"At scale *{runs.scale}*, the {published.statistic(*runs.experiment.tables)} of our seeds "
+        f"is the printed number, within the margin, in **{data['near'].sum()} of {len(data)}** "
+        f"cells, and in {data['near'][last].sum()} of {last.sum()} at the longest test of a task."
+    )
 
 
 def known_is_not_enough(paper: str, survey: Survey) -> str:
@@ -325,18 +337,28 @@ def luck(paper: str, survey: Survey) -> str:
     )
     if not spread:
         return f"{said}.\n"
-    body = table(
-        ("task", "model", "lengths trained on", "longest test", "seeds there"),
+    columns = ("task", "model", "lengths trained on", "longest test", "seeds there")
+    rows = [
         (
-            (
-                title(c["task"].iloc[0]),
-                runs.label(c["model"].iloc[0], c["arm"].iloc[0]),
-                "; ".join(map(short, c["known"])),
-                c["test"].iloc[0],
-                "; ".join(map(short, c["longest"])),
-            )
-            for c in spread
-        ),
+            title(c["task"].iloc[0]),
+            runs.label(c["model"].iloc[0], c["arm"].iloc[0]),
+            "; ".join(map(short, c["known"])),
+            c["test"].iloc[0],
+            "; ".join(map(short, c["longest"])),
+        )
+        for c in spread
+    ]
+    if runs.experiment.measure == "exact_match":  # the paper prints what is shown
+        said_there = printed(*runs.experiment.tables)
+        cells = [tuple(c[["model", "task", "test"]].iloc[0]) for c in spread]
+        columns = (*columns, "printed")
+        rows = [
+            (*row, short(said_there[cell]) if cell in said_there else "")
+            for row, cell in zip(rows, cells, strict=True)
+        ]
+    body = table(
+        columns,
+        rows,
         name=f"tab-findings-{paper}-luck",
         caption=f"Cells whose seeds are more than {margin:g} points apart at the longest test: "
         "exact match in percent, a number per seed.",
@@ -409,6 +431,94 @@ def _apart(paper: str, runs: Runs, data: pd.DataFrame) -> str:
         f"In {len(differ)} of {len(counts)} cells one reading has more seeds that solve the "
         f"longest test than another; {beyond} beyond chance by itself (smallest p {least:.2f})."
         f"\n\n{body}"
+    )
+
+
+def tasks_solved(paper: str, survey: Survey) -> str:
+    """How many tasks each reading solves at every length: as printed, by our medians, by seed."""
+    runs = busiest(survey, TABLES[paper])
+    data = comparison(runs)
+    data = data[data["paper"].notna() & (data["seeds"] > 0)]
+    if data.empty:
+        return NOTHING
+    solves, found, rows, said = load_margins().levels["solved"].holds, runs.experiment, [], []
+    for (model, arm), own in data.groupby(["model", "arm"], sort=False):
+        tasks = own.groupby("task", sort=False)
+        there, ours = (int(tasks[column].agg(_all(solves)).sum()) for column in ("paper", "ours"))
+        by_seed = [
+            tests["values"].map(lambda values: tuple(map(solves, values))).agg(_everywhere)
+            for _, tests in tasks
+        ]
+        counts = map(sum, zip(*by_seed, strict=False))
+        rows.append((runs.label(model, arm), there, ours, "; ".join(map(str, counts)), len(tasks)))
+        if found.judges(model, arm):
+            said.append(f"{model} {ours} (printed {there})")
+    kind = published.statistic(*found.tables)
+    body = table(
+        ("model", "printed", f"our {kind}s", "seed by seed", "tasks with runs"),
+        rows,
+        name=f"tab-findings-{paper}-solved",
+        caption="In how many tasks a model is solved at every test: by the printed numbers, by the "
+        f"{kind}s of our seeds, and by each seed alone.",
+        numbers=("printed", f"our {kind}s", "tasks with runs"),
+    )
+    return (
+        f"Two ways to count solved tasks: by the {kind} of the seeds, as the paper does, or in "
+        f"each seed and then over the seeds, as our verdicts do. By {kind}s: {', '.join(said)}. "
+        f"{{numref}}`tab-findings-{paper}-solved` has both, and the other readings.\n\n{body}"
+    )
+
+
+def _all(holds: Callable[[float], bool]) -> Callable[[pd.Series], bool]:
+    return lambda values: all(map(holds, values))
+
+
+def _everywhere(outcomes: pd.Series) -> list[bool]:
+    """For each seed, whether it holds in all of the tests that outcomes has a tuple for."""
+    return [all(seed) for seed in zip(*outcomes, strict=True)]
+
+
+TWICE = "RMonoAttn"  # as released the same function as MonoAttn, printed in a row of its own
+
+
+def printed_twice(survey: Survey) -> str:
+    """Two printed rows of what in the released code is one function, and our seeds of it."""
+    runs, model, arm = busiest(survey, TABLES["mla"]), "MonoAttn", "released"
+    data = comparison(runs)
+    longest = data["test"] == data["task"].map(lambda task: runs.tests[task][-1])
+    data = data[longest & (data["model"] == model) & (data["arm"] == arm) & (data["seeds"] > 0)]
+    if data.empty:
+        return NOTHING
+    other = printed("mla-table-7")
+    data = data.assign(other=[other[TWICE, row.task, row.test] for row in data.itertuples()])
+    margin = load_margins().measures["accuracy"].around
+    pairs = (("paper", "other"), ("paper", "ours"), ("other", "ours"))
+    near = {(one, two): abs(data[one] - data[two]) <= data[one].map(margin) for one, two in pairs}
+    first, second = near["paper", "ours"], near["other", "ours"]
+    body = table(
+        ("task", "test", f"printed, {model}", f"printed, {TWICE}", "our median", "our seeds"),
+        (
+            (
+                title(row.task),
+                row.test,
+                short(row.paper),
+                short(row.other),
+                short(row.ours),
+                "; ".join(map(short, row.values)),
+            )
+            for row in data.itertuples()
+        ),
+        name="tab-findings-mla-twice",
+        caption=f"{model} and {TWICE}, as released one function: two printed rows and our seeds, "
+        "exact match in percent at the longest test.",
+    )
+    return (
+        f"At the longest test the two rows differ by more than the margin in "
+        f"**{int((~near['paper', 'other']).sum())} of {len(data)}** tasks. Our median is near "
+        f"both in {int((first & second).sum())}, near {model}'s alone in "
+        f"{int((first & ~second).sum())}, near {TWICE}'s alone in "
+        f"{int((second & ~first).sum())}, and near none in {int((~first & ~second).sum())}.\n\n"
+        f"{body}"
     )
 
 
@@ -552,6 +662,9 @@ def standing(paper: str, survey: Survey) -> str:
         if len(rows):
             verdicts = counted(Counter(rows["verdict"]))
             parts.append(f"{noun} ({len(rows)}): {verdicts}.")
+    runs = busiest(survey, TABLES[paper])
+    if len(beside := _beside_printed(runs)):
+        parts.append(f"{runs.experiment.heading}: {_come_out(runs, beside)}")
     own = [name for name, found in EXPERIMENTS.items() if found.paper == paper]
     used = survey.runs[survey.runs["experiment"].isin(own) & survey.runs["scale"].isin(SCALES)]
     used = used.drop_duplicates("run_id")
@@ -594,6 +707,8 @@ PASSAGES = {
 } | {
     "findings_mla_chosen": partial(selection, "mla"),
     "findings_mla_diverging": partial(diverging, "mla"),
+    "findings_mla_solved": partial(tasks_solved, "mla"),
+    "findings_mla_twice": printed_twice,
     **{f"letter_{paper}": partial(standing, paper) for paper in TABLES},
     "in_short": in_short,
 }
