@@ -147,6 +147,34 @@ def test_of_panm_outputs_are_counted_and_tokens_compared(tmp_path):
     assert "The mean of our seeds is the printed number" in said
     assert "Token accuracy at the longest test of each task" in said
     assert "PANM on Copy, released: 90, 90" in said
+    assert (
+        "within the margin: as in the code 0 of 5, as in the text 2 of 5, repaired 2 of 5" in said
+    )
+    assert "| Copy | PANM | 9 | 100 | 90.0 (2) | **100.0** (2) | **100.0** (2) |" in said
+    assert "| Copy | PANM | 20 | 84 | 90.0 (2) | 100.0 (2) | 100.0 (2) |" in said
+    said = findings.luck("panm", survey)
+    assert f"at every test beyond the lengths trained on in {len(arms)} of them." in said
+
+
+def test_seeds_of_panm_are_compared_where_they_are_furthest_apart(tmp_path):
+    """At 20 symbols one seed of two has half of its tokens right and the other all."""
+    file = tmp_path / "panm" / "panm_algorithmic.runs.jsonl"
+    file.parent.mkdir(parents=True)
+    specs = [
+        spec
+        for spec in experiment("panm_algorithmic").specs("reduced", range(2))
+        if (spec.model.name, spec.model.arm, spec.task.name) == ("PANM", "released", "panm_copy")
+    ]
+
+    def tokens(spec, test):
+        return 1.0 - 0.5 * (test == "20" and spec.seed == 1)
+
+    records = [handmade.record(spec, tokens, experiment="panm_algorithmic") for spec in specs]
+    file.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    store, nothing = Store(tmp_path), pd.DataFrame()
+    said = findings.luck("panm", Survey(nothing, nothing, nothing, scoreboard.runs(store), store))
+    assert "at every test beyond the lengths trained on in 0 of them;" in said
+    assert "| Copy | PANM | 100; 100 | 20 | 100; 50 | 84 |" in said
 
 
 @pytest.mark.parametrize("name", sorted(n for n in findings.PASSAGES if "findings" in n))

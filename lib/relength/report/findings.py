@@ -117,7 +117,7 @@ def _cells(count: int) -> str:
 def printed_numbers(paper: str, survey: Survey) -> str:
     """How many printed numbers come out, by the paper's own statistic, and which do not."""
     runs = busiest(survey, TABLES[paper])
-    data = _beside_printed(runs)
+    data = _judged(runs, _beside_printed(runs))
     if data.empty:
         return NOTHING
     near, levels = data["near"], load_margins().levels
@@ -156,13 +156,16 @@ def printed_numbers(paper: str, survey: Survey) -> str:
 
 
 def _beside_printed(runs: Runs) -> pd.DataFrame:
-    """The printed cells that have runs of the judged arm: a comparison, and whether it is near."""
+    """The printed cells that have runs, each reading in its own row, and whether ours are near."""
     data = comparison(runs)
     data = data[data["paper"].notna() & (data["seeds"] > 0)]
-    rows = zip(data["model"], data["arm"], strict=True)
-    data = data[np.array([runs.experiment.judges(*row) for row in rows], dtype=bool)]
     margin = load_margins().measures["accuracy"].around
     return data.assign(near=abs(data["ours"] - data["paper"]) <= data["paper"].map(margin))
+
+
+def _judged(runs: Runs, data: pd.DataFrame) -> pd.DataFrame:
+    rows = zip(data["model"], data["arm"], strict=True)
+    return data[np.array([runs.experiment.judges(*row) for row in rows], dtype=bool)]
 
 
 def _come_out(runs: Runs, data: pd.DataFrame) -> str:
@@ -223,6 +226,8 @@ def in_short(survey: Survey) -> str:
         data = ends(runs)
         nothing = "Of its main table no training is recorded yet."
         known = nothing if data.empty else _known(data, runs)[0]
+        if len(several := _of_several_readings(runs)):
+            known += f" {_near_by_reading(several)}"
         parts += [
             f"**{PAPERS[paper]}.** {known} More in {{doc}}`its chapter <findings_{paper}>`.",
             of_claims(SHOWN[paper], survey),
@@ -320,9 +325,14 @@ def _jitter(values: np.ndarray) -> np.ndarray:
 
 
 def luck(paper: str, survey: Survey) -> str:
-    """Cells of which one seed solves the longest test and another fails at it."""
+    """Cells whose seeds are far apart, and of which one seed solves what another fails at.
+
+    At the longest test where outputs are right or wrong as a whole. Where they are right in parts,
+    of which the longest test leaves few to all, at the test at which seeds are furthest apart.
+    """
     runs = busiest(survey, TABLES[paper])
-    data = ends(runs)
+    whole = runs.experiment.measure == "exact_match"
+    data = ends(runs) if whole else _furthest_apart(runs)
     cells = [cell for _, cell in data.groupby(["task", "model", "arm"], sort=False)]
     repeated = [cell for cell in cells if len(cell) > 1]
     if not repeated:
@@ -330,40 +340,46 @@ def luck(paper: str, survey: Survey) -> str:
     split = [c for c in repeated if {"solved", "failed"} <= set(c["state"])]
     margin = load_margins().measures["accuracy"].around(0)
     spread = [c for c in repeated if c["longest"].max() - c["longest"].min() > margin]
+    where = "at the longest test" if whole else "at every test beyond the lengths trained on"
     said = (
         f"{_cells(len(repeated))} two seeds or more. The seeds lie within {margin:g} points of "
-        f"each other at the longest test in {len(repeated) - len(spread)} of them; in "
-        f"**{len(split)}**, one seed solves what another fails at"
+        f"each other {where} in {len(repeated) - len(spread)} of them"
     )
+    if whole:
+        said += f"; in **{len(split)}**, one seed solves what another fails at"
     if not spread:
         return f"{said}.\n"
-    columns = ("task", "model", "lengths trained on", "longest test", "seeds there")
-    rows = [
-        (
-            title(c["task"].iloc[0]),
-            runs.label(c["model"].iloc[0], c["arm"].iloc[0]),
-            "; ".join(map(short, c["known"])),
-            c["test"].iloc[0],
-            "; ".join(map(short, c["longest"])),
-        )
-        for c in spread
-    ]
-    if runs.experiment.measure == "exact_match":  # the paper prints what is shown
-        said_there = printed(*runs.experiment.tables)
-        cells = [tuple(c[["model", "task", "test"]].iloc[0]) for c in spread]
-        columns = (*columns, "printed")
-        rows = [
-            (*row, short(said_there[cell]) if cell in said_there else "")
-            for row, cell in zip(rows, cells, strict=True)
-        ]
+    there = printed(*runs.experiment.tables)
     body = table(
-        columns,
-        rows,
+        ("task", "model", "lengths trained on", "test", "seeds there", "printed"),
+        (
+            (
+                title(task),
+                runs.label(model, arm),
+                "; ".join(map(short, c["known"])),
+                test,
+                "; ".join(map(short, c["longest"])),
+                short(there[model, task, test]) if (model, task, test) in there else "",
+            )
+            for c in spread
+            for task, model, arm, test in [c[["task", "model", "arm", "test"]].iloc[0]]
+        ),
         name=f"tab-findings-{paper}-luck",
-        caption=f"Cells whose seeds are more than {margin:g} points apart at the longest test: "
-        "exact match in percent, a number per seed.",
+        caption=f"Cells whose seeds are more than {margin:g} points apart "
+        f"{'at the longest test' if whole else 'somewhere, at the test where they are furthest'}: "
+        f"{MEASURE_WORDS[runs.experiment.measure]} in percent, a number per seed.",
     )
     return f"{said}; {{numref}}`tab-findings-{paper}-luck` has all that differ.\n\n{body}"
+
+
+def _furthest_apart(runs: Runs) -> pd.DataFrame:
+    """As :func:`ends`, with the test beyond training whose seeds are furthest apart as longest."""
+    measure, parts = runs.experiment.measure, []
+    for (task, model, arm), cell in ends(runs, measure).groupby(["task", "model", "arm"]):
+        values = {test: runs.values(model, arm, task, test, measure) for test in runs.tests[task]}
+        test = max(list(values)[1:], key=lambda test: np.ptp(values[test]))
+        parts.append(cell.assign(test=test, longest=values[test]))
+    return pd.concat(parts).sort_index() if parts else ends(runs)
 
 
 def which_reading(paper: str, survey: Survey) -> str:
@@ -401,7 +417,52 @@ def which_reading(paper: str, survey: Survey) -> str:
     if seeds.min() < least:
         words += f" Some cells have {seeds.min()} of {least} seeds: it may be chance."
     figure = f"```{{raw}} html\n{_readings(runs, frame).html}\n```\n"
-    return f"{words}\n\n{figure}\n{_apart(paper, runs, ends(runs))}"
+    whole = runs.experiment.measure == "exact_match"
+    more = _apart(paper, runs, ends(runs)) if whole else _at_every_test(paper, runs)
+    return f"{words}\n\n{figure}\n{more}"
+
+
+def _at_every_test(paper: str, runs: Runs) -> str:
+    """What each reading gives at every test, beside the printed number."""
+    data = _of_several_readings(runs)
+    arms = [arm for arm in ARM_LABELS if arm in set(data["arm"])]
+    rows = []
+    for (task, model, test), cell in data.groupby(["task", "model", "test"], sort=False):
+        own = cell.set_index("arm")
+        ours = (_marked(own.loc[arm]) if arm in own.index else "" for arm in arms)
+        rows.append((title(task), model, test, short(own["paper"].iloc[0]), *ours))
+    body = table(
+        ("task", "model", "test", "printed", *(ARM_LABELS[arm] for arm in arms)),
+        rows,
+        name=f"tab-findings-{paper}-arms",
+        caption=f"Readings beside the printed numbers at every test: the "
+        f"{published.statistic(*runs.experiment.tables)} in percent, **bold** within the margin, "
+        "and how many seeds.",
+        numbers=("printed", *(ARM_LABELS[arm] for arm in arms)),
+    )
+    return f"{_near_by_reading(data)}\n\n{body}"
+
+
+def _of_several_readings(runs: Runs) -> pd.DataFrame:
+    """The printed cells of models that have runs of more than one reading, and which are near."""
+    data = _beside_printed(runs)
+    return data[data.groupby("model")["arm"].transform("nunique") > 1]
+
+
+def _near_by_reading(data: pd.DataFrame) -> str:
+    near = data.groupby("arm")["near"].agg(["sum", "size"])
+    counts = ", ".join(
+        f"{words} {near['sum'][arm]} of {near['size'][arm]}"
+        for arm, words in ARM_LABELS.items()
+        if arm in near.index
+    )
+    models = " and ".join(dict.fromkeys(data["model"]))
+    return f"Of the numbers printed for {models}, these are within the margin: {counts}."
+
+
+def _marked(cell: pd.Series) -> str:
+    value = f"{cell['ours']:.1f}"
+    return f"{f'**{value}**' if cell['near'] else value} ({cell['seeds']})"
 
 
 def _apart(paper: str, runs: Runs, data: pd.DataFrame) -> str:
@@ -437,8 +498,7 @@ def _apart(paper: str, runs: Runs, data: pd.DataFrame) -> str:
 def tasks_solved(paper: str, survey: Survey) -> str:
     """How many tasks each reading solves at every length: as printed, by our medians, by seed."""
     runs = busiest(survey, TABLES[paper])
-    data = comparison(runs)
-    data = data[data["paper"].notna() & (data["seeds"] > 0)]
+    data = _beside_printed(runs)
     if data.empty:
         return NOTHING
     solves, found, rows, said = load_margins().levels["solved"].holds, runs.experiment, [], []
@@ -663,7 +723,7 @@ def standing(paper: str, survey: Survey) -> str:
             verdicts = counted(Counter(rows["verdict"]))
             parts.append(f"{noun} ({len(rows)}): {verdicts}.")
     runs = busiest(survey, TABLES[paper])
-    if len(beside := _beside_printed(runs)):
+    if len(beside := _judged(runs, _beside_printed(runs))):
         parts.append(f"{runs.experiment.heading}: {_come_out(runs, beside)}")
     own = [name for name, found in EXPERIMENTS.items() if found.paper == paper]
     used = survey.runs[survey.runs["experiment"].isin(own) & survey.runs["scale"].isin(SCALES)]
