@@ -150,8 +150,8 @@ def test_of_panm_outputs_are_counted_and_tokens_compared(tmp_path):
     assert (
         "within the margin: as in the code 0 of 5, as in the text 2 of 5, repaired 2 of 5" in said
     )
-    assert "| Copy | PANM | 9 | 100 | 90.0 (2) | **100.0** (2) | **100.0** (2) |" in said
-    assert "| Copy | PANM | 20 | 84 | 90.0 (2) | 100.0 (2) | 100.0 (2) |" in said
+    assert "| Copy | 9 | 100 | 90.0 (2) | **100.0** (2) | **100.0** (2) |" in said
+    assert "| Copy | 20 | 84 | 90.0 (2) | 100.0 (2) | 100.0 (2) |" in said
     said = findings.luck("panm", survey)
     assert f"at every test beyond the lengths trained on in {len(arms)} of them." in said
 

@@ -1,9 +1,10 @@
-// A table with sentences in it, or with many columns, becomes a list of cards on a narrow page (book.css):
-// one per row, every cell with the name of its column. Set as blocks, its parts would no longer be those
+// A table with sentences in it, or with more columns or letters than fit, becomes a list of cards on a
+// narrow page (book.css): one per row, every cell with the name of its column. Set as blocks, its parts would no longer be those
 // of a table to those who listen, so their roles are written down.
 (() => {
   const SENTENCE = 40; // letters, from which a cell is read rather than looked up
-  const MANY = 6; // columns, the last of which nobody would find on a phone
+  const MANY = 8; // columns, the last of which nobody would find on a phone
+  const WIDE = 48; // letters of the widest cells of all columns, of which a phone shows no more
   const text = (cell) => cell.textContent.trim().replace(/\s+/g, " ");
   const ROLES = { table: "table", thead: "rowgroup", tbody: "rowgroup", tr: "row", td: "cell" };
 
@@ -12,7 +13,12 @@
     if (!table.tHead) return;
     const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
     const told = rows.some((row) => [...row.cells].some((cell) => text(cell).length > SENTENCE));
-    if (!told && heads.length < MANY) return;
+    const words = heads.map((head) => Math.max(...text(head).split(" ").map((word) => word.length)));
+    const widths = words.map((word, i) =>
+      rows.reduce((most, row) => Math.max(most, row.cells[i] ? text(row.cells[i]).length : 0), word),
+    );
+    const wide = widths.reduce((sum, width) => sum + width, 0) > WIDE;
+    if (!told && !wide && heads.length < MANY) return;
     rows.forEach((row) => [...row.cells].forEach((cell, i) => (cell.dataset.label = text(heads[i]))));
     table.classList.add("cards");
     table.role = ROLES.table;

@@ -430,9 +430,10 @@ def _at_every_test(paper: str, runs: Runs) -> str:
     for (task, model, test), cell in data.groupby(["task", "model", "test"], sort=False):
         own = cell.set_index("arm")
         ours = (_marked(own.loc[arm]) if arm in own.index else "" for arm in arms)
-        rows.append((title(task), model, test, short(own["paper"].iloc[0]), *ours))
+        what = title(task) if data["model"].nunique() == 1 else f"{model} on {title(task)}"
+        rows.append((what, test, short(own["paper"].iloc[0]), *ours))
     body = table(
-        ("task", "model", "test", "printed", *(ARM_LABELS[arm] for arm in arms)),
+        ("task", "test", "printed", *(ARM_LABELS[arm] for arm in arms)),
         rows,
         name=f"tab-findings-{paper}-arms",
         caption=f"Readings beside the printed numbers at every test: the "
