@@ -126,9 +126,10 @@ class View(NamedTuple):
 PHONE, DESK = 360, 1440  # pixels
 VIEWS = tuple(View(theme, width) for theme in ("light", "dark") for width in (PHONE, DESK))
 # Contrast depends on the theme and structure on the width; every one of them is in one of these.
-# They are how pages are opened, too: the other views are seen when the reader's machine turns dark
-# at dusk or light at dawn, and the page with it.
 AUDITED = (View("light", DESK), View("dark", PHONE))
+# How pages are opened, from a folder and from a server: every view from one of them. From a folder
+# the other views are seen, too, when the reader's machine turns dark at dusk or light at dawn.
+OPENED = {"file": AUDITED, "server": tuple(view for view in VIEWS if view not in AUDITED)}
 
 
 @dataclass(frozen=True)

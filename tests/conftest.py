@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from browser import CHROMIUM
 from hypothesis import settings
 
 from relength.papers import EXPERIMENTS
@@ -59,6 +58,7 @@ def table_2():
 @pytest.fixture(scope="module")
 def chromium():
     """A browser for all tests of a file."""
+    from browser import CHROMIUM
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

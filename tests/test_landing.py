@@ -80,7 +80,7 @@ def test_every_page_counts_the_same_trainings(begun):
     """The landing page, the letter to the authors, the findings and the page of provenance."""
     runs = len(EXPERIMENT.specs("reduced", range(2)))
     assert f"with {runs} trainings" in landing.outcomes(begun)
-    assert f"Behind this stand {runs} trainings" in findings.standing("mla", begun)
+    assert f"Behind all of this stand {runs} trainings" in findings.standing("mla", begun)
     counted = re.findall(r"of (\d+) runs, \d+ know", findings.known_is_not_enough("mla", begun))
     assert len(counted) == 2 and sum(map(int, counted)) == runs, "judged readings and others"
     assert run_index.index(begun).count('<tr id="run-') == runs

@@ -18,7 +18,8 @@
     const status = box.querySelector("output");
     const list = box.querySelector(".answers");
     const first = [...list.querySelectorAll(".answer")];
-    const others = [...(list.querySelector("template")?.content.querySelectorAll(".answer") ?? [])];
+    const templates = [...list.querySelectorAll("template")];
+    const others = templates.flatMap((template) => [...template.content.querySelectorAll(".answer")]);
 
     let known; // the words of every answer, read when somebody asks
     const read = () => {
@@ -50,7 +51,7 @@
     const show = () => {
       const asked = tokens(input.value).filter((word) => !SILENT.has(word));
       const best = asked.length ? nearest(asked) : first;
-      list.replaceChildren(...best);
+      list.replaceChildren(...best, ...templates);
       best.forEach((node, place) => {
         if (asked.length) node.open = place === 0;
         copyable(node);

@@ -1,6 +1,6 @@
 // A table with sentences in it, or with more columns or letters than fit, becomes a list of cards on a
-// narrow page (book.css): one per row, every cell with the name of its column. Set as blocks, its parts would no longer be those
-// of a table to those who listen, so their roles are written down.
+// narrow page (book.css): one per row, every cell with the name of its column. Set as blocks, its parts
+// would no longer be those of a table to those who listen, so their roles are written down.
 (() => {
   const SENTENCE = 40; // letters, from which a cell is read rather than looked up
   const MANY = 8; // columns, the last of which nobody would find on a phone
@@ -19,7 +19,7 @@
     );
     const wide = widths.reduce((sum, width) => sum + width, 0) > WIDE;
     if (!told && !wide && heads.length < MANY) return;
-    rows.forEach((row) => [...row.cells].forEach((cell, i) => (cell.dataset.label = text(heads[i]))));
+    rows.forEach((row) => [...row.cells].forEach((cell, i) => (cell.dataset.label = heads[i] ? text(heads[i]) : "")));
     table.classList.add("cards");
     table.role = ROLES.table;
     table.querySelectorAll("thead, tbody, tr, td").forEach((part) => (part.role = ROLES[part.localName]));

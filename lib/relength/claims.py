@@ -261,11 +261,14 @@ def _judge_arm(
             )
             for s in SCALES
         )
+        seen = f"only {begun} of {total} cells have runs" if begun else "no runs"
+        if begun == total:
+            seen = "no seed at one scale in all of the cells"
         return Verdict(
             claim=claim.id,
             arm=arm,
             outcome="not run",
-            seen=f"only {begun} of {total} cells have runs" if begun else "no runs",
+            seen=seen,
             needed=f"{margins.least_seeds} seeds of {_plural(total, 'cell')}"
             + (f", {_plural(lacking, 'run')} of which are missing" if begun else ""),
         )

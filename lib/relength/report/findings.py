@@ -120,7 +120,7 @@ def printed_numbers(paper: str, survey: Survey) -> str:
     data = _judged(runs, _beside_printed(runs))
     if data.empty:
         return NOTHING
-    near, levels = data["near"], load_margins().levels
+    near, levels, found = data["near"], load_margins().levels, runs.experiment
     between = data["paper"].map(lambda x: not any(level.holds(x) for level in levels.values()))
     by_model = near.groupby(data["model"], sort=False).agg(["sum", "size"])
     models = ", ".join(f"{row.Index} {row.sum} of {row.size}" for row in by_model.itertuples())
@@ -128,11 +128,10 @@ def printed_numbers(paper: str, survey: Survey) -> str:
         f"{_come_out(runs, data)} By model: {models}. "
         f"{between.sum()} of the printed numbers are neither a success nor a failure, so that it "
         "takes more to hit them than to succeed and fail where the paper does; "
-        f"{near[between].sum()} of these come out. (To come out asks for the printed number, be it "
-        f"high or low; to *solve* a test, below, asks for {levels['solved'].at_least:g} % or more.)"
+        f"{near[between].sum()} of these come out. (To come out takes the printed "
+        f"{MEASURE_WORDS[found.measure]}, be it high or low; to *solve* a test, below, takes "
+        f"{levels['solved'].at_least:g} % of outputs right to the last symbol.)"
     )
-    if data["seeds"].min() < load_margins().least_seeds:
-        said += f" The fewest seeds of a cell are {data['seeds'].min()}: it may be chance."
     far = data[~near]
     if far.empty:
         return f"{said}\n"
@@ -173,8 +172,16 @@ def _come_out(runs: Runs, data: pd.DataFrame) -> str:
     return (
         f"At scale *{runs.scale}*, the {published.statistic(*runs.experiment.tables)} of our seeds "
         f"is the printed number, within the margin, in **{data['near'].sum()} of {len(data)}** "
-        f"cells, and in {data['near'][last].sum()} of {last.sum()} at the longest test of a task."
+        f"cells that have runs, and in {data['near'][last].sum()} of {last.sum()} at the longest "
+        f"test of a task.{_few(data['seeds'])}"
     )
+
+
+def _few(seeds: pd.Series) -> str:
+    """A warning where a cell has fewer seeds than verdicts take."""
+    if seeds.min() >= load_margins().least_seeds:
+        return ""
+    return f" The fewest seeds of a cell are {seeds.min()}: it may be chance."
 
 
 def known_is_not_enough(paper: str, survey: Survey) -> str:
@@ -337,7 +344,6 @@ def luck(paper: str, survey: Survey) -> str:
     repeated = [cell for cell in cells if len(cell) > 1]
     if not repeated:
         return "*No cell has more than one seed yet.*\n"
-    split = [c for c in repeated if {"solved", "failed"} <= set(c["state"])]
     margin = load_margins().measures["accuracy"].around(0)
     spread = [c for c in repeated if c["longest"].max() - c["longest"].min() > margin]
     where = "at the longest test" if whole else "at every test beyond the lengths trained on"
@@ -346,6 +352,7 @@ def luck(paper: str, survey: Survey) -> str:
         f"each other {where} in {len(repeated) - len(spread)} of them"
     )
     if whole:
+        split = [c for c in repeated if {"solved", "failed"} <= set(c["state"])]
         said += f"; in **{len(split)}**, one seed solves what another fails at"
     if not spread:
         return f"{said}.\n"
@@ -378,7 +385,7 @@ def _furthest_apart(runs: Runs) -> pd.DataFrame:
     for (task, model, arm), cell in ends(runs, measure).groupby(["task", "model", "arm"]):
         values = {test: runs.values(model, arm, task, test, measure) for test in runs.tests[task]}
         test = max(list(values)[1:], key=lambda test: np.ptp(values[test]))
-        parts.append(cell.assign(test=test, longest=values[test]))
+        parts.append(cell.assign(test=test, longest=values[test]).drop(columns="state"))
     return pd.concat(parts).sort_index() if parts else ends(runs)
 
 
@@ -418,7 +425,7 @@ def which_reading(paper: str, survey: Survey) -> str:
         words += f" Some cells have {seeds.min()} of {least} seeds: it may be chance."
     figure = f"```{{raw}} html\n{_readings(runs, frame).html}\n```\n"
     whole = runs.experiment.measure == "exact_match"
-    more = _apart(paper, runs, ends(runs)) if whole else _at_every_test(paper, runs)
+    more = _apart(paper, runs, data) if whole else _at_every_test(paper, runs)
     return f"{words}\n\n{figure}\n{more}"
 
 
@@ -445,9 +452,9 @@ def _at_every_test(paper: str, runs: Runs) -> str:
 
 
 def _of_several_readings(runs: Runs) -> pd.DataFrame:
-    """The printed cells of models that have runs of more than one reading, and which are near."""
+    """The printed cells that have runs of more than one reading, and which of these are near."""
     data = _beside_printed(runs)
-    return data[data.groupby("model")["arm"].transform("nunique") > 1]
+    return data[data.groupby(["model", "task", "test"])["arm"].transform("nunique") > 1]
 
 
 def _near_by_reading(data: pd.DataFrame) -> str:
@@ -457,12 +464,15 @@ def _near_by_reading(data: pd.DataFrame) -> str:
         for arm, words in ARM_LABELS.items()
         if arm in near.index
     )
-    models = " and ".join(dict.fromkeys(data["model"]))
-    return f"Of the numbers printed for {models}, these are within the margin: {counts}."
+    models = " or ".join(dict.fromkeys(data["model"]))
+    return (
+        f"Where more than one reading of {models} has runs, so many of the printed numbers come "
+        f"out, within the margin: {counts}.{_few(data['seeds'])}"
+    )
 
 
 def _marked(cell: pd.Series) -> str:
-    value = f"{cell['ours']:.1f}"
+    value = short(cell["ours"])
     return f"{f'**{value}**' if cell['near'] else value} ({cell['seeds']})"
 
 
@@ -502,41 +512,39 @@ def tasks_solved(paper: str, survey: Survey) -> str:
     data = _beside_printed(runs)
     if data.empty:
         return NOTHING
-    solves, found, rows, said = load_margins().levels["solved"].holds, runs.experiment, [], []
+    level, kind = load_margins().levels["solved"], published.statistic(*runs.experiment.tables)
+    rows, said = [], []
     for (model, arm), own in data.groupby(["model", "arm"], sort=False):
-        tasks = own.groupby("task", sort=False)
-        there, ours = (int(tasks[column].agg(_all(solves)).sum()) for column in ("paper", "ours"))
-        by_seed = [
-            tests["values"].map(lambda values: tuple(map(solves, values))).agg(_everywhere)
-            for _, tests in tasks
-        ]
-        counts = map(sum, zip(*by_seed, strict=False))
-        rows.append((runs.label(model, arm), there, ours, "; ".join(map(str, counts)), len(tasks)))
-        if found.judges(model, arm):
-            said.append(f"{model} {ours} (printed {there})")
-    kind = published.statistic(*found.tables)
+        solved = own[["paper", "ours"]].map(level.holds).groupby(own["task"]).all()
+        there, ours, count = int(solved["paper"].sum()), int(solved["ours"].sum()), len(solved)
+        alone = "; ".join(map(str, _solved_alone(runs, model, arm, own)))
+        rows.append((runs.label(model, arm), there, ours, alone, count))
+        if runs.experiment.judges(model, arm):
+            said.append(f"{model} {ours} of {count} (printed {there})")
     body = table(
         ("model", "printed", f"our {kind}s", "seed by seed", "tasks with runs"),
         rows,
         name=f"tab-findings-{paper}-solved",
-        caption="In how many tasks a model is solved at every test: by the printed numbers, by the "
-        f"{kind}s of our seeds, and by each seed alone.",
+        caption=f"In how many of the tasks that have runs {level.at_least:g} % or more are right "
+        f"at every test: by the printed numbers, by the {kind}s of our seeds, and in each seed.",
         numbers=("printed", f"our {kind}s", "tasks with runs"),
     )
+    ours = f" By {kind}s, at {level.at_least:g} % or more: {', '.join(said)}." if said else ""
     return (
-        f"Two ways to count solved tasks: by the {kind} of the seeds, as the paper does, or in "
-        f"each seed and then over the seeds, as our verdicts do. By {kind}s: {', '.join(said)}. "
+        f"Solved tasks can be counted by the {kind} of the seeds, as one would in the printed "
+        f"tables, or in each seed alone, as our verdicts do.{ours}{_few(data['seeds'])} "
         f"{{numref}}`tab-findings-{paper}-solved` has both, and the other readings.\n\n{body}"
     )
 
 
-def _all(holds: Callable[[float], bool]) -> Callable[[pd.Series], bool]:
-    return lambda values: all(map(holds, values))
-
-
-def _everywhere(outcomes: pd.Series) -> list[bool]:
-    """For each seed, whether it holds in all of the tests that outcomes has a tuple for."""
-    return [all(seed) for seed in zip(*outcomes, strict=True)]
+def _solved_alone(runs: Runs, model: str, arm: str, cells: pd.DataFrame) -> pd.Series:
+    """By seed, in how many tasks every test of these cells is solved; of the seeds of all tasks."""
+    level, tasks = load_margins().levels["solved"], []
+    for task, tests in cells.groupby("task")["test"]:
+        seeds = [record["spec"]["seed"] for record in runs.cell(model, arm, task)]
+        values = zip(*(runs.values(model, arm, task, test) for test in tests), strict=True)
+        tasks.append(pd.Series([all(map(level.holds, of)) for of in values], index=seeds))
+    return pd.concat(tasks, axis=1, join="inner").sum(axis=1).sort_index()
 
 
 TWICE = "RMonoAttn"  # as released the same function as MonoAttn, printed in a row of its own
@@ -545,13 +553,13 @@ TWICE = "RMonoAttn"  # as released the same function as MonoAttn, printed in a r
 def printed_twice(survey: Survey) -> str:
     """Two printed rows of what in the released code is one function, and our seeds of it."""
     runs, model, arm = busiest(survey, TABLES["mla"]), "MonoAttn", "released"
-    data = comparison(runs)
+    data, other = _beside_printed(runs), printed("mla-table-7")
     longest = data["test"] == data["task"].map(lambda task: runs.tests[task][-1])
-    data = data[longest & (data["model"] == model) & (data["arm"] == arm) & (data["seeds"] > 0)]
+    data = data[longest & (data["model"] == model) & (data["arm"] == arm)]
+    data = data.assign(other=[other.get((TWICE, row.task, row.test)) for row in data.itertuples()])
+    data = data.dropna(subset="other")
     if data.empty:
         return NOTHING
-    other = printed("mla-table-7")
-    data = data.assign(other=[other[TWICE, row.task, row.test] for row in data.itertuples()])
     margin = load_margins().measures["accuracy"].around
     pairs = (("paper", "other"), ("paper", "ours"), ("other", "ours"))
     near = {(one, two): abs(data[one] - data[two]) <= data[one].map(margin) for one, two in pairs}
@@ -575,10 +583,12 @@ def printed_twice(survey: Survey) -> str:
     )
     return (
         f"At the longest test the two rows differ by more than the margin in "
-        f"**{int((~near['paper', 'other']).sum())} of {len(data)}** tasks. Our median is near "
+        f"**{int((~near['paper', 'other']).sum())} of {len(data)}** tasks. At scale "
+        f"*{runs.scale}* our median is near "
         f"both in {int((first & second).sum())}, near {model}'s alone in "
         f"{int((first & ~second).sum())}, near {TWICE}'s alone in "
-        f"{int((second & ~first).sum())}, and near none in {int((~first & ~second).sum())}.\n\n"
+        f"{int((second & ~first).sum())}, and near neither in "
+        f"{int((~first & ~second).sum())}.{_few(data['seeds'])}\n\n"
         f"{body}"
     )
 
@@ -725,12 +735,14 @@ def standing(paper: str, survey: Survey) -> str:
             parts.append(f"{noun} ({len(rows)}): {verdicts}.")
     runs = busiest(survey, TABLES[paper])
     if len(beside := _judged(runs, _beside_printed(runs))):
-        parts.append(f"{runs.experiment.heading}: {_come_out(runs, beside)}")
+        tables = runs.experiment.tables
+        names = dict.fromkeys(published.name_of(tables[place]) for place in (0, -1))
+        parts.append(f"{' to '.join(names)}: {_come_out(runs, beside)}")
     own = [name for name, found in EXPERIMENTS.items() if found.paper == paper]
     used = survey.runs[survey.runs["experiment"].isin(own) & survey.runs["scale"].isin(SCALES)]
     used = used.drop_duplicates("run_id")
     hours = used["seconds"].sum() / 3600
-    trained = f"Behind this stand {len(used):,} trainings, which took {hours:,.1f} hours."
+    trained = f"Behind all of this stand {len(used):,} trainings, which took {hours:,.1f} hours."
     return f"{' '.join(parts)} {trained if len(used) else 'No training is recorded yet.'}\n"
 
 

@@ -262,7 +262,8 @@ def answers(survey: Survey) -> str:
         f'<input id="ask-input" type="search" autocomplete="off" placeholder="{EXAMPLES[0]}">'
         f'<div class="ask-examples">For example {examples}</div></form><output for="ask-input">'
         f'</output><div class="answers" tabindex="0" role="region" aria-label="Answers">{listed}'
-        "</div></div>"
+        "</div><noscript><p>Without scripts the box answers nothing; "
+        '<a href="claims_ledger.html">the ledger</a> has every claim.</p></noscript></div>'
     )
 
 
