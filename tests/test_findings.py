@@ -107,7 +107,7 @@ def mono(folder: Path, wanted, accuracy) -> Survey:
 
 
 def test_seeds_that_one_task_lacks_are_not_paired_with_others(tmp_path):
-    """Copy has seeds 0 to 2, Reverse ReCopy seed 1 alone; seed 1 solves both, the others neither."""
+    """Copy has seeds 0 to 2, Reverse ReCopy seed 1 alone, and it solves both; 0 and 2 neither."""
     state = mono(
         tmp_path,
         lambda spec: spec.task.name == "copy" or spec.seed == 1,
