@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim.adamw import adamw
+from torch.optim.rmsprop import rmsprop
 
 from relength.batch import Batch
 from relength.engine import arithmetic, fresh
@@ -23,15 +25,13 @@ from relength.engine.course import (
     Progress,
     Snapshot,
 )
+from relength.engine.optimisers import Adam, RMSprop
 from relength.evaluate import by_length, free_running, validate
 from relength.models import MODELS
 from relength.provenance import code_fingerprint
 from relength.spec import RunSpec, Streaming
 from relength.stopping import time_is_up
 from relength.streams import dropout_key, step_key, stream
-
-# What torch.optim calls the averages of the gradient (or move) and of its square.
-AVERAGES = {"adamw": ("exp_avg", "exp_avg_sq"), "rmsprop": ("momentum_buffer", "square_avg")}
 
 
 @dataclass
@@ -73,21 +73,12 @@ class Trainer:
         self.data = None if self.streams else task.dataset("train", spec.seed).to(device)
         self.dev = [by_length(task.dataset(name, spec.seed).to(device)) for name in task.dev_splits]
         self.validation = by_length(task.dataset("validation", spec.seed).to(device))
-        if self.streams:
-            self.optimiser = torch.optim.RMSprop(
-                self.model.parameters(),
-                lr=training.learning_rate,
-                alpha=training.smoothing,
-                momentum=training.momentum,
-                foreach=True,
-            )
-        else:
-            self.optimiser = torch.optim.AdamW(
-                self.model.parameters(),
-                lr=training.learning_rate,
-                weight_decay=training.weight_decay,
-                fused=True,
-            )
+        # Of each parameter: averages of its gradient (with RMSprop: of its moves) and of the
+        # gradient's square, and the number of its steps.
+        named = dict(self.model.named_parameters())
+        self.first = {name: torch.zeros_like(weight) for name, weight in named.items()}
+        self.second = {name: torch.zeros_like(weight) for name, weight in named.items()}
+        self.steps = {name: torch.zeros((), device=w.device) for name, w in named.items()}
         self.dropout = dropout_key(spec.seed, "encodings")
 
     @property
@@ -103,8 +94,6 @@ class Trainer:
 
     def run_steps(self, most: int | None = None) -> float:
         """Train on the batches of this epoch, or on its first ones; returns the mean loss."""
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.progress.rate
         losses: list[Tensor] = []
         for batch in self._batches(most):
             losses.append(self.train_step(batch))
@@ -137,15 +126,63 @@ class Trainer:
     def train_step(self, batch: Batch) -> Tensor:
         """One optimiser step; returns the loss without waiting for it."""
         loss = self.model.loss(batch, step_key(self.dropout, self.progress.step).to(self.device))
-        self.optimiser.zero_grad(set_to_none=True)
+        self.model.zero_grad()
         loss.backward()
         if self.streams:
             torch.nn.utils.clip_grad_value_(self.model.parameters(), self.spec.training.clip_value)
         else:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.spec.training.clip_norm)
-        self.optimiser.step()
+        self._move()
         self.progress.step += 1
         return loss.detach()
+
+    @torch.no_grad()
+    def _move(self) -> None:
+        """Move the weights that have a gradient, by one step of the optimiser.
+
+        These are torch.optim.RMSprop and AdamW as functions. As objects they import PyTorch's
+        compiler, to tell it to leave them alone, which takes a second of every process.
+        """
+        training, rate = self.spec.training, self.progress.rate
+        moving = [
+            (weight, weight.grad, self.first[name], self.second[name], self.steps[name])
+            for name, weight in self.model.named_parameters()
+            if weight.grad is not None
+        ]
+        weights, grads, first, second, steps = map(list, zip(*moving, strict=True))
+        if self.streams:
+            rmsprop(
+                weights,
+                grads,
+                square_avgs=second,
+                grad_avgs=[],
+                momentum_buffer_list=first,
+                state_steps=steps,
+                foreach=True,
+                lr=rate,
+                alpha=training.smoothing,
+                eps=RMSprop.epsilon,
+                weight_decay=0.0,
+                momentum=training.momentum,
+                centered=False,
+            )
+        else:
+            adamw(
+                weights,
+                grads,
+                exp_avgs=first,
+                exp_avg_sqs=second,
+                max_exp_avg_sqs=[],
+                state_steps=steps,
+                fused=True,
+                amsgrad=False,
+                beta1=Adam.betas[0],
+                beta2=Adam.betas[1],
+                lr=rate,
+                weight_decay=training.weight_decay,
+                eps=Adam.epsilon,
+                maximize=False,
+            )
 
     def _probe(self, losses: list[Tensor]) -> None:
         """What freshness compares: the first losses, and a small evaluation right after them."""
@@ -194,21 +231,12 @@ class Trainer:
 
     def save(self, path: Path) -> None:
         """Write everything a resume needs, atomically."""
-
-        def average(kind: str) -> dict[str, Tensor]:
-            return {
-                name: self.optimiser.state[p].get(kind, torch.zeros_like(p))
-                for name, p in self.model.named_parameters()
-            }
-
-        first, second = AVERAGES[self.spec.training.optimiser]
-
         Snapshot(
             key=self.spec.key,
             code=code_fingerprint(),
             weights=self.model.state_dict(),
-            first=average(first),
-            second=average(second),
+            first=self.first,
+            second=self.second,
             progress=vars(self.progress),
         ).save(path)
 
@@ -218,14 +246,9 @@ class Trainer:
         if snapshot is None:
             return
         self.model.load_state_dict(snapshot.weights)
-        steps = torch.tensor(float(self.progress.step))
-        first, second = AVERAGES[self.spec.training.optimiser]
-        for name, parameter in self.model.named_parameters():
-            self.optimiser.state[parameter] = {
-                "step": steps.clone(),
-                first: snapshot.first[name],
-                second: snapshot.second[name],
-            }
+        self.first, self.second = snapshot.first, snapshot.second
+        for steps in self.steps.values():
+            steps.fill_(self.progress.step)
 
 
 def train(
