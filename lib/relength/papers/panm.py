@@ -138,7 +138,7 @@ def readings(scale: Scale, seed: int) -> list[RunSpec]:
     """
     zero, random = {"base_in_tests": "zero"}, {"base_in_tests": "random"}
     pairs = [
-        *((model, task) for task in FIRST_TASKS for model in panm(["mended"])),
+        *((model, task) for task in (*FIRST_TASKS, *OTHER_TASKS) for model in panm(["mended"])),
         *((model, task) for task in FIRST_TASKS[:2] for model in panm(["repaired"], **random)),
         *((model, task) for task in FIRST_TASKS[:2] for model in panm(["released"], **zero)),
     ]
