@@ -146,12 +146,20 @@ def test_of_panm_outputs_are_counted_and_tokens_compared(tmp_path):
         for spec in experiment("panm_algorithmic").specs("reduced", range(2))
         if spec.model.name == "PANM" and spec.task.name == "panm_copy"
     ]
-    records = [handmade.record(spec, tokens, experiment="panm_algorithmic") for spec in specs]
-    for record in records:
-        for checkpoint in record["checkpoints"].values():
-            for test in checkpoint["tests"].values():
-                test["exact_match"] = float(test["token_accuracy"] == 1)
-    file.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    more = [
+        spec
+        for spec in experiment("panm_readings").specs("reduced", range(1))
+        if spec.task.name == "panm_copy"
+    ]
+    assert {spec.model.arm for spec in more} == {"mended", "repaired", "released"}
+    for name, wanted in (("panm_algorithmic", specs), ("panm_readings", more)):
+        records = [handmade.record(spec, tokens, experiment=name) for spec in wanted]
+        for record in records:
+            for checkpoint in record["checkpoints"].values():
+                for test in checkpoint["tests"].values():
+                    test["exact_match"] = float(test["token_accuracy"] == 1)
+        lines = "".join(f"{json.dumps(record)}\n" for record in records)
+        file.with_name(f"{name}.runs.jsonl").write_text(lines)
     store, nothing = Store(tmp_path), pd.DataFrame()
     survey = Survey(nothing, nothing, nothing, scoreboard.runs(store), store)
     arms = {spec.model.arm for spec in specs}
@@ -165,10 +173,12 @@ def test_of_panm_outputs_are_counted_and_tokens_compared(tmp_path):
     assert "Token accuracy at the longest test of each task" in said
     assert "PANM on Copy, released: 90, 90" in said
     assert (
-        "within the margin: as in the code 0 of 5, as in the text 2 of 5, repaired 2 of 5" in said
+        "within the margin: as in the code 0 of 5, as in the text 2 of 5, repaired 2 of 5, "
+        "mended 2 of 5. The fewest seeds of a cell are 1: it may be chance. By task, most "
+        "come out: Copy as in the text, repaired, mended (2 of 5)." in said
     )
-    assert "| Copy | 9 | 100 | 90 (2) | **100** (2) | **100** (2) |" in said
-    assert "| Copy | 20 | 84 | 90 (2) | 100 (2) | 100 (2) |" in said
+    assert "| Copy | 9 | 100 | 90 (2) | **100** (2) | **100** (2) | **100** (1) |" in said
+    assert "| Copy | 20 | 84 | 90 (2) | 100 (2) | 100 (2) | 100 (1) |" in said
     said = findings.luck("panm", survey)
     assert f"at every test beyond the lengths trained on in {len(arms)} of them." in said
 

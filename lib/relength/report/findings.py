@@ -6,6 +6,7 @@ it, which cells depend on the seed, and which reading of a paper comes close to 
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import NamedTuple
@@ -38,6 +39,9 @@ from relength.report.tables import MEASURE_WORDS, comparison, printed, short
 from relength.spec import row_name
 
 TABLES = {"mla": "mla_table2", "panm": "panm_algorithmic"}  # the experiment of the main table
+MORE = {
+    "panm": ("panm_readings", "mended")
+}  # a further reading: the experiment that has it, and it
 SHOWN = {  # claims by which a paper would be quoted
     "mla": ("mla-001", "mla-002", "mla-003", "mla-015", "mla-016"),
     "panm": ("panm-016", "panm-020", "panm-028", "panm-031"),
@@ -58,6 +62,7 @@ MARKS = {
     "released": Mark("●", "o", True, -0.14),
     "paper": Mark("◇", "D", False, 0.14),
     "repaired": Mark("△", "^", False, 0.0),
+    "mended": Mark("□", "s", False, -0.28),
 }
 ROW, STRIP, FOOT = 0.34, 0.19, 0.3  # inches: of a row, of the dots in it, below the last row
 
@@ -68,6 +73,22 @@ def busiest(survey: Survey, name: str) -> Runs:
     counts = own["scale"].value_counts()
     scale = max(reversed(SCALES), key=lambda s: counts.get(s, 0))
     return Runs.read(experiment(name), scale, load_margins().least_seeds, survey.store)
+
+
+def readings(paper: str, survey: Survey) -> Runs:
+    """The runs of the main table, with those of a reading that it does not have."""
+    runs = busiest(survey, TABLES[paper])
+    if paper not in MORE:
+        return runs
+    name, arm = MORE[paper]
+    more = Runs.read(experiment(name), runs.scale, load_margins().least_seeds, survey.store)
+    return replace(
+        runs,
+        specs=runs.specs + tuple(spec for spec in more.specs if spec.model.arm == arm),
+        records=runs.records
+        + tuple(record for record in more.records if record["spec"]["model"]["arm"] == arm),
+        states={**runs.states, **more.states},
+    )
 
 
 def ends(runs: Runs, metric: str = "exact_match") -> pd.DataFrame:
@@ -233,7 +254,7 @@ def in_short(survey: Survey) -> str:
         data = ends(runs)
         nothing = "Of its main table no training is recorded yet."
         known = nothing if data.empty else _known(data, runs)[0]
-        if len(several := _of_several_readings(runs)):
+        if len(several := _of_several_readings(readings(paper, survey))):
             known += f" {_near_by_reading(several)}"
         parts += [
             f"**{PAPERS[paper]}.** {known} More in {{doc}}`its chapter <findings_{paper}>`.",
@@ -391,7 +412,7 @@ def _furthest_apart(runs: Runs) -> pd.DataFrame:
 
 def which_reading(paper: str, survey: Survey) -> str:
     """Readings of a model side by side with the printed number, at the longest test."""
-    runs = busiest(survey, TABLES[paper])
+    runs = readings(paper, survey)
     data = ends(runs, runs.experiment.measure)
     arms = data.groupby("model")["arm"].nunique()
     both = data[data["model"].isin(arms.index[arms > 1])]
@@ -448,7 +469,19 @@ def _at_every_test(paper: str, runs: Runs) -> str:
         "and how many seeds.",
         numbers=("printed", *(ARM_LABELS[arm] for arm in arms)),
     )
-    return f"{_near_by_reading(data)}\n\n{body}"
+    return f"{_near_by_reading(data)} {_best_by_task(data)}\n\n{body}"
+
+
+def _best_by_task(data: pd.DataFrame) -> str:
+    """Of every task the reading, or readings, with which most printed numbers come out."""
+    parts = []
+    for task, cells in data.groupby("task", sort=False):
+        near = cells.groupby("arm")["near"].agg(["sum", "size"])
+        most = near["sum"].max()
+        first = [words for arm, words in ARM_LABELS.items() if near["sum"].get(arm) == most]
+        tests = near["size"].max()
+        parts.append(f"{title(task)} {', '.join(first) if most else 'none'} ({most} of {tests})")
+    return f"By task, most come out: {'; '.join(parts)}."
 
 
 def _of_several_readings(runs: Runs) -> pd.DataFrame:
@@ -738,7 +771,7 @@ def standing(paper: str, survey: Survey) -> str:
         tables = runs.experiment.tables
         names = dict.fromkeys(published.name_of(tables[place]) for place in (0, -1))
         parts.append(f"{' to '.join(names)}: {_come_out(runs, beside)}")
-    if len(several := _of_several_readings(runs)):
+    if len(several := _of_several_readings(readings(paper, survey))):
         parts.append(_near_by_reading(several))
     own = [name for name, found in EXPERIMENTS.items() if found.paper == paper]
     used = survey.runs[survey.runs["experiment"].isin(own) & survey.runs["scale"].isin(SCALES)]

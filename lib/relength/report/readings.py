@@ -60,7 +60,7 @@ CONTRASTS = (
         "the code's pointers read from their own sample, instead of across the batch",
         _runs(MAIN, "released"),
         _runs(SECOND, "mended"),
-        FIRST_TASKS,
+        SIX_TASKS,
     ),
     Contrast(
         "a random base address in tests, instead of 0 (arm repaired)",
