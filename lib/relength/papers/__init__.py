@@ -277,6 +277,14 @@ EXPERIMENTS: dict[str, Experiment] = {
         grid=panm.readings,
         title="Text against code",
     ),
+    "panm_address_bits": Experiment(
+        name="panm_address_bits",
+        paper="panm",
+        artifacts=(),
+        judged_arm="repaired",
+        grid=panm.training_lengths,
+        title="What a pointer learns of an address",
+    ),
 }
 
 

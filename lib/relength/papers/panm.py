@@ -148,3 +148,20 @@ def readings(scale: Scale, seed: int) -> list[RunSpec]:
         *(spec(scale, seed, model, "panm_mix", rule="example") for model in arms),
         *(spec(scale, seed, model, "panm_dynamic_recall", writes="all") for model in arms),
     ]
+
+
+LONGEST_TRAINED = (4, 5, 8, 9, 16, 17)  # pairs with a power of two between them
+
+
+def training_lengths(scale: Scale, seed: int) -> list[RunSpec]:
+    """Beyond the paper: Copy, learnt on lengths from 1 to each of these, and the same tests of all.
+
+    Among n addresses in a row, those bits tell one from another that count to the next power of
+    two, and no further bit ever has to. If a pointer learns these bits alone, it is right at as
+    many steps of a long copy as that power says: 4, 8, 8, 16, 16 and 32.
+    """
+    (model,) = panm(["repaired"])
+    return [
+        spec(scale, seed, model, "panm_copy", train_lengths=(1, n), lengths=(n, n + 1, 20, 40, 80))
+        for n in LONGEST_TRAINED
+    ]
