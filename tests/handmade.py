@@ -109,6 +109,8 @@ def traces(spec: RunSpec) -> list[dict]:
         answers = pointing.places(spec.task, test, 16)  # (16, T)
         walk = np.broadcast_to(np.arange(answers.shape[1]) + spec.task.flags, answers.shape)
         slots = {"mode 1, pointer 1 from the base": walk}
+        if spec.model.n_mode1 > 1:
+            slots["mode 1, pointer 2 from the end"] = walk[:, ::-1]
         if spec.model.n_mode2:
             slots["mode 2, pointer 1"] = answers
         shown = spec.task.shown(spec.task.dataset(test, 0).select(slice(0, 1)), 0)

@@ -7,17 +7,22 @@ from pathlib import Path
 import handmade
 import numpy as np
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from relength import pointing
+from relength.engine.training import build
 from relength.models.pointers import masked_softmax
 from relength.papers import experiment, panm
-from relength.report import appendix, figures, pointers, readings, tables
+from relength.report import address_bits, appendix, figures, pointers, readings, tables
 from relength.report.runs import Runs
 from relength.store import Store, frame
 from relength.tasks import TASKS
 
 ALGORITHMIC, HEADS = experiment("panm_algorithmic"), experiment("panm_pointer_heads")
 SHORT, READINGS = experiment("panm_long_to_short"), experiment("panm_readings")
+BITS = experiment("panm_address_bits")
 FIGURE_2 = ("panm-fig-2c", "panm-fig-2d")
 
 
@@ -31,7 +36,7 @@ def accuracy(spec, test: str) -> float:
 
 def store_of(folder: Path, seeds: int) -> Store:
     store = Store(folder)
-    for found in (ALGORITHMIC, HEADS, SHORT, READINGS):
+    for found in (ALGORITHMIC, HEADS, SHORT, READINGS, BITS):
         if seeds:
             file = store.file("panm", found.name)
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -98,14 +103,140 @@ def test_models_without_pointers_have_no_shares():
 
 
 def test_the_bound_is_reached_by_opposite_cosines_and_never_passed():
-    import torch
-
     for n in (10, 82):
         best = masked_softmax(torch.tensor([1.0] + [-1.0] * (n - 1)), None).max()
         assert pointers.bound(n) == pytest.approx(float(best), abs=1e-6)
     assert pointers.bound(10) == pytest.approx(0.45, abs=0.01)
     assert pointers.bound(82) == pytest.approx(0.08, abs=0.01)
     assert pointers.bound(82, 0.1) > 0.99
+
+
+# Bits of addresses
+
+
+@given(first=st.integers(0, 10**6), count=st.integers(1, 300))
+def test_that_many_addresses_tell_a_row_apart_and_half_as_many_do_not(first, count):
+    most = pointing.told_apart(count)
+    row = np.arange(first, first + count)
+    assert len(set(row % most)) == count
+    if count > 1:
+        assert len(set(row % (most // 2))) < count
+
+
+def test_the_prediction_is_what_the_experiment_says():
+    grid = BITS.specs("reduced", [0])
+    assert [s.task.train_lengths for s in grid] == [(1, n) for n in panm.LONGEST_TRAINED]
+    counts = [pointing.told_apart(n) for n in panm.LONGEST_TRAINED]
+    assert counts == [4, 8, 8, 16, 16, 32]
+    assert all(s.task.tests[2:] == ("20", "40", "80") for s in grid)
+    assert {BITS.keeper(s).name for s in grid} == {BITS.name, ALGORITHMIC.name}  # 9 is the table's
+
+
+def walker(arm: str, task: str, change=lambda slots: slots) -> dict:
+    """A record of PANM whose walking pointer is right, but for a change to its slots."""
+    (spec,) = [
+        s
+        for s in ALGORITHMIC.specs("reduced", [0])
+        if (s.model.name, s.model.arm, s.task.name) == ("PANM", arm, task)
+    ]
+    record = handmade.record(spec, accuracy)
+    for trace in record["traces"]:
+        for name, slots in trace["slots"].items():
+            if pointing.WALKS[task] in name:
+                trace["slots"][name] = change(np.array(slots)).tolist()
+    return record
+
+
+@pytest.mark.parametrize("arm", panm.PANM_ARMS)
+@pytest.mark.parametrize("task", list(pointing.WALKS))
+def test_a_pointer_that_walks_has_every_bit_right(arm, task):
+    record = walker(arm, task)
+    found = pointing.wrong_bits(record)
+    assert list(found) == ["10", "20"]
+    bits = record["spec"]["model"]["bits"]
+    assert found["20"].shape == (16, 20, bits) and not any(w.any() for w in found.values())
+
+
+@pytest.mark.parametrize("task", list(pointing.WALKS))
+def test_a_pointer_that_counts_to_sixteen_has_the_fifth_bit_wrong_and_no_other(task):
+    found = pointing.wrong_bits(walker("repaired", task, lambda slots: slots % 16))["20"]
+    assert found.any((0, 1)).tolist() == [False] * 4 + [True] + [False] * 5
+    assert found[0, :, 4].sum() == 4  # slots 16 to 19
+    assert not pointing.wrong_bits(walker("repaired", task, lambda slots: slots % 16))["10"].any()
+
+
+def test_bits_are_those_of_addresses_and_not_of_slots():
+    """From a random base on, one slot further can change any bit, but always the lowest."""
+    found = pointing.wrong_bits(walker("released", "panm_copy", lambda slots: slots + 1))["20"]
+    assert found[..., 0].all() and found[..., 5].any() and found.any((0, 1)).all()
+
+
+@pytest.mark.parametrize("arm", ["released", "repaired"])
+@pytest.mark.parametrize("base", ["zero", "random"])
+def test_bases_are_those_that_the_model_has_in_tests(arm, base):
+    fields = {"name": "PANM", "arm": arm, "base_in_tests": base}
+    spec = panm.spec("smoke", 0, fields, "panm_copy")
+    inputs = spec.task.dataset("20", 0).select(slice(0, 16)).inputs
+    bases = build(spec).base(inputs, None).expand(16)
+    assert pointing._bases(spec, 16).tolist() == bases.tolist()
+    assert (len(set(bases.tolist())) > 1) == (base == "random")
+
+
+def test_tasks_and_models_without_a_walking_pointer_have_no_bits():
+    for spec in ALGORITHMIC.specs("reduced", [0]):
+        found = pointing.wrong_bits(handmade.record(spec, accuracy))
+        assert bool(found) == (spec.model.name == "PANM" and spec.task.name in pointing.WALKS)
+
+
+@given(right=st.integers(0, 80), length=st.sampled_from([20, 40, 80]))
+def test_steps_right_and_accuracy_follow_from_each_other(right, length):
+    steps = address_bits.steps_right(address_bits.expected(right, length), length)
+    assert steps == pytest.approx(min(right, length))
+    assert address_bits.expected(16, 20) == pytest.approx(82)
+
+
+def test_a_pointer_that_counts_to_sixteen_is_told_from_one_that_is_lost(tmp_path):
+    """Steps 17 to 20 of 20 are wrong, in four bits right; the text's pointer stands still."""
+    records = [
+        walker("repaired", "panm_copy", lambda slots: slots % 16),
+        walker("paper", "panm_copy", lambda slots: slots * 0),
+    ]
+    file = Store(tmp_path).file("panm", ALGORITHMIC.name)
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        "".join(f"{json.dumps(r | {'experiment': ALGORITHMIC.name})}\n" for r in records)
+    )
+    faults = address_bits.faults(runs_of(ALGORITHMIC, Store(tmp_path))).set_index("arm")
+    assert list(faults.index) == ["repaired", "paper"] and set(faults["steps"]) == {320}
+    assert faults.loc["repaired", ["wrong", "low", "single"]].tolist() == [20, 100, 100]
+    assert faults.loc["paper", "wrong"] == 95  # all but the first slot
+    assert faults.loc["paper", "low"] == pytest.approx(100 / 19)  # slot 16 alone looks like 0
+    pairs = [(a, b) for a in range(20) for b in range(20) if a != b]
+    alike = sum((a - b) % 16 == 0 for a, b in pairs)
+    assert faults["chance"].tolist() == [pytest.approx(100 * alike / len(pairs))] * 2
+
+
+def test_the_outcome_of_the_prediction_is_counted(tmp_path):
+    """All know sixteen steps, whatever they were trained on."""
+    file = Store(tmp_path).file("panm", BITS.name)
+    file.parent.mkdir(parents=True)
+    lines = (
+        json.dumps(handmade.record(spec, lambda _, test: known(int(test)), experiment=BITS.name))
+        for spec in BITS.specs("reduced", [0])
+        if spec.task.train_lengths[1] in (8, 16)
+    )
+    file.write_text("".join(f"{line}\n" for line in lines))
+    runs = runs_of(BITS, Store(tmp_path))
+    said = address_bits.outcome(runs).splitlines()
+    assert said[0] == "Steps right in the longest test, beside 4, 8, 16, 32"
+    assert said[3] == "trained up to 8: 0 of 1 runs nearest to the predicted 8"
+    assert said[4] == "trained up to 9: not run"
+    assert said[5] == "trained up to 16: 1 of 1 runs nearest to the predicted 16"
+    assert set(address_bits.counted(runs)["right"].round(6)) == {16}
+
+
+def known(length: int) -> float:
+    return address_bits.expected(16, length) / 100
 
 
 # Pages
@@ -115,7 +246,9 @@ def test_the_bound_is_reached_by_opposite_cosines_and_never_passed():
 def test_every_exhibit_of_every_page_can_be_shown(stores, seeds):
     store = stores[seeds]
     main, figure_2 = runs_of(ALGORITHMIC, store), runs_of(ALGORITHMIC, store, artifacts=FIGURE_2)
-    heads, short, second = (runs_of(found, store) for found in (HEADS, SHORT, READINGS))
+    heads, short, second, lengths = (
+        runs_of(found, store) for found in (HEADS, SHORT, READINGS, BITS)
+    )
     own = runs_of(ALGORITHMIC, store, models=("PANM",))
     exhibits = [
         tables.means(main, "panm-table-3"),
@@ -135,6 +268,11 @@ def test_every_exhibit_of_every_page_can_be_shown(stores, seeds):
         figures.cost(short, number=1),
         readings.table(own, second),
         readings.sharpness(own, number=1),
+        address_bits.bits(own, number=1),
+        address_bits.what_is_left(own),
+        address_bits.table(own),
+        address_bits.steps(lengths, number=2),
+        appendix.costs(lengths),
     ]
     for shown in exhibits:
         assert shown._repr_html_() and "\n\n" not in repr(shown)

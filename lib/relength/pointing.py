@@ -16,12 +16,16 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import torch
 
+from relength.models.pointers import AddressBank, evaluation_key
 from relength.spec import RunSpec
 from relength.streams import EVALUATION_SEED, stream
 from relength.tasks import Task
 
 METRICS = ("pointer_advances", "pointer_sharp", "partner_found")
+# Tasks that are done by walking through memory: where the pointer begins that walks.
+WALKS = {"panm_copy": "base", "panm_reverse": "end"}
 
 
 def shares(record: Mapping[str, Any]) -> dict[str, dict[str, float]]:
@@ -60,3 +64,42 @@ def places(task: Task, test: str, count: int) -> np.ndarray:
     split = task.splits()[test]
     random = stream(EVALUATION_SEED, "evaluation", task.name, test, split.shortest)
     return task.draw(random, split.size, split.shortest).places[:count] + task.flags
+
+
+def told_apart(count: int) -> int:
+    """How many addresses the bits count that tell ``count`` addresses in a row from one another.
+
+    It is the next power of two: of n consecutive numbers no two are equal modulo any power of two
+    from n on, whatever the first, and no higher bit is needed to know which is which.
+    """
+    return 1 << (count - 1).bit_length()
+
+
+def wrong_bits(record: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """{test: which bits of the addresses pointed at are wrong, (samples, T, b), lowest first}.
+
+    Of the Mode-1 pointer that walks over the memory, on the tasks of :data:`WALKS`; of the largest
+    weight's address at each step, beside that of the token to be written.
+    """
+    if record["spec"]["task"]["name"] not in WALKS or not record.get("traces"):
+        return {}
+    spec, found = RunSpec.recorded(record["spec"]), {}
+    for sample in record["traces"]:
+        ending = f"from the {WALKS[spec.task.name]}"
+        walking = [np.array(slots) for name, slots in sample["slots"].items() if ending in name]
+        if walking:
+            (slots,) = walking  # (samples, T)
+            base = _bases(spec, len(slots))[:, None]
+            wanted = base + places(spec.task, sample["test"], len(slots))
+            different = (base + slots) ^ wanted
+            found[sample["test"]] = different[..., None] >> np.arange(spec.model.bits) & 1 == 1
+    return found
+
+
+def _bases(spec: RunSpec, count: int) -> np.ndarray:
+    """The base addresses (count,) that the first samples of a test have."""
+    if spec.model.base_in_tests == "zero":
+        return np.zeros(count, dtype=np.int64)
+    bank = AddressBank(spec.model.bits)
+    draws = None if spec.model.of_the_text else bank.size + 1
+    return bank.random_base(count, evaluation_key(torch.device("cpu")), draws).numpy()

@@ -20,7 +20,7 @@ from scipy.stats import fisher_exact
 from relength.claims import counted
 from relength.margins import load_margins
 from relength.papers import EXPERIMENTS, experiment, published
-from relength.report import exhibits, failures, figures
+from relength.report import address_bits, exhibits, failures, figures
 from relength.report.boxes import of_claims
 from relength.report.exhibits import Exhibit, badges
 from relength.report.markdown import table
@@ -781,6 +781,48 @@ def standing(paper: str, survey: Survey) -> str:
     return f"{' '.join(parts)} {trained if len(used) else 'No training is recorded yet.'}\n"
 
 
+def counting(survey: Survey) -> str:
+    """What PANM's pointers have right where they are wrong, and how far they count."""
+    runs = busiest(survey, TABLES["panm"])
+    found = address_bits.faults(runs)
+    if found.empty:
+        return NOTHING
+    said = " ".join(map(_fault, found.itertuples()))
+    made = address_bits.bits_drawing(runs)
+    name = "findings-panm-bits"
+    shown = _exhibit(made.draw, name, made.caption, made.alt, made.data, made.runs)
+    figure = f"```{{raw}} html\n{shown.html}\n```\n"
+    steps = address_bits.counted(busiest(survey, address_bits.PAGE))
+    last = steps[steps["test"] == steps["test"].max()]
+    parts = [
+        f"up to {trained} symbols {cell['right'].median():.0f} (predicted {most}, "
+        f"{_in_seeds(cell['seed'].nunique())})"
+        for (trained, most), cell in last.groupby(["trained", "predicted"])
+    ]
+    tested = (
+        f"In copies of {last['test'].max()} symbols so many steps are right, chance taken off, by "
+        f"the longest sequence in training: {'; '.join(parts)}."
+        if parts
+        else "No run of other training lengths is recorded yet."
+    )
+    return f"{said}\n\n{figure}\n\n{tested}"
+
+
+def _fault(reading: NamedTuple) -> str:
+    words = f"*{ARM_LABELS[reading.arm].capitalize()}*: {reading.wrong:.0f} % of steps point at a "
+    if not reading.wrong:
+        return f"{words}wrong slot."
+    return (
+        f"{words}wrong slot; {reading.low:.0f} % of these have every bit right that training asks "
+        f"for (by chance {reading.chance:.0f} %), and {reading.single:.0f} % have a single bit "
+        "wrong."
+    )
+
+
+def _in_seeds(seeds: int) -> str:
+    return "one seed" if seeds == 1 else f"{seeds} seeds"
+
+
 def _exhibit(
     draw: Callable[[Layout], Figure],
     name: str,
@@ -817,6 +859,7 @@ PASSAGES = {
     "findings_mla_diverging": partial(diverging, "mla"),
     "findings_mla_solved": partial(tasks_solved, "mla"),
     "findings_mla_twice": printed_twice,
+    "findings_panm_counting": counting,
     **{f"letter_{paper}": partial(standing, paper) for paper in TABLES},
     "in_short": in_short,
 }

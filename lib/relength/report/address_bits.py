@@ -1,0 +1,378 @@
+"""What a pointer learns of an address: which of its bits are wrong, and how far it can count.
+
+Beyond the paper. Addresses in a row differ in their low bits; how many bits training can teach
+follows from its longest sequence (:func:`relength.pointing.told_apart`). Pages here hold that
+against the traces and the accuracies of recorded runs.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from relength import pointing
+from relength.report import exhibits
+from relength.report.exhibits import Exhibit, badges, rows_table
+from relength.report.figures import exhibit
+from relength.report.grid import NOT_RUN
+from relength.report.runs import Runs
+from relength.report.style import ARM_LABELS, LIGHT, Layout, aligned, canvas, colour, title
+from relength.report.tables import printed, short
+from relength.spec import RunSpec
+from relength.tasks.algorithmic import CLASSES
+
+PAGE = "panm_address_bits"
+TASKS = tuple(pointing.WALKS)
+SHOWN_BITS = 8  # as many as the released code has; the text's further two are never set in tests
+ARMS = ("repaired", "paper", "released")
+
+
+def expected(right: int, length: int) -> float:
+    """Token accuracy, in percent, with so many steps right and the others left to chance."""
+    right = min(right, length)
+    return 100 * (right + (length - right) / CLASSES) / length
+
+
+def steps_right(accuracy: float, length: int) -> float:
+    """The number of steps right that a token accuracy in percent comes from, chance being taken
+    off: the inverse of :func:`expected`.
+    """
+    return length * (CLASSES * accuracy / 100 - 1) / (CLASSES - 1)
+
+
+# Which bits are wrong
+
+
+def wrong(runs: Runs) -> pd.DataFrame:
+    """A row per run, traced test and bit. Columns: task, arm, test, seed, bit (its value: 1, 2,
+    4, …), wrong (percent of steps) and needed (whether training has to tell by it).
+    """
+    rows = []
+    for record in runs.records:
+        spec = RunSpec.recorded(record["spec"])
+        if (spec.task.name, spec.model.n_mode1) not in [(task, 2) for task in TASKS]:
+            continue
+        needed = pointing.told_apart(spec.task.train_lengths[1])
+        for test, bits in pointing.wrong_bits(record).items():
+            for bit, share in enumerate(100 * bits.mean((0, 1))):
+                place = [spec.task.name, spec.model.arm, test, spec.seed, 2**bit]
+                rows.append([*place, float(share), 2**bit < needed])
+    names = ["task", "arm", "test", "seed", "bit", "wrong", "needed"]
+    return pd.DataFrame(rows, columns=names)
+
+
+class Drawing(NamedTuple):
+    """A figure that more than one page shows, with what is said of it and what it is made from."""
+
+    draw: Callable[[Layout], Figure]
+    caption: str
+    alt: str
+    data: pd.DataFrame
+    runs: Runs
+
+
+def bits(main: Runs, number: int) -> Exhibit:
+    """How often each bit of an address is wrong at 2(L+1)."""
+    made = bits_drawing(replace(main, page=PAGE))
+    return exhibit(made.runs, number, made.draw, "bits", made.caption, made.alt, made.data)
+
+
+def bits_drawing(runs: Runs) -> Drawing:
+    """A panel per reading and task, in it a mark per bit and seed."""
+    data = wrong(runs)
+    longest = {task: runs.tests[task][2] for task in TASKS}
+    data = data[(data["test"] == data["task"].map(longest)) & (data["bit"] < 2**SHOWN_BITS)]
+    needed = max(data.loc[data["needed"], "bit"], default=1)
+
+    def draw(layout: Layout) -> Figure:
+        row, head, foot, left = 0.95, 0.42, 0.42, 0.42
+        height = row * len(ARMS) + head + foot
+        figure = canvas(layout, height)
+        wide = (layout.width - left - 0.1) / len(TASKS)
+        for i, arm in enumerate(ARMS):
+            for j, task in enumerate(TASKS):
+                x, y = left + j * wide, foot + (len(ARMS) - 1 - i) * row
+                size = (wide - 0.16) / layout.width, (row - 0.34) / height
+                axes = figure.add_axes((x / layout.width, y / height, *size))
+                own = data[(data["arm"] == arm) & (data["task"] == task)]
+                _bits_panel(axes, own, needed, last=i == len(ARMS) - 1, first=j == 0)
+                words = ARM_LABELS[arm] if j == 0 else ""
+                axes.text(0, 1.09, words, transform=axes.transAxes, size=7.5, color=LIGHT.ink)
+                if i == 0:
+                    where = {"transform": axes.transAxes, "weight": "bold", "color": LIGHT.ink}
+                    axes.text(0, 1.42, f"{title(task)}, {longest[task]} symbols", size=8.2, **where)
+        return figure
+
+    caption = (
+        "Which bits of an address are wrong? Percent of decoding steps at which a bit of the "
+        "address with the largest weight is not that of the slot to be read, at length 2(L+1), a "
+        "mark per seed, the bar their median. Left of the dashed line: the bits that tell the "
+        "addresses of a training sequence from one another. Right of it: bits that training never "
+        "asks about; with base address 0, no address of 20 slots has one from 32 on."
+    )
+    medians = data.groupby(["arm", "task", "bit"], sort=False)["wrong"].median()
+    told = "; ".join(
+        f"{title(task)}, {ARM_LABELS[arm]}: "
+        + ", ".join(f"bit {bit} {medians[arm, task, bit]:.0f} %" for bit in own.index)
+        for (arm, task), own in medians.groupby(level=[0, 1], sort=False)
+        for own in [own.droplevel([0, 1])]
+    )
+    alt = f"How often each bit of an address is wrong. {told or NOT_RUN}."
+    shown = runs.only(r for r in runs.records if r["spec"]["task"]["name"] in TASKS)
+    return Drawing(draw, caption, alt, data, shown)
+
+
+def _bits_panel(axes: Axes, data: pd.DataFrame, needed: int, last: bool, first: bool) -> None:
+    values = [2**i for i in range(SHOWN_BITS)]
+    axes.set_facecolor(LIGHT.surface)
+    axes.set(xlim=(-0.6, SHOWN_BITS - 0.4), ylim=(-6, 66))
+    axes.set_xticks(range(SHOWN_BITS), [str(v) for v in values] if last else [])
+    axes.set_yticks([0, 50], ["0", "50 %"] if first else [])
+    axes.tick_params(colors=LIGHT.muted, labelsize=6.8, length=0)
+    axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
+    axes.set_axisbelow(True)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    axes.axvline(np.log2(needed) + 0.5, color=LIGHT.ink, lw=0.9, ls=(0, (4, 3)))
+    if data.empty:
+        axes.text(0.5, 0.5, NOT_RUN, transform=axes.transAxes, ha="center", va="center", size=7,
+                  color=LIGHT.muted, style="italic")  # fmt: skip
+    for i, value in enumerate(values):
+        shares = data.loc[data["bit"] == value, "wrong"].to_numpy()
+        spread = np.linspace(-0.22, 0.22, len(shares)) if len(shares) > 1 else [0] * len(shares)
+        look = {"s": 13, "color": colour("PANM"), "alpha": 0.65, "linewidths": 0, "zorder": 3}
+        axes.scatter(i + np.array(spread), shares, clip_on=False, **look)
+        if len(shares):
+            axes.plot([i - 0.34, i + 0.34], [np.median(shares)] * 2, color=LIGHT.ink, lw=1.3)
+    if last:
+        axes.set_xlabel("value of the bit", size=7, color=LIGHT.muted, labelpad=2)
+
+
+def faults(main: Runs) -> pd.DataFrame:
+    """A row per reading: what pointers have right where they are wrong, at 2(L+1), both tasks.
+
+    Columns: arm, seeds, steps (looked at), wrong (percent of these), low (percent of the wrong ones
+    that have every bit right that training asks for), chance (the same, if they pointed at any
+    other slot alike), single (percent that have one bit wrong). NaN of no wrong steps.
+    """
+    rows = []
+    for arm in ARMS:
+        seeds, wrong_in, low, chance = set(), [], [], []
+        for record in main.records:
+            spec = RunSpec.recorded(record["spec"])
+            found = pointing.wrong_bits(record) if spec.model.arm == arm else {}
+            bits = found.get(spec.task.tests[2])
+            if bits is None or spec.model.n_mode1 != 2:
+                continue
+            most = pointing.told_apart(spec.task.train_lengths[1])
+            seeds.add(spec.seed)
+            wrong_in.append(bits.sum(-1).ravel())
+            low.append(~bits[..., : most.bit_length() - 1].any(-1).ravel())
+            chance.append(_confused(bits.shape[1], most))
+        if seeds:
+            count, known = np.concatenate(wrong_in), np.concatenate(low)
+            off = count > 0
+            shares = map(_percent, (off, known[off], chance, count[off] == 1))
+            rows.append([arm, len(seeds), len(count), *shares])
+    names = ["arm", "seeds", "steps", "wrong", "low", "chance", "single"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _percent(shares: Sequence[float] | np.ndarray) -> float:
+    """Their mean in percent, NaN if there are none: nothing can be said of no wrong step."""
+    return 100 * float(np.mean(shares)) if len(shares) else float("nan")
+
+
+def _confused(slots: int, most: int) -> float:
+    """Of all pairs of different slots, the share whose addresses differ by a multiple of most."""
+    apart = np.subtract.outer(np.arange(slots), np.arange(slots))
+    return float((apart % most == 0)[apart != 0].mean())
+
+
+def what_is_left(main: Runs) -> Exhibit:
+    """:func:`faults` as a table."""
+    runs = replace(main, page=PAGE)
+    data = faults(runs)
+    heads = ("steps", "wrong slot", "of these: trained bits right", "by chance", "one bit wrong")
+    columns = {"reading": "text", "seeds": "number", **dict.fromkeys(heads, "number")}
+    rows = [
+        (
+            *(ARM_LABELS[row.arm], str(row.seeds), f"{row.steps:,}"),
+            *(
+                "–" if np.isnan(share) else f"{share:.0f} %"
+                for share in (row.wrong, row.low, row.chance, row.single)
+            ),
+        )
+        for row in data.itertuples()
+    ]
+    caption = (
+        f"<b>What is left of an address that is wrong?</b> {badges(runs.scale, runs.freshness)} "
+        "Of the steps of Copy and Reverse at length 2(L+1): how many point at a wrong slot; of "
+        "these, how many have every bit right that training asks for, how many would if they "
+        "pointed at any other slot alike, and how many have a single bit wrong. With base address "
+        "0 the samples of a run point alike."
+    )
+    name = f"{PAGE}-left"
+    if data.empty:
+        return exhibits.waiting(caption, name, exhibits.training(runs), data)
+    links = [exhibits.csv(name, data), exhibits.notebook(PAGE)]
+    html = exhibits.table(rows_table(columns, rows), caption, name, links)
+    return Exhibit(html, f"{len(rows)} readings.", data)
+
+
+# What so many right steps would give
+
+
+def table(main: Runs) -> Exhibit:
+    """Printed accuracies of Copy and Reverse beside those of 16 right steps, and ours."""
+    runs = replace(main, page=PAGE)
+    paper = printed(*runs.experiment.tables)
+    data, rows = [], []
+    for task in TASKS:
+        right = pointing.told_apart(_longest(runs, task))
+        for test in runs.tests[task][2:]:
+            cell = [task, int(test), expected(right, int(test)), paper["PANM", task, test]]
+            ours = {arm: runs.values("PANM", arm, task, test) for arm in ARMS}
+            means = [float(np.mean(ours[arm])) if ours[arm] else np.nan for arm in ARMS]
+            data.append([*cell, *means])
+            shown = [f"{m:.0f}" if m == m else f"<i>{NOT_RUN}</i>" for m in means]
+            rows.append((title(task), test, f"<b>{cell[2]:.0f}</b>", short(cell[3]), *shown))
+    names = ["task", "length", "sixteen_right", "printed", *ARMS]
+    frame = pd.DataFrame(data, columns=names)
+    columns = {"task": "text", "length": "number", f"{right} steps right": "number"}
+    columns |= {"printed": "number", **{ARM_LABELS[arm]: "number" for arm in ARMS}}
+    caption = (
+        f"<b>What counting to {right} would give.</b> {badges(runs.scale, runs.freshness)} Token "
+        f"accuracy in percent if {right} steps are right, whatever the length, and the others one "
+        "time in ten; what the paper prints for PANM; the mean of our seeds in three readings."
+    )
+    name = f"{PAGE}-sixteen"
+    links = [exhibits.csv(name, frame), exhibits.notebook(PAGE)]
+    html = exhibits.table(rows_table(columns, rows), caption, name, links)
+    return Exhibit(html, f"{len(rows)} printed numbers of two tasks.", frame)
+
+
+def _longest(runs: Runs, task: str) -> int:
+    """The longest sequence that the runs of a task are trained on."""
+    return max(s.task.train_lengths[1] for s in runs.specs if s.task.name == task)
+
+
+# How far it can count
+
+
+def counted(runs: Runs) -> pd.DataFrame:
+    """A row per run and unseen test. Columns: trained (longest length), test, seed, accuracy,
+    right (steps, chance taken off) and predicted (by the power of two).
+    """
+    rows = []
+    for record in runs.records:
+        spec = RunSpec.recorded(record["spec"])
+        trained = spec.task.train_lengths[1]
+        for test in spec.task.tests[2:]:
+            accuracy = 100 * record["checkpoints"]["selected"]["tests"][test]["token_accuracy"]
+            right, most = steps_right(accuracy, int(test)), pointing.told_apart(trained)
+            rows.append([trained, int(test), spec.seed, accuracy, right, min(most, int(test))])
+    names = ["trained", "test", "seed", "accuracy", "right", "predicted"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def steps(runs: Runs, number: int) -> Exhibit:
+    """Steps right of a long copy against the longest training length, beside the prediction."""
+    data = counted(runs)
+    tests = sorted(data["test"].unique())[-2:]
+    lengths = sorted({spec.task.train_lengths[1] for spec in runs.specs})
+
+    def draw(layout: Layout) -> Figure:
+        figure = canvas(layout, 2.7)
+        left, right = 0.5, 0.15 if layout.narrow else 1.5
+        size = (layout.width - left - right) / layout.width, 0.68
+        axes = figure.add_axes((left / layout.width, 0.19, *size))
+        _steps_axes(axes, data[data["test"].isin(tests)], lengths, tests)
+        return figure
+
+    words = " and ".join(map(str, tests)) or "long"
+    caption = (
+        f"How far does a pointer count? Steps right in copies of {words} symbols, chance taken "
+        "off, against the longest sequence in training, a mark per seed. The line is the "
+        "prediction: the next power of two."
+    )
+    medians = data.groupby(["trained", "test", "predicted"])["right"].median()
+    told = "; ".join(
+        f"trained to {n}, test {test}: {value:.0f} steps right, predicted {most}"
+        for (n, test, most), value in medians.items()
+    )
+    alt = f"Steps right against the longest training length. {told or NOT_RUN}."
+    return exhibit(runs, number, draw, "steps", caption, alt, data)
+
+
+def _steps_axes(
+    axes: Axes, data: pd.DataFrame, lengths: Sequence[int], tests: Sequence[int]
+) -> None:
+    axes.patch.set_visible(False)
+    n = np.arange(2, max(lengths) + 4)
+    line = [pointing.told_apart(int(v)) for v in n]
+    axes.step(n, line, where="mid", color=LIGHT.second, lw=1.4)
+    axes.text(n[-1], line[-1] + 1, "prediction", ha="right", va="bottom", size=7.5,
+              color=LIGHT.second)  # fmt: skip
+    for test, marker in zip(tests, "o^", strict=False):
+        own = data[data["test"] == test]
+        look = {"marker": marker, "s": 26, "color": colour("PANM"), "alpha": 0.75, "linewidths": 0}
+        axes.scatter(own["trained"], own["right"], zorder=3, clip_on=False, **look)
+    signs = dict(zip("●▲", tests, strict=False))
+    key = "\n".join(f"{sign} {test} symbols" for sign, test in signs.items())
+    axes.text(0.02, 0.97, key, transform=axes.transAxes, va="top", size=7.5, color=colour("PANM"))
+    axes.set(xlim=(2, n[-1]), ylim=(0, max(36, data["right"].max() + 3 if len(data) else 36)))
+    axes.set_xticks(lengths, [str(v) for v in lengths])
+    axes.set_yticks([0, 4, 8, 16, 32])
+    axes.tick_params(colors=LIGHT.muted, labelsize=7, length=3)
+    axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.set_xlabel("longest sequence in training", size=7.2, color=LIGHT.muted, loc="right")
+    axes.set_title("steps right", size=7.5, color=LIGHT.muted, loc="left", pad=5)
+    for side, spine in axes.spines.items():
+        spine.set_visible(side == "bottom")
+        spine.set_color(LIGHT.rule)
+
+
+def numbers(main: Runs, runs: Runs) -> str:
+    """The medians of both figures as plain text."""
+    data = wrong(main)
+    lines = [f"Address bits, {main.scale} scale: median over seeds, percent of steps wrong"]
+    for (task, test), cells in data[data["bit"] < 64].groupby(["task", "test"], sort=False):
+        rows = [[f"{title(task)}, length {test}", "seeds", *map(str, cells["bit"].unique())]]
+        for arm, cell in cells.groupby("arm", sort=False):
+            medians = cell.groupby("bit")["wrong"].median()
+            seeds = str(cell["seed"].nunique())
+            rows.append([f"  {ARM_LABELS[arm]}", seeds, *(f"{m:.0f}" for m in medians)])
+        lines += ["", *aligned(*rows)]
+    own = counted(runs)
+    rows = [["Copy, trained up to", "seeds", "test", "right", "predicted"]]
+    for (trained, test), cell in own.groupby(["trained", "test"]):
+        right = f"{cell['right'].median():.1f}"
+        rows.append(
+            [f"  {trained}", str(len(cell)), str(test), right, str(cell["predicted"].max())]
+        )
+    lines += ["", f"Steps right, {runs.scale} scale, chance taken off", *aligned(*rows)]
+    return "\n".join(lines)
+
+
+def outcome(runs: Runs) -> str:
+    """Whether the prediction holds, in a line per training length: no verdict, a count."""
+    data, longest = counted(runs), sorted({s.task.train_lengths[1] for s in runs.specs})
+    lines = []
+    for trained in longest:
+        own = data[data["trained"] == trained]
+        own = own[own["test"] == own["test"].max()]
+        said = NOT_RUN
+        if len(own):
+            rivals = sorted({pointing.told_apart(n) for n in longest})
+            nearest = [min(rivals, key=lambda p: abs(np.log2(p / max(r, 1)))) for r in own["right"]]
+            hits = sum(n == p for n, p in zip(nearest, own["predicted"], strict=True))
+            said = f"{hits} of {len(own)} runs nearest to the predicted {own['predicted'].max()}"
+        lines.append(f"trained up to {trained}: {said}")
+    powers = ", ".join(str(p) for p in sorted({pointing.told_apart(n) for n in longest}))
+    return "\n".join([f"Steps right in the longest test, beside {powers}", *lines])
