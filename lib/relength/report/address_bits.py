@@ -7,6 +7,8 @@ against the traces and the accuracies of recorded runs.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
+from math import factorial
 from typing import NamedTuple
 
 import numpy as np
@@ -31,15 +33,40 @@ SHOWN_BITS = 8  # as many as the released code has; the text's further two are n
 ARMS = ("repaired", "paper", "released")
 
 
-def expected(right: int, length: int) -> float:
-    """Token accuracy, in percent, with so many steps right and the others left to chance."""
-    right = min(right, length)
-    return 100 * (right + (length - right) / CLASSES) / length
+def expected(most: int, length: int, mixed: bool = False) -> float:
+    """Token accuracy, in percent, of a walk by a pointer that counts to ``most`` and starts again.
+
+    To it, slots look alike whose addresses differ by a multiple of most. Where k of them do, it
+    reads one of the k, each as likely as another; or, ``mixed``, their mixture, of which the best
+    guess is the most frequent symbol.
+    """
+    alike = [len(range(slot % most, length, most)) for slot in range(length)]
+    guess = _most_frequent if mixed else _any_of
+    return 100 * float(np.mean([guess(k) for k in alike]))
+
+
+def _any_of(k: int) -> float:
+    """How likely one of k symbols is the one that is wanted: it is, or is equal by chance."""
+    return (1 + (k - 1) / CLASSES) / k
+
+
+@cache
+def _most_frequent(k: int) -> float:
+    """How likely the most frequent of k symbols is the one that is wanted: E[largest count] / k.
+
+    That no count is above m has the probability k! [x^k] (Σ x^j / j!, j ≤ m)^10.
+    """
+    largest = 0.0
+    for m in range(k):
+        few = np.polynomial.Polynomial([1 / factorial(j) for j in range(m + 1)]) ** CLASSES
+        within = few.coef[k] * factorial(k) / CLASSES**k if k < len(few.coef) else 0.0
+        largest += 1 - within
+    return largest / k
 
 
 def steps_right(accuracy: float, length: int) -> float:
-    """The number of steps right that a token accuracy in percent comes from, chance being taken
-    off: the inverse of :func:`expected`.
+    """The number of steps known that a token accuracy in percent comes from, where every other
+    is left to chance.
     """
     return length * (CLASSES * accuracy / 100 - 1) / (CLASSES - 1)
 
@@ -235,20 +262,24 @@ def table(main: Runs) -> Exhibit:
     for task in TASKS:
         right = pointing.told_apart(_longest(runs, task))
         for test in runs.tests[task][2:]:
-            cell = [task, int(test), expected(right, int(test)), paper["PANM", task, test]]
+            limits = [expected(right, int(test), mixed) for mixed in (False, True)]
+            cell = [task, int(test), *limits, paper["PANM", task, test]]
             ours = {arm: runs.values("PANM", arm, task, test) for arm in ARMS}
             means = [float(np.mean(ours[arm])) if ours[arm] else np.nan for arm in ARMS]
             data.append([*cell, *means])
             shown = [f"{m:.0f}" if m == m else f"<i>{NOT_RUN}</i>" for m in means]
-            rows.append((title(task), test, f"<b>{cell[2]:.0f}</b>", short(cell[3]), *shown))
-    names = ["task", "length", "sixteen_right", "printed", *ARMS]
+            said = (f"<b>{limit:.0f}</b>" for limit in limits)
+            rows.append((title(task), test, *said, short(cell[4]), *shown))
+    names = ["task", "length", "one_of", "mixture", "printed", *ARMS]
     frame = pd.DataFrame(data, columns=names)
-    columns = {"task": "text", "length": "number", f"{right} steps right": "number"}
-    columns |= {"printed": "number", **{ARM_LABELS[arm]: "number" for arm in ARMS}}
+    heads = ("length", "reads one", "reads the mixture", "printed")
+    columns = {"task": "text", **dict.fromkeys(heads, "number")}
+    columns |= {ARM_LABELS[arm]: "number" for arm in ARMS}
     caption = (
         f"<b>What counting to {right} would give.</b> {badges(runs.scale, runs.freshness)} Token "
-        f"accuracy in percent if {right} steps are right, whatever the length, and the others one "
-        "time in ten; what the paper prints for PANM; the mean of our seeds in three readings."
+        f"accuracy in percent if slots that are {right} apart cannot be told from one another, and "
+        "the pointer reads one of them, or their mixture; what the paper prints for PANM; the mean "
+        "of our seeds in three readings."
     )
     name = f"{PAGE}-sixteen"
     links = [exhibits.csv(name, frame), exhibits.notebook(PAGE)]
@@ -266,7 +297,8 @@ def _longest(runs: Runs, task: str) -> int:
 
 def counted(runs: Runs) -> pd.DataFrame:
     """A row per run and unseen test. Columns: trained (longest length), test, seed, accuracy,
-    right (steps, chance taken off) and predicted (by the power of two).
+    right (steps, chance taken off), predicted (by the power of two) and mixed (if the mixture of
+    what looks alike is read).
     """
     rows = []
     for record in runs.records:
@@ -274,65 +306,66 @@ def counted(runs: Runs) -> pd.DataFrame:
         trained = spec.task.train_lengths[1]
         for test in spec.task.tests[2:]:
             accuracy = 100 * record["checkpoints"]["selected"]["tests"][test]["token_accuracy"]
-            right, most = steps_right(accuracy, int(test)), pointing.told_apart(trained)
-            rows.append([trained, int(test), spec.seed, accuracy, right, min(most, int(test))])
-    names = ["trained", "test", "seed", "accuracy", "right", "predicted"]
+            right, limits = steps_right(accuracy, int(test)), _limits(trained, int(test))
+            rows.append([trained, int(test), spec.seed, accuracy, right, *limits])
+    names = ["trained", "test", "seed", "accuracy", "right", "predicted", "mixed"]
     return pd.DataFrame(rows, columns=names)
 
 
+def _limits(trained: int, test: int) -> tuple[int, float]:
+    """Steps right if one of the slots that look alike is read, and if their mixture is."""
+    most = pointing.told_apart(trained)
+    return min(most, test), steps_right(expected(most, test, mixed=True), test)
+
+
 def steps(runs: Runs, number: int) -> Exhibit:
-    """Steps right of a long copy against the longest training length, beside the prediction."""
+    """Steps right of the longest copy against the longest training length, and the prediction."""
     data = counted(runs)
-    tests = sorted(data["test"].unique())[-2:]
+    longest = max(int(spec.task.tests[-1]) for spec in runs.specs)
     lengths = sorted({spec.task.train_lengths[1] for spec in runs.specs})
 
     def draw(layout: Layout) -> Figure:
         figure = canvas(layout, 2.7)
-        left, right = 0.5, 0.15 if layout.narrow else 1.5
+        left, right = 0.42, 0.15 if layout.narrow else 1.5
         size = (layout.width - left - right) / layout.width, 0.68
         axes = figure.add_axes((left / layout.width, 0.19, *size))
-        _steps_axes(axes, data[data["test"].isin(tests)], lengths, tests)
+        _steps_axes(axes, data[data["test"] == longest], lengths, longest)
         return figure
 
-    words = " and ".join(map(str, tests)) or "long"
     caption = (
-        f"How far does a pointer count? Steps right in copies of {words} symbols, chance taken "
+        f"How far does a pointer count? Steps right in copies of {longest} symbols, chance taken "
         "off, against the longest sequence in training, a mark per seed. The line is the "
-        "prediction: the next power of two."
+        "prediction: the next power of two, if of the slots that look alike one is read; the band "
+        "reaches to what their mixture would give."
     )
-    medians = data.groupby(["trained", "test", "predicted"])["right"].median()
+    medians = data[data["test"] == longest].groupby(["trained", "predicted"])["right"].median()
     told = "; ".join(
-        f"trained to {n}, test {test}: {value:.0f} steps right, predicted {most}"
-        for (n, test, most), value in medians.items()
+        f"trained to {n}: {value:.0f} steps right, predicted {most}"
+        for (n, most), value in medians.items()
     )
     alt = f"Steps right against the longest training length. {told or NOT_RUN}."
     return exhibit(runs, number, draw, "steps", caption, alt, data)
 
 
-def _steps_axes(
-    axes: Axes, data: pd.DataFrame, lengths: Sequence[int], tests: Sequence[int]
-) -> None:
+def _steps_axes(axes: Axes, data: pd.DataFrame, lengths: Sequence[int], longest: int) -> None:
     axes.patch.set_visible(False)
     n = np.arange(2, max(lengths) + 4)
-    line = [pointing.told_apart(int(v)) for v in n]
-    axes.step(n, line, where="mid", color=LIGHT.second, lw=1.4)
-    axes.text(n[-1], line[-1] + 1, "prediction", ha="right", va="bottom", size=7.5,
-              color=LIGHT.second)  # fmt: skip
-    for test, marker in zip(tests, "o^", strict=False):
-        own = data[data["test"] == test]
-        look = {"marker": marker, "s": 26, "color": colour("PANM"), "alpha": 0.75, "linewidths": 0}
-        axes.scatter(own["trained"], own["right"], zorder=3, clip_on=False, **look)
-    signs = dict(zip("●▲", tests, strict=False))
-    key = "\n".join(f"{sign} {test} symbols" for sign, test in signs.items())
-    axes.text(0.02, 0.97, key, transform=axes.transAxes, va="top", size=7.5, color=colour("PANM"))
-    axes.set(xlim=(2, n[-1]), ylim=(0, max(36, data["right"].max() + 3 if len(data) else 36)))
+    one, mixed = np.transpose([_limits(int(v), longest) for v in n])
+    axes.fill_between(n, one, mixed, step="mid", color=LIGHT.second, alpha=0.16, linewidth=0)
+    axes.step(n, one, where="mid", color=LIGHT.second, lw=1.4)
+    words = {"ha": "right", "size": 7.5, "color": LIGHT.second}
+    axes.text(n[-1], one[-1] - 1, "one is read", va="top", **words)
+    axes.text(n[-1], mixed[-1] + 0.7, "the mixture", va="bottom", **words)
+    look = {"s": 26, "color": colour("PANM"), "alpha": 0.75, "linewidths": 0, "zorder": 3}
+    axes.scatter(data["trained"], data["right"], clip_on=False, **look)
+    axes.set(xlim=(2, n[-1]), ylim=(0, 38))
     axes.set_xticks(lengths, [str(v) for v in lengths])
     axes.set_yticks([0, 4, 8, 16, 32])
     axes.tick_params(colors=LIGHT.muted, labelsize=7, length=3)
     axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.set_xlabel("longest sequence in training", size=7.2, color=LIGHT.muted, loc="right")
-    axes.set_title("steps right", size=7.5, color=LIGHT.muted, loc="left", pad=5)
+    axes.set_title(f"steps right of {longest}", size=7.5, color=LIGHT.muted, loc="left", pad=5)
     for side, spine in axes.spines.items():
         spine.set_visible(side == "bottom")
         spine.set_color(LIGHT.rule)
@@ -350,12 +383,11 @@ def numbers(main: Runs, runs: Runs) -> str:
             rows.append([f"  {ARM_LABELS[arm]}", seeds, *(f"{m:.0f}" for m in medians)])
         lines += ["", *aligned(*rows)]
     own = counted(runs)
-    rows = [["Copy, trained up to", "seeds", "test", "right", "predicted"]]
+    rows = [["Copy, trained up to", "seeds", "test", "right", "predicted", "mixture"]]
     for (trained, test), cell in own.groupby(["trained", "test"]):
-        right = f"{cell['right'].median():.1f}"
-        rows.append(
-            [f"  {trained}", str(len(cell)), str(test), right, str(cell["predicted"].max())]
-        )
+        found = (cell["right"].median(), cell["predicted"].max(), cell["mixed"].max())
+        shown = (f"{value:.1f}" for value in found)
+        rows.append([f"  {trained}", str(len(cell)), str(test), *shown])
     lines += ["", f"Steps right, {runs.scale} scale, chance taken off", *aligned(*rows)]
     return "\n".join(lines)
 
@@ -372,7 +404,12 @@ def outcome(runs: Runs) -> str:
             rivals = sorted({pointing.told_apart(n) for n in longest})
             nearest = [min(rivals, key=lambda p: abs(np.log2(p / max(r, 1)))) for r in own["right"]]
             hits = sum(n == p for n, p in zip(nearest, own["predicted"], strict=True))
-            said = f"{hits} of {len(own)} runs nearest to the predicted {own['predicted'].max()}"
+            one, mixed = own["predicted"].max(), own["mixed"].max()
+            between = own["right"].between(one, mixed).sum()
+            said = (
+                f"{hits} of {len(own)} runs nearest to the predicted {one}, {between} between that "
+                f"and a mixture's {mixed:.1f}"
+            )
         lines.append(f"trained up to {trained}: {said}")
     powers = ", ".join(str(p) for p in sorted({pointing.told_apart(n) for n in longest}))
     return "\n".join([f"Steps right in the longest test, beside {powers}", *lines])
