@@ -3,6 +3,7 @@
 import re
 import subprocess
 import tomllib
+from importlib.metadata import distribution
 from itertools import chain
 from pathlib import Path
 
@@ -56,6 +57,15 @@ def test_every_dependency_that_the_project_declares_is_locked_within_its_bounds(
     for text in [*project()["dependencies"], *chain.from_iterable(optional.values())]:
         requirement = Requirement(text)
         assert requirement.specifier.contains(versions[canonical(requirement.name)]), text
+
+
+def test_every_locked_package_installs_on_the_oldest_python_that_is_promised():
+    from packaging.specifiers import SpecifierSet
+
+    oldest = f"{project()['requires-python'].removeprefix('>=')}.0"
+    for name in (line.split("==")[0] for line in lock()):
+        asked = distribution(name).metadata.get("Requires-Python") or ""
+        assert SpecifierSet(asked).contains(oldest), f"{name} needs Python {asked}"
 
 
 def test_conda_users_get_the_locked_versions():
