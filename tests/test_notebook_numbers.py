@@ -28,7 +28,8 @@ ROW = re.compile(
     r"  (?P<row>\S.*?) {2,}(?P<seeds>\d+)(?P<cells>( +(not run|[<>]?[\d.]+)( \(\S+\))?)+)"
 )
 CELL = re.compile(r"(not run|[<>]?[\d.]+)(?: \(([<>]?[\d.]+)\))?")
-OTHER_TABLES = {"mla_failures", "mla_attention_paths"}  # tests/test_failures.py is about them
+# Tests of their own are in tests/test_failures.py, and at the end of this file.
+OTHER_TABLES = {"mla_failures", "mla_attention_paths", "panm_address_bits"}
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
 SHOWN = Parameters()  # a notebook is committed as its defaults show it
 
@@ -210,3 +211,81 @@ def test_every_notebook_belongs_to_an_experiment_or_is_said_to_have_no_runs_of_i
     assert {path.stem for path in PATHS} >= set(BORROWED)
     for path in PATHS:
         shown_by(path.stem)  # an error for a notebook that is named after nothing
+
+
+# Tables of other kinds
+
+
+def the_printed_lines(notebook: str, call: str) -> list[list[str]]:
+    """The words of each line that a notebook's cell has printed."""
+    (text,) = (t for source, t in stored(NOTEBOOKS / f"{notebook}.ipynb").items() if call in source)
+    return [line.split() for line in text.splitlines()]
+
+
+def of_the_store(name: str) -> list[dict]:
+    store = Store(RESULTS)
+    return [record for record in store.usable(name) if record["spec"]["scale"] == "reduced"]
+
+
+def test_printed_steps_right_are_those_of_the_records():
+    """Accuracy times length is the sum of steps that are known and of a tenth of the others."""
+    found = defaultdict(dict)
+    for record in of_the_store("panm_address_bits") + of_the_store("panm_algorithmic"):
+        spec = record["spec"]
+        kind = spec["model"]["name"], spec["model"]["arm"], spec["task"]["name"]
+        if kind != ("PANM", "repaired", "panm_copy"):
+            continue
+        for test, measured in record["checkpoints"]["selected"]["tests"].items():
+            length = int(test)
+            right = (measured["token_accuracy"] * length - length / 10) / 0.9
+            found[spec["task"]["train_lengths"][1], length][spec["seed"]] = right
+    lines = the_printed_lines("panm_address_bits", "address_bits.numbers")
+    start = next(i for i, words in enumerate(lines) if words[:3] == ["Copy,", "trained", "up"])
+    assert lines[start][-5:] == ["seeds", "test", "right", "predicted", "mixture"]
+    printed = {
+        (int(n), int(test)): (seeds, right) for n, seeds, test, right, *_ in lines[start + 1 :]
+    }
+    assert len(printed) >= 3 and all(length in (20, 40, 80) for _, length in printed)
+    for cell, (seeds, right) in printed.items():
+        assert int(seeds) == len(found[cell])
+        assert float(right) == pytest.approx(median(found[cell].values()), abs=0.051)
+
+
+def test_printed_bits_are_those_of_the_records():
+    """Of the readings with base address 0, where a slot is an address, in plain arithmetic."""
+    walks = {"Copy": ("panm_copy", "base"), "Reverse": ("panm_reverse", "end")}
+    arms = {"repaired": "repaired", "as in the text": "paper"}
+    shares = defaultdict(list)
+    for record in of_the_store("panm_algorithmic"):
+        spec = record["spec"]
+        for task, (name, start) in walks.items():
+            for label, arm in arms.items():
+                kind = spec["model"]["name"], spec["model"]["arm"], spec["task"]["name"]
+                if kind != ("PANM", arm, name):
+                    continue
+                for trace in record["traces"]:
+                    (rows,) = (s for pointer, s in trace["slots"].items() if start in pointer)
+                    steps = [(t, slot) for row in rows for t, slot in enumerate(row)]
+                    last = len(rows[0]) - 1
+                    for bit in (1, 2, 4, 8, 16, 32):
+                        wrong = [
+                            (slot // bit) % 2 != ((t if start == "base" else last - t) // bit) % 2
+                            for t, slot in steps
+                        ]
+                        shares[task, trace["test"], label, bit].append(100 * fmean(wrong))
+    lines, task, test, compared = (
+        the_printed_lines("panm_address_bits", "address_bits.numbers"),
+        "",
+        "",
+        0,
+    )
+    for words in lines:
+        if len(words) > 3 and words[1] == "length":
+            task, test = words[0].removesuffix(","), words[2]
+        elif (label := " ".join(words[:-7])) in arms and task:
+            for bit, shown in zip((1, 2, 4, 8, 16, 32), words[-6:], strict=True):
+                assert float(shown) == pytest.approx(
+                    median(shares[task, test, label, bit]), abs=0.51
+                )
+                compared += 1
+    assert compared == 2 * 2 * 2 * 6  # tasks, lengths, readings, bits
