@@ -89,14 +89,14 @@ def wrong_bits(record: Mapping[str, Any]) -> dict[str, np.ndarray]:
         walking = [np.array(slots) for name, slots in sample["slots"].items() if ending in name]
         if walking:
             (slots,) = walking  # (samples, T)
-            base = _bases(spec, len(slots))[:, None]
+            base = bases(spec, len(slots))[:, None]
             wanted = base + places(spec.task, sample["test"], len(slots))
             different = (base + slots) ^ wanted
             found[sample["test"]] = different[..., None] >> np.arange(spec.model.bits) & 1 == 1
     return found
 
 
-def _bases(spec: RunSpec, count: int) -> np.ndarray:
+def bases(spec: RunSpec, count: int) -> np.ndarray:
     """The base addresses (count,) that the first samples of a test have."""
     if spec.model.base_in_tests == "zero":
         return np.zeros(count, dtype=np.int64)

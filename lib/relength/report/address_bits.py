@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from relength import pointing
+from relength.execute import TRACED
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.figures import exhibit
@@ -29,6 +30,7 @@ from relength.tasks.algorithmic import CLASSES
 
 PAGE = "panm_address_bits"
 TASKS = tuple(pointing.WALKS)
+IDEA = 9  # the longest training length of the runs that the prediction was made from
 SHOWN_BITS = 8  # as many as the released code has; the text's further two are never set in tests
 ARMS = ("repaired", "paper", "released")
 
@@ -81,10 +83,11 @@ def wrong(runs: Runs) -> pd.DataFrame:
     rows = []
     for record in runs.records:
         spec = RunSpec.recorded(record["spec"])
-        if (spec.task.name, spec.model.n_mode1) not in [(task, 2) for task in TASKS]:
+        found = pointing.wrong_bits(record)
+        if not found or spec.model.n_mode1 != 2:
             continue
         needed = pointing.told_apart(spec.task.train_lengths[1])
-        for test, bits in pointing.wrong_bits(record).items():
+        for test, bits in found.items():
             for bit, share in enumerate(100 * bits.mean((0, 1))):
                 place = [spec.task.name, spec.model.arm, test, spec.seed, 2**bit]
                 rows.append([*place, float(share), 2**bit < needed])
@@ -114,6 +117,11 @@ def bits_drawing(runs: Runs) -> Drawing:
     longest = {task: runs.tests[task][2] for task in TASKS}
     data = data[(data["test"] == data["task"].map(longest)) & (data["bit"] < 2**SHOWN_BITS)]
     needed = max(data.loc[data["needed"], "bit"], default=1)
+    lost = {
+        (spec.model.arm, spec.task.name): _lost(spec)
+        for spec in map(RunSpec.recorded, (record["spec"] for record in runs.records))
+        if spec.model.name == "PANM" and spec.task.name in TASKS
+    }
 
     def draw(layout: Layout) -> Figure:
         row, head, foot, left = 0.95, 0.42, 0.42, 0.42
@@ -126,7 +134,14 @@ def bits_drawing(runs: Runs) -> Drawing:
                 size = (wide - 0.16) / layout.width, (row - 0.34) / height
                 axes = figure.add_axes((x / layout.width, y / height, *size))
                 own = data[(data["arm"] == arm) & (data["task"] == task)]
-                _bits_panel(axes, own, needed, last=i == len(ARMS) - 1, first=j == 0)
+                _bits_panel(
+                    axes,
+                    own,
+                    lost.get((arm, task), ()),
+                    needed,
+                    last=i == len(ARMS) - 1,
+                    first=j == 0,
+                )
                 words = ARM_LABELS[arm] if j == 0 else ""
                 axes.text(0, 1.09, words, transform=axes.transAxes, size=7.5, color=LIGHT.ink)
                 if i == 0:
@@ -137,9 +152,11 @@ def bits_drawing(runs: Runs) -> Drawing:
     caption = (
         "Which bits of an address are wrong? Percent of decoding steps at which a bit of the "
         "address with the largest weight is not that of the slot to be read, at length 2(L+1), a "
-        "mark per seed, the bar their median. Left of the dashed line: the bits that tell the "
-        "addresses of a training sequence from one another. Right of it: bits that training never "
-        "asks about; with base address 0, no address of 20 slots has one from 32 on."
+        "mark per seed, the bar their median, the tick on it what a slot chosen at random would "
+        "have. Left of the dashed line: the bits that tell the addresses of a training sequence "
+        "from one another. Right of it: bits that training does not need. The code is tested from "
+        "random base addresses; the other readings from 0, where no address of 20 slots has a bit "
+        "from 32 on and all samples of a run point alike."
     )
     medians = data.groupby(["arm", "task", "bit"], sort=False)["wrong"].median()
     told = "; ".join(
@@ -153,7 +170,23 @@ def bits_drawing(runs: Runs) -> Drawing:
     return Drawing(draw, caption, alt, data, shown)
 
 
-def _bits_panel(axes: Axes, data: pd.DataFrame, needed: int, last: bool, first: bool) -> None:
+def _lost(spec: RunSpec) -> list[float]:
+    """How often each bit would be wrong, in percent, if slots were chosen at random."""
+    wanted = pointing.places(spec.task, spec.task.tests[2], TRACED)
+    bases = pointing.bases(spec, len(wanted))[:, None, None]
+    slots = np.arange(wanted.shape[1] + 2 * spec.task.flags)
+    apart = (bases + slots) ^ (bases + wanted[..., None])
+    return [100 * float((apart >> i & 1).mean()) for i in range(SHOWN_BITS)]
+
+
+def _bits_panel(
+    axes: Axes,
+    data: pd.DataFrame,
+    chance: Sequence[float],
+    needed: int,
+    last: bool,
+    first: bool,
+) -> None:
     values = [2**i for i in range(SHOWN_BITS)]
     axes.set_facecolor(LIGHT.surface)
     axes.set(xlim=(-0.6, SHOWN_BITS - 0.4), ylim=(-6, 66))
@@ -175,6 +208,8 @@ def _bits_panel(axes: Axes, data: pd.DataFrame, needed: int, last: bool, first: 
         axes.scatter(i + np.array(spread), shares, clip_on=False, **look)
         if len(shares):
             axes.plot([i - 0.34, i + 0.34], [np.median(shares)] * 2, color=LIGHT.ink, lw=1.3)
+    for i, share in enumerate(chance):
+        axes.plot([i - 0.12, i + 0.12], [share] * 2, color=LIGHT.second, lw=1.6, zorder=2)
     if last:
         axes.set_xlabel("value of the bit", size=7, color=LIGHT.muted, labelpad=2)
 
@@ -182,66 +217,66 @@ def _bits_panel(axes: Axes, data: pd.DataFrame, needed: int, last: bool, first: 
 def faults(main: Runs) -> pd.DataFrame:
     """A row per reading: what pointers have right where they are wrong, at 2(L+1), both tasks.
 
-    Columns: arm, seeds, steps (looked at), wrong (percent of these), low (percent of the wrong ones
-    that have every bit right that training asks for), chance (the same, if they pointed at any
-    other slot alike), single (percent that have one bit wrong). NaN of no wrong steps.
+    Columns: arm, seeds, wrong (percent of steps), low (percent of the wrong ones that have every
+    bit right that training needs), low_chance (the same, if they pointed at any other slot alike),
+    single (percent that have one bit wrong), single_chance. NaN of no wrong steps.
     """
     rows = []
     for arm in ARMS:
-        seeds, wrong_in, low, chance = set(), [], [], []
+        seeds, steps = set(), []
         for record in main.records:
             spec = RunSpec.recorded(record["spec"])
             found = pointing.wrong_bits(record) if spec.model.arm == arm else {}
             bits = found.get(spec.task.tests[2])
             if bits is None or spec.model.n_mode1 != 2:
                 continue
-            most = pointing.told_apart(spec.task.train_lengths[1])
             seeds.add(spec.seed)
-            wrong_in.append(bits.sum(-1).ravel())
-            low.append(~bits[..., : most.bit_length() - 1].any(-1).ravel())
-            chance.append(_confused(bits.shape[1], most))
+            most = pointing.told_apart(spec.task.train_lengths[1])
+            steps.append(_steps(spec, bits, most))
         if seeds:
-            count, known = np.concatenate(wrong_in), np.concatenate(low)
-            off = count > 0
-            shares = map(_percent, (off, known[off], chance, count[off] == 1))
-            rows.append([arm, len(seeds), len(count), *shares])
-    names = ["arm", "seeds", "steps", "wrong", "low", "chance", "single"]
+            own = np.concatenate(steps)  # (steps, 5)
+            off = own[own[:, 0] == 1]
+            shares = [100 * off[:, k].mean() if len(off) else np.nan for k in range(1, 5)]
+            rows.append([arm, len(seeds), 100 * own[:, 0].mean(), *shares])
+    names = ["arm", "seeds", "wrong", "low", "low_chance", "single", "single_chance"]
     return pd.DataFrame(rows, columns=names)
 
 
-def _percent(shares: Sequence[float] | np.ndarray) -> float:
-    """Their mean in percent, NaN if there are none: nothing can be said of no wrong step."""
-    return 100 * float(np.mean(shares)) if len(shares) else float("nan")
-
-
-def _confused(slots: int, most: int) -> float:
-    """Of all pairs of different slots, the share whose addresses differ by a multiple of most."""
-    apart = np.subtract.outer(np.arange(slots), np.arange(slots))
-    return float((apart % most == 0)[apart != 0].mean())
+def _steps(spec: RunSpec, bits: np.ndarray, most: int) -> np.ndarray:
+    """(samples * T, 5), of each step: whether it is wrong, has its low bits right, how likely that
+    is by chance, has one bit wrong, how likely that is.
+    """
+    asked = most.bit_length() - 1
+    bases = pointing.bases(spec, len(bits))
+    slots = np.arange(bits.shape[1] + 2 * spec.task.flags)
+    addresses = (bases[:, None] + slots) % 2**spec.model.bits
+    wanted = bases[:, None] + pointing.places(spec.task, spec.task.tests[2], len(bits))
+    apart = addresses[:, None, :] ^ (wanted % 2**spec.model.bits)[..., None]  # (samples, T, slots)
+    others = len(slots) - 1
+    low = ((apart % most == 0).sum(-1) - 1) / others
+    single = ((apart & (apart - 1) == 0).sum(-1) - 1) / others
+    columns = (bits.any(-1), ~bits[..., :asked].any(-1), low, bits.sum(-1) == 1, single)
+    return np.stack([np.ravel(column).astype(float) for column in columns], axis=1)
 
 
 def what_is_left(main: Runs) -> Exhibit:
     """:func:`faults` as a table."""
     runs = replace(main, page=PAGE)
     data = faults(runs)
-    heads = ("steps", "wrong slot", "of these: trained bits right", "by chance", "one bit wrong")
+    heads = ("wrong slot", "needed bits right", "by chance", "one bit wrong", "chance of that")
     columns = {"reading": "text", "seeds": "number", **dict.fromkeys(heads, "number")}
     rows = [
         (
-            *(ARM_LABELS[row.arm], str(row.seeds), f"{row.steps:,}"),
-            *(
-                "–" if np.isnan(share) else f"{share:.0f} %"
-                for share in (row.wrong, row.low, row.chance, row.single)
-            ),
+            *(ARM_LABELS[row.arm], str(row.seeds)),
+            *("–" if np.isnan(share) else f"{share:.0f} %" for share in row[3:]),
         )
         for row in data.itertuples()
     ]
     caption = (
         f"<b>What is left of an address that is wrong?</b> {badges(runs.scale, runs.freshness)} "
         "Of the steps of Copy and Reverse at length 2(L+1): how many point at a wrong slot; of "
-        "these, how many have every bit right that training asks for, how many would if they "
-        "pointed at any other slot alike, and how many have a single bit wrong. With base address "
-        "0 the samples of a run point alike."
+        "these, how many have every bit right that training needs, and how many a single bit "
+        "wrong; beside both, what pointing at any other slot alike would give at these steps."
     )
     name = f"{PAGE}-left"
     if data.empty:
@@ -304,7 +339,7 @@ def counted(runs: Runs) -> pd.DataFrame:
     for record in runs.records:
         spec = RunSpec.recorded(record["spec"])
         trained = spec.task.train_lengths[1]
-        for test in spec.task.tests[2:]:
+        for test in spec.task.tests[1:]:
             accuracy = 100 * record["checkpoints"]["selected"]["tests"][test]["token_accuracy"]
             right, limits = steps_right(accuracy, int(test)), _limits(trained, int(test))
             rows.append([trained, int(test), spec.seed, accuracy, right, *limits])
@@ -335,8 +370,9 @@ def steps(runs: Runs, number: int) -> Exhibit:
     caption = (
         f"How far does a pointer count? Steps right in copies of {longest} symbols, chance taken "
         "off, against the longest sequence in training, a mark per seed. The line is the "
-        "prediction: the next power of two, if of the slots that look alike one is read; the band "
-        "reaches to what their mixture would give."
+        "prediction: the next power of two, if of the slots that look alike one is read. The band, "
+        "added when the first of these runs was in, reaches to what their mixture would give. The "
+        f"runs up to {IDEA} gave the idea; the others are its test."
     )
     medians = data[data["test"] == longest].groupby(["trained", "predicted"])["right"].median()
     told = "; ".join(
@@ -393,23 +429,28 @@ def numbers(main: Runs, runs: Runs) -> str:
 
 
 def outcome(runs: Runs) -> str:
-    """Whether the prediction holds, in a line per training length: no verdict, a count."""
-    data, longest = counted(runs), sorted({s.task.train_lengths[1] for s in runs.specs})
-    lines = []
-    for trained in longest:
-        own = data[data["trained"] == trained]
-        own = own[own["test"] == own["test"].max()]
-        said = NOT_RUN
-        if len(own):
-            rivals = sorted({pointing.told_apart(n) for n in longest})
-            nearest = [min(rivals, key=lambda p: abs(np.log2(p / max(r, 1)))) for r in own["right"]]
-            hits = sum(n == p for n, p in zip(nearest, own["predicted"], strict=True))
-            one, mixed = own["predicted"].max(), own["mixed"].max()
-            between = own["right"].between(one, mixed).sum()
-            said = (
-                f"{hits} of {len(own)} runs nearest to the predicted {one}, {between} between that "
-                f"and a mixture's {mixed:.1f}"
-            )
-        lines.append(f"trained up to {trained}: {said}")
-    powers = ", ".join(str(p) for p in sorted({pointing.told_apart(n) for n in longest}))
-    return "\n".join([f"Steps right in the longest test, beside {powers}", *lines])
+    """How the prediction fares, in words: no verdict, a count of the runs that test it.
+
+    A run agrees if, of the powers of two that are predicted, its steps right in the longest test
+    are nearest to its own (by ratio). The runs that gave the idea are not counted.
+    """
+    data = counted(runs)
+    last = data[(data["test"] == data["test"].max()) & (data["trained"] != IDEA)]
+    if last.empty:
+        return "No run of another training length is recorded yet."
+    powers = sorted({pointing.told_apart(spec.task.train_lengths[1]) for spec in runs.specs})
+    near = [
+        min(powers, key=lambda power: abs(np.log2(max(right, 0.5) / power))) == predicted
+        for right, predicted in zip(last["right"], last["predicted"], strict=True)
+    ]
+    parts = [
+        f"up to {trained}: {', '.join(f'{right:.0f}' for right in cell['right'])} steps "
+        f"(predicted {most})"
+        for (trained, most), cell in last.groupby(["trained", "predicted"])
+    ]
+    seeds = last["seed"].nunique()
+    return (
+        f"In copies of {last['test'].max()} symbols {sum(near)} of {len(near)} runs that test the "
+        f"prediction, {'one seed' if seeds == 1 else f'{seeds} seeds'} per length, are nearest to "
+        f"the power of two that it names. Trained {'; '.join(parts)}."
+    )

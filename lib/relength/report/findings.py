@@ -792,35 +792,18 @@ def counting(survey: Survey) -> str:
     name = "findings-panm-bits"
     shown = _exhibit(made.draw, name, made.caption, made.alt, made.data, made.runs)
     figure = f"```{{raw}} html\n{shown.html}\n```\n"
-    steps = address_bits.counted(busiest(survey, address_bits.PAGE))
-    last = steps[steps["test"] == steps["test"].max()]
-    parts = [
-        f"up to {trained} symbols {cell['right'].median():.0f} (predicted {most}, "
-        f"{_in_seeds(cell['seed'].nunique())})"
-        for (trained, most), cell in last.groupby(["trained", "predicted"])
-    ]
-    tested = (
-        f"In copies of {last['test'].max()} symbols so many steps are right, chance taken off, by "
-        f"the longest sequence in training: {'; '.join(parts)}."
-        if parts
-        else "No run of other training lengths is recorded yet."
-    )
-    return f"{said}\n\n{figure}\n\n{tested}"
+    return f"{said}\n\n{figure}\n\n{address_bits.outcome(busiest(survey, address_bits.PAGE))}\n"
 
 
 def _fault(reading: NamedTuple) -> str:
-    words = f"*{ARM_LABELS[reading.arm].capitalize()}*: {reading.wrong:.0f} % of steps point at a "
+    words = f"*{ARM_LABELS[reading.arm].capitalize()}*: {short(reading.wrong)} % of steps point at "
     if not reading.wrong:
-        return f"{words}wrong slot."
+        return f"{words}a wrong slot."
     return (
-        f"{words}wrong slot; {reading.low:.0f} % of these have every bit right that training asks "
-        f"for (by chance {reading.chance:.0f} %), and {reading.single:.0f} % have a single bit "
-        "wrong."
+        f"{words}a wrong slot; {reading.low:.0f} % of these have every bit right that training "
+        f"needs (by chance {reading.low_chance:.0f} %), and {reading.single:.0f} % have a single "
+        f"bit wrong (by chance {reading.single_chance:.0f} %)."
     )
-
-
-def _in_seeds(seeds: int) -> str:
-    return "one seed" if seeds == 1 else f"{seeds} seeds"
 
 
 def _exhibit(
