@@ -1,6 +1,6 @@
 """What a pointer learns of an address: which of its bits are wrong, and how far it can count.
 
-Beyond the paper. Addresses in a row differ in their low bits; how many bits training can teach
+Beyond the paper. Addresses in a row differ in their low bits; how many bits training needs
 follows from its longest sequence (:func:`relength.pointing.told_apart`). Pages here hold that
 against the traces and the accuracies of recorded runs.
 """
@@ -394,9 +394,10 @@ def _steps_axes(axes: Axes, data: pd.DataFrame, lengths: Sequence[int], longest:
     axes.text(n[-1], mixed[-1] + 0.7, "the mixture", va="bottom", **words)
     look = {"s": 26, "color": colour("PANM"), "alpha": 0.75, "linewidths": 0, "zorder": 3}
     axes.scatter(data["trained"], data["right"], clip_on=False, **look)
-    axes.set(xlim=(2, n[-1]), ylim=(0, 38))
+    top = max(mixed.max(), data["right"].max() if len(data) else 0)
+    axes.set(xlim=(2, n[-1]), ylim=(0, 1.12 * top))
     axes.set_xticks(lengths, [str(v) for v in lengths])
-    axes.set_yticks([0, 4, 8, 16, 32])
+    axes.set_yticks([0, *sorted({pointing.told_apart(length) for length in lengths})])
     axes.tick_params(colors=LIGHT.muted, labelsize=7, length=3)
     axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
     axes.set_axisbelow(True)
