@@ -13,7 +13,7 @@ from relength.errors import RelengthError
 from relength.papers import EXPERIMENTS, experiment
 from relength.paths import BOOK
 from relength.report import appendix
-from relength.report.deviations import NOT_MEASURED, SECTIONS, anchor, page
+from relength.report.deviations import NOT_MEASURED, SECTIONS, anchor, in_words, page
 from relength.report.scoreboard import PAPERS, Survey
 from relength.store import Store, frame
 
@@ -104,10 +104,11 @@ def test_an_effect_is_the_difference_between_runs_equal_in_everything_else():
     difference = found.longest.groupby("task")["difference"].unique().to_dict()
     assert difference["copy"] == pytest.approx([20.0])
     assert difference["recopy"] == pytest.approx([50.0])
-    said = str(found)
+    said = in_words(found)
     assert "From paper to released, 10 pairs of runs, 5 seeds" in said
+    assert "0 stay within the margin of the verdicts, 10 rise and 0 fall" in said
     assert "+35.0 points in the median, +20.0 to +50.0" in said
-    assert "+50.0, OneStepAttn on recopy, test 100" in said and "chance" not in said
+    assert "+50.0: OneStepAttn on ReCopy, test 100" in said and "chance" not in said
 
 
 def test_runs_that_two_tables_share_are_one_pair():
@@ -117,13 +118,14 @@ def test_runs_that_two_tables_share_are_one_pair():
 
 
 def test_few_seeds_are_called_what_they_may_be():
-    assert "1 seed:" in (said := str(effect(ARMS, frame(records(by_arm, seeds=[0])))))
+    assert "1 seed." in (said := in_words(effect(ARMS, frame(records(by_arm, seeds=[0])))))
     assert said.endswith("Fewer than 5 seeds: it may be chance.")
     uneven = [
         r for r in records(by_arm) if r["spec"]["task"]["name"] == "copy" or r["spec"]["seed"] < 2
     ]
-    said = str(effect(ARMS, frame(uneven)))
-    assert "7 pairs of runs, 2 to 5 seeds per cell:" in said and said.endswith("may be chance.")
+    said = in_words(effect(ARMS, frame(uneven)))
+    assert "7 pairs of runs, 2 to 5 seeds per cell." in said
+    assert said.endswith("Fewer than 5 seeds in 1 of 2 cells: there it may be chance.")
 
 
 def test_runs_without_a_partner_show_no_effect():
@@ -157,9 +159,11 @@ def test_scales_checkpoints_and_metrics_are_compared_within_one_seed():
     scales = effect(between("scale", "reduced", "paper"), runs)
     assert sorted(scales.longest["difference"].round(6).unique()) == [10.0, 20.0]
     checkpoints = effect(between("checkpoint", "best_iid", "selected"), runs)
-    assert (checkpoints.table["difference"] == 0).all() and "0 points in the median" in str(
-        checkpoints
-    )
+    assert (checkpoints.table["difference"] == 0).all()
+    assert "8 pairs of runs, 2 seeds." in in_words(scales)
+    said = in_words(checkpoints)
+    assert "16 pairs of runs (8 at scale reduced, 8 at scale paper), 2 seeds." in said
+    assert "16 stay within the margin of the verdicts, 0 rise and 0 fall: 0 points" in said
     metrics = effect(between("metric", "exact_match_true_length", "exact_match"), runs)
     assert len(metrics.table) == 2 * 2 * 2 * 2 * 4 and (metrics.table["difference"] == 0).all()
 

@@ -13,7 +13,6 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from relength.errors import RelengthError
-from relength.margins import load_margins
 from relength.paths import BOOK
 
 FOLDER = BOOK / "deviations"
@@ -129,37 +128,6 @@ class Effect(NamedTuple):
     measure: Measure
     table: pd.DataFrame
     longest: pd.DataFrame
-
-    def __str__(self) -> str:
-        unit = "edits" if self.measure.metric == "edit_distance" else "points"
-        far = self.longest["difference"]
-        most = self.table.loc[self.table["difference"].abs().idxmax()]
-        each = self.longest.groupby(["model", "task"])["seed"].nunique()
-        fewest, most_seeds, least = each.min(), each.max(), load_margins().least_seeds
-        seeds = _counted(most_seeds, "seed")
-        seeds = seeds if fewest == most_seeds else f"{fewest} to {seeds} per cell"
-        words = (
-            f"From {self.measure.first} to {self.measure.second}, {_counted(len(far), 'pair')} of "
-            f"runs, {seeds}: at the longest test {_signed(far.median())} {unit} "
-            "in the median"
-        )
-        if len(far) > 1:
-            words += f", {_signed(far.min())} to {_signed(far.max())}"
-        if most["difference"]:
-            words += (
-                f"; the largest at any test {_signed(most['difference'])}, {most['model']} on "
-                f"{most['task']}, test {most['test']}, seed {most['seed']}"
-            )
-        few = f" Fewer than {least} seeds: it may be chance." if fewest < least else ""
-        return f"{words}.{few}"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.1f}".replace("-", "−") if abs(value) >= 0.05 else "0"
 
 
 def effect(measure: Measure, runs: pd.DataFrame) -> Effect | None:

@@ -5,9 +5,11 @@ from functools import partial
 import pandas as pd
 
 from relength import deviations, recounts
-from relength.deviations import Deviation
+from relength.deviations import Deviation, Effect
+from relength.margins import load_margins
 from relength.report.markdown import plain, slug
 from relength.report.scoreboard import Survey
+from relength.report.style import title
 
 NOT_MEASURED = "Not measured yet."
 SECTIONS = {
@@ -37,10 +39,10 @@ def page(paper: str, survey: Survey) -> str:
     """Every entry of a paper, in sections by kind, with what the store says of its effect."""
     entries = deviations.load(paper)
     parts = []
-    for kind, (title, opening) in SECTIONS.items():
+    for kind, (heading, opening) in SECTIONS.items():
         chosen = [entry for entry in entries if entry.kind == kind]
         if chosen:
-            parts.append(f"## {title}\n\n{opening}\n")
+            parts.append(f"## {heading}\n\n{opening}\n")
             parts += [_entry(paper, entry, survey.runs) for entry in chosen]
     return "\n".join([_opening(entries, survey.runs), *parts])
 
@@ -93,7 +95,68 @@ def _said(text: str) -> str:
 def measured(entry: Deviation, runs: pd.DataFrame) -> str:
     """What the recorded runs say of an entry's effect, in words."""
     found = deviations.effect(entry.measure, runs) if entry.measure else None
-    return plain(str(found)) if found else NOT_MEASURED
+    return plain(in_words(found)) if found else NOT_MEASURED
+
+
+def in_words(found: Effect) -> str:
+    """How many pairs a difference moves at the longest test, which way and how far."""
+    margins = load_margins()
+    measure = "edit_distance" if found.measure.metric == "edit_distance" else "accuracy"
+    unit = "edits" if measure == "edit_distance" else "points"
+    margin, far = margins.measures[measure], found.longest["difference"]
+    moved = far.abs() > found.longest["first"].map(margin.around)
+    said = (
+        f"From {found.measure.first} to {found.measure.second}, {_pairs(found.longest)}, "
+        f"{_seeds(found.longest)}. At the longest test {(~moved).sum()} stay within the margin of "
+        f"the verdicts, {(moved & (far > 0)).sum()} rise and {(moved & (far < 0)).sum()} fall: "
+        f"{_signed(far.median())} {unit} in the median"
+    )
+    if len(far) > 1:
+        said += f", {_signed(far.min())} to {_signed(far.max())}"
+    most = found.table.loc[found.table["difference"].abs().idxmax()]
+    if most["difference"]:
+        said += (
+            f". The largest at any test is {_signed(most['difference'])}: {most['model']} on "
+            f"{title(most['task'])}, test {most['test']}, seed {most['seed']}"
+        )
+    return f"{said}.{_caution(found.longest, margins.least_seeds)}"
+
+
+def _caution(longest: pd.DataFrame, least: int) -> str:
+    """A sentence with a space before it where a cell has fewer seeds than a verdict needs."""
+    few = _cells(longest) < least
+    if not few.any():
+        return ""
+    some = "" if few.all() else f" in {few.sum()} of {len(few)} cells"
+    return f" Fewer than {least} seeds{some}: {'there ' if some else ''}it may be chance."
+
+
+def _pairs(longest: pd.DataFrame) -> str:
+    """How many pairs, and of which scale where runs of both are among them."""
+    counted = _counted(len(longest), "pair") + " of runs"
+    scales = longest["scale"].value_counts()
+    if len(scales) == 1:
+        return counted
+    return f"{counted} ({', '.join(f'{n} at scale {scale}' for scale, n in scales.items())})"
+
+
+def _seeds(longest: pd.DataFrame) -> str:
+    """How many seeds a model has on a task at one scale: *5 seeds*, *1 to 5 seeds per cell*."""
+    seeds = _cells(longest)
+    most = _counted(seeds.max(), "seed")
+    return most if seeds.min() == seeds.max() else f"{seeds.min()} to {most} per cell"
+
+
+def _cells(longest: pd.DataFrame) -> pd.Series:
+    return longest.groupby(["scale", "model", "arm", "task"])["seed"].nunique()
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.1f}".replace("-", "−") if abs(value) >= 0.05 else "0"
 
 
 def _effect(entry: Deviation, runs: pd.DataFrame) -> str:
