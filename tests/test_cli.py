@@ -109,6 +109,17 @@ def test_a_plan_for_a_gpu_elsewhere_has_the_prices_of_one_that_is_recorded_or_no
     assert "There is no GPU here: hours are of a GPU, by recorded runs." in out
 
 
+def test_no_column_of_a_plan_is_squeezed_away_where_a_terminal_is_narrow(
+    relength, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, problems = relength("plan", "--results", tmp_path, "--most", "1000")
+    assert code == 0, problems
+    table = [line for line in out.splitlines() if line[0] in "┏┃┡│└"]
+    assert {len(line) for line in table} == {80} and len(table) > 300
+    assert table[1].replace("┃", " ").split() == ["cell", "seeds", "hours", "completes"]
+
+
 @pytest.mark.parametrize(
     "arguments", [["--seeds", "0"], ["--workers", "0"], ["--sedes", "1"]], ids=str
 )

@@ -77,9 +77,8 @@ def plan(
     wanted = _scales(scale or SCALES, SCALES)
     priced = _device(device, Store(results))
     steps = agenda.agenda(_store(results), priced, wanted)
-    table = Table("", "cell", "seeds", "hours", "completes")
-    for column in (2, 4):
-        table.columns[column].no_wrap = True
+    table = Table("", "cell", "seeds", "hours", "completes", expand=True)
+    table.columns[1].ratio, table.columns[4].ratio = 2, 1  # what is left between cells and claims
     for number, step in enumerate(steps[:most], start=1):
         seeds = ", ".join(str(run.spec.seed) for run in step.runs)
         hours = "unknown" if step.hours is None else f"{step.hours:.1f}"
