@@ -1,14 +1,19 @@
 """Freshness: a probe tells code that gives a record from code that does not, and other data."""
 
 import json
+import os
+import re
+import subprocess
+import sys
 from functools import partial
 
 import pytest
 
-from relength import execute, verify
+from relength import execute, provenance, verify
 from relength.campaign import Campaign
 from relength.errors import RelengthError
 from relength.papers import EXPERIMENTS
+from relength.paths import BOOK
 from relength.run import run_or_load
 from relength.spec import RunSpec, make_spec
 from relength.store import Store, usable
@@ -158,6 +163,38 @@ def test_executions_are_compared_with_the_first(tmp_path, make_record):
     seen = [(c.earlier["run_id"][0], c.later["run_id"][0]) for c in verify.repeats(store)]
     assert seen == [("1", "2"), ("1", "3"), ("1", "4")]
     assert all(c.elsewhere for c in verify.repeats(store))
+
+
+def test_a_processor_that_may_not_use_all_its_instructions_is_another_device(monkeypatch):
+    def named() -> str:
+        provenance.device_name.cache_clear()
+        return provenance.device_name("cpu")
+
+    for variable in provenance.INSTRUCTION_LIMITS:
+        monkeypatch.delenv(variable, raising=False)
+    whole = named()
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx2")
+    assert named() == f"{whole} limited to AVX2"
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    assert named() == f"{whole} limited to AVX2"
+    monkeypatch.setenv("MKL_ENABLE_INSTRUCTIONS", "SSE4_2")
+    assert named() == f"{whole} limited to AVX2/SSE4_2"
+    monkeypatch.undo()
+    provenance.device_name.cache_clear()
+
+
+def test_pytorch_computes_with_the_instructions_that_the_guide_limits_it_to():
+    guide = (BOOK / "guide_verify.md").read_text()
+    (limit,) = re.findall(r"ATEN_CPU_CAPABILITY=(\w+)", guide)
+    ask = "import torch; print(torch.backends.cpu.get_cpu_capability())"
+    done = subprocess.run(
+        [sys.executable, "-c", ask],
+        env=os.environ | {"ATEN_CPU_CAPABILITY": limit},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() in (limit.upper(), "DEFAULT")
 
 
 def test_executions_on_generated_data_are_not_compared_with_others(tmp_path, make_record):

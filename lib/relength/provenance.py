@@ -1,6 +1,7 @@
 """Where a record comes from: code, versions, machine, data."""
 
 import hashlib
+import os
 import platform
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from relength.margins import margins_hash
 from relength.paths import ROOT
 
 PACKAGE = Path(__file__).parent
+# Variables by which PyTorch and its libraries compute with fewer instructions than a processor has.
+INSTRUCTION_LIMITS = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS")
 # What a trained model and its metrics depend on. A change here asks for a new probe, no more.
 TRAINING_CODE = (
     "batch.py",
@@ -98,9 +101,18 @@ def fingerprint(files: Mapping[str, bytes]) -> str:
 
 @cache
 def device_name(device: str) -> str:
-    """Human name of the processor or GPU."""
+    """Human name of the processor or GPU.
+
+    A processor that was told to do without some of its instructions rounds as another one would,
+    and takes another time, so that it is named as another: *AMD EPYC limited to AVX2*.
+    """
     if torch.device(device).type == "cuda":
         return torch.cuda.get_device_name(device)
+    limits = dict.fromkeys(os.environ[v].upper() for v in INSTRUCTION_LIMITS if v in os.environ)
+    return _processor() + (f" limited to {'/'.join(limits)}" if limits else "")
+
+
+def _processor() -> str:
     if sys.platform == "linux":
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
