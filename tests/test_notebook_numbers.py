@@ -12,9 +12,12 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 import nbformat
+import numpy as np
 import pytest
+import torch
 
 from relength import claims
+from relength.models.pointers import AddressBank, evaluation_key
 from relength.notebook import CHECKED, Parameters
 from relength.papers import BORROWED, Experiment, published, shown_by
 from relength.paths import NOTEBOOKS, RESULTS
@@ -242,19 +245,40 @@ def test_printed_steps_right_are_those_of_the_records():
     lines = the_printed_lines("panm_address_bits", "address_bits.numbers")
     start = next(i for i, words in enumerate(lines) if words[:3] == ["Copy,", "trained", "up"])
     assert lines[start][-5:] == ["seeds", "test", "right", "predicted", "mixture"]
-    printed = {
-        (int(n), int(test)): (seeds, right) for n, seeds, test, right, *_ in lines[start + 1 :]
-    }
+    printed = {(int(n), int(test)): (seeds, *told) for n, seeds, test, *told in lines[start + 1 :]}
     assert printed.keys() == {(n, length) for n, length in found if length > n}
-    for cell, (seeds, right) in printed.items():
-        assert int(seeds) == len(found[cell])
-        assert float(right) == pytest.approx(median(found[cell].values()), abs=0.051)
+    for (n, length), (seeds, right, predicted, mixture) in printed.items():
+        assert int(seeds) == len(found[n, length])
+        assert float(right) == pytest.approx(median(found[n, length].values()), abs=0.051)
+        power = next(2**k for k in range(10) if 2**k >= n)
+        assert float(predicted) == min(power, length)
+        assert float(mixture) == pytest.approx(drawn_mixture(power, length), abs=0.35)
+
+
+def drawn_mixture(power: int, length: int, samples: int = 40_000) -> float:
+    """Steps right if of slots that are ``power`` apart the most frequent symbol is said: drawn."""
+    symbols = np.random.default_rng(0).integers(10, size=(samples, length))
+    right = 0.0
+    for first in range(min(power, length)):
+        alike = symbols[:, first::power]
+        right += max_count(alike).mean()
+    return (right - length / 10) / 0.9
+
+
+def max_count(symbols: np.ndarray) -> np.ndarray:
+    return np.stack([(symbols == symbol).sum(axis=1) for symbol in range(10)]).max(axis=0)
+
+
+def bases_of_the_code(count: int) -> list[int]:
+    """Where memories begin in tests: 8 bits, one number of 257 for each sample of a test."""
+    key = evaluation_key(torch.device("cpu"))
+    return AddressBank(8).random_base(count, key, 257).tolist()
 
 
 def test_printed_bits_are_those_of_the_records():
-    """Of the readings with base address 0, where a slot is an address, in plain arithmetic."""
+    """In plain arithmetic: of the bits of two addresses those differ that differ."""
     walks = {"Copy": ("panm_copy", "base"), "Reverse": ("panm_reverse", "end")}
-    arms = {"repaired": "repaired", "as in the text": "paper"}
+    arms = {"repaired": "repaired", "as in the text": "paper", "as in the code": "released"}
     shares = defaultdict(list)
     for record in of_the_store("panm_algorithmic"):
         spec = record["spec"]
@@ -265,12 +289,17 @@ def test_printed_bits_are_those_of_the_records():
                     continue
                 for trace in record["traces"]:
                     (rows,) = (s for pointer, s in trace["slots"].items() if start in pointer)
-                    steps = [(t, slot) for row in rows for t, slot in enumerate(row)]
+                    # Base 0 but in the code, which has a start mark in the first slot, too.
+                    bases, mark = [0] * len(rows), 0
+                    if arm == "released":
+                        bases, mark = bases_of_the_code(len(rows)), 1
                     last = len(rows[0]) - 1
                     for bit in (1, 2, 4, 8, 16, 32):
                         wrong = [
-                            (slot // bit) % 2 != ((t if start == "base" else last - t) // bit) % 2
-                            for t, slot in steps
+                            (base + slot) // bit % 2
+                            != (base + mark + (t if start == "base" else last - t)) // bit % 2
+                            for base, row in zip(bases, rows, strict=True)
+                            for t, slot in enumerate(row)
                         ]
                         shares[task, trace["test"], label, bit].append(100 * fmean(wrong))
     lines, task, test, compared = (
@@ -288,4 +317,4 @@ def test_printed_bits_are_those_of_the_records():
                     median(shares[task, test, label, bit]), abs=0.51
                 )
                 compared += 1
-    assert compared == 2 * 2 * 2 * 6  # tasks, lengths, readings, bits
+    assert compared == 2 * 2 * 3 * 6  # tasks, lengths, readings, bits

@@ -248,10 +248,12 @@ def test_the_outcome_of_the_prediction_is_counted(tmp_path):
     file.write_text("".join(f"{line}\n" for line in lines))
     runs = runs_of(BITS, Store(tmp_path))
     said = address_bits.outcome(runs)
-    assert said.startswith("In copies of 80 symbols 1 of 2 runs that test the prediction, one seed")
+    assert said.startswith("Of 2 runs that test the prediction, one seed per length, these are")
+    assert "1 in copies of 20 symbols, 1 in copies of 40 symbols, 1 in copies of 80" in said
     assert said.endswith(
-        "Trained up to 8: 16 steps (predicted 8); up to 16: 16 steps (predicted 16)."
+        "trained up to 8: 16 steps (predicted 8); up to 16: 16 steps (predicted 16)."
     )
+    assert address_bits._nearest(19.8, {4, 8, 16, 32}, 20) == 20, "all that there are"
     data = address_bits.counted(runs)
     assert set(data.loc[data["test"] >= 17, "right"].round(4)) == {16}
     assert set(data["test"]) == {9, 17, 20, 40, 80}
@@ -294,6 +296,7 @@ def test_every_exhibit_of_every_page_can_be_shown(stores, seeds):
         address_bits.what_is_left(own),
         address_bits.table(own),
         address_bits.steps(lengths, number=2),
+        address_bits.bits_by_length(lengths, number=3),
         appendix.costs(lengths),
     ]
     for shown in exhibits:

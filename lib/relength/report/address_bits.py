@@ -77,8 +77,9 @@ def steps_right(accuracy: float, length: int) -> float:
 
 
 def wrong(runs: Runs) -> pd.DataFrame:
-    """A row per run, traced test and bit. Columns: task, arm, test, seed, bit (its value: 1, 2,
-    4, …), wrong (percent of steps) and needed (whether training has to tell by it).
+    """A row per run, traced test and bit. Columns: task, arm, trained (longest length), test,
+    seed, bit (its value: 1, 2, 4, …), wrong (percent of steps) and needed (whether training has to
+    tell by it).
     """
     rows = []
     for record in runs.records:
@@ -86,12 +87,13 @@ def wrong(runs: Runs) -> pd.DataFrame:
         found = pointing.wrong_bits(record)
         if not found or spec.model.n_mode1 != 2:
             continue
-        needed = pointing.told_apart(spec.task.train_lengths[1])
+        trained = spec.task.train_lengths[1]
+        needed = pointing.told_apart(trained)
         for test, bits in found.items():
             for bit, share in enumerate(100 * bits.mean((0, 1))):
-                place = [spec.task.name, spec.model.arm, test, spec.seed, 2**bit]
+                place = [spec.task.name, spec.model.arm, trained, test, spec.seed, 2**bit]
                 rows.append([*place, float(share), 2**bit < needed])
-    names = ["task", "arm", "test", "seed", "bit", "wrong", "needed"]
+    names = ["task", "arm", "trained", "test", "seed", "bit", "wrong", "needed"]
     return pd.DataFrame(rows, columns=names)
 
 
@@ -116,38 +118,27 @@ def bits_drawing(runs: Runs) -> Drawing:
     data = wrong(runs)
     longest = {task: runs.tests[task][2] for task in TASKS}
     data = data[(data["test"] == data["task"].map(longest)) & (data["bit"] < 2**SHOWN_BITS)]
-    needed = max(data.loc[data["needed"], "bit"], default=1)
     lost = {
         (spec.model.arm, spec.task.name): _lost(spec)
         for spec in map(RunSpec.recorded, (record["spec"] for record in runs.records))
         if spec.model.name == "PANM" and spec.task.name in TASKS
     }
+    panels = [
+        [
+            Panel(
+                data[(data["arm"] == arm) & (data["task"] == task)],
+                lost.get((arm, task), ()),
+                pointing.told_apart(_longest(runs, task)),
+                "" if j else ARM_LABELS[arm],
+            )
+            for j, task in enumerate(TASKS)
+        ]
+        for arm in ARMS
+    ]
+    heads = [f"{title(task)}, {longest[task]} symbols" for task in TASKS]
 
     def draw(layout: Layout) -> Figure:
-        row, head, foot, left = 0.95, 0.42, 0.42, 0.42
-        height = row * len(ARMS) + head + foot
-        figure = canvas(layout, height)
-        wide = (layout.width - left - 0.1) / len(TASKS)
-        for i, arm in enumerate(ARMS):
-            for j, task in enumerate(TASKS):
-                x, y = left + j * wide, foot + (len(ARMS) - 1 - i) * row
-                size = (wide - 0.16) / layout.width, (row - 0.34) / height
-                axes = figure.add_axes((x / layout.width, y / height, *size))
-                own = data[(data["arm"] == arm) & (data["task"] == task)]
-                _bits_panel(
-                    axes,
-                    own,
-                    lost.get((arm, task), ()),
-                    needed,
-                    last=i == len(ARMS) - 1,
-                    first=j == 0,
-                )
-                words = ARM_LABELS[arm] if j == 0 else ""
-                axes.text(0, 1.09, words, transform=axes.transAxes, size=7.5, color=LIGHT.ink)
-                if i == 0:
-                    where = {"transform": axes.transAxes, "weight": "bold", "color": LIGHT.ink}
-                    axes.text(0, 1.42, f"{title(task)}, {longest[task]} symbols", size=8.2, **where)
-        return figure
+        return _panels(layout, panels, heads)
 
     caption = (
         "Which bits of an address are wrong? Percent of decoding steps at which a bit of the "
@@ -179,14 +170,37 @@ def _lost(spec: RunSpec) -> list[float]:
     return [100 * float((apart >> i & 1).mean()) for i in range(SHOWN_BITS)]
 
 
-def _bits_panel(
-    axes: Axes,
-    data: pd.DataFrame,
-    chance: Sequence[float],
-    needed: int,
-    last: bool,
-    first: bool,
-) -> None:
+class Panel(NamedTuple):
+    """One panel of bits: rows of :func:`wrong`, how often each bit would be wrong by chance, how
+    many addresses training has to tell apart, what stands over it.
+    """
+
+    data: pd.DataFrame
+    chance: Sequence[float]
+    apart: int
+    label: str
+
+
+def _panels(layout: Layout, rows: Sequence[Sequence[Panel]], heads: Sequence[str] = ()) -> Figure:
+    """Panels of bits in rows, under the heads of their columns."""
+    row, head, foot, left = 0.95, 0.42 if heads else 0.2, 0.42, 0.42
+    height = row * len(rows) + head + foot
+    figure = canvas(layout, height)
+    wide = (layout.width - left - 0.1) / len(rows[0])
+    for i, panels in enumerate(rows):
+        for j, panel in enumerate(panels):
+            x, y = left + j * wide, foot + (len(rows) - 1 - i) * row
+            size = (wide - 0.16) / layout.width, (row - 0.34) / height
+            axes = figure.add_axes((x / layout.width, y / height, *size))
+            _bits_panel(axes, panel, last=i == len(rows) - 1, first=j == 0)
+            where = {"transform": axes.transAxes, "color": LIGHT.ink}
+            axes.text(0, 1.09, panel.label, size=7.5, **where)
+            if heads and i == 0:
+                axes.text(0, 1.42, heads[j], size=8.2, weight="bold", **where)
+    return figure
+
+
+def _bits_panel(axes: Axes, panel: Panel, last: bool, first: bool) -> None:
     values = [2**i for i in range(SHOWN_BITS)]
     axes.set_facecolor(LIGHT.surface)
     axes.set(xlim=(-0.6, SHOWN_BITS - 0.4), ylim=(-6, 66))
@@ -197,18 +211,18 @@ def _bits_panel(
     axes.set_axisbelow(True)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    axes.axvline(np.log2(needed) + 0.5, color=LIGHT.ink, lw=0.9, ls=(0, (4, 3)))
-    if data.empty:
+    axes.axvline(np.log2(panel.apart) - 0.5, color=LIGHT.ink, lw=0.9, ls=(0, (4, 3)))
+    if panel.data.empty:
         axes.text(0.5, 0.5, NOT_RUN, transform=axes.transAxes, ha="center", va="center", size=7,
                   color=LIGHT.muted, style="italic")  # fmt: skip
     for i, value in enumerate(values):
-        shares = data.loc[data["bit"] == value, "wrong"].to_numpy()
+        shares = panel.data.loc[panel.data["bit"] == value, "wrong"].to_numpy()
         spread = np.linspace(-0.22, 0.22, len(shares)) if len(shares) > 1 else [0] * len(shares)
         look = {"s": 13, "color": colour("PANM"), "alpha": 0.65, "linewidths": 0, "zorder": 3}
         axes.scatter(i + np.array(spread), shares, clip_on=False, **look)
         if len(shares):
             axes.plot([i - 0.34, i + 0.34], [np.median(shares)] * 2, color=LIGHT.ink, lw=1.3)
-    for i, share in enumerate(chance):
+    for i, share in enumerate(panel.chance):
         axes.plot([i - 0.12, i + 0.12], [share] * 2, color=LIGHT.second, lw=1.6, zorder=2)
     if last:
         axes.set_xlabel("value of the bit", size=7, color=LIGHT.muted, labelpad=2)
@@ -408,6 +422,39 @@ def _steps_axes(axes: Axes, data: pd.DataFrame, lengths: Sequence[int], longest:
         spine.set_color(LIGHT.rule)
 
 
+def bits_by_length(runs: Runs, number: int) -> Exhibit:
+    """How often each bit of an address is wrong, by the longest sequence in training."""
+    data = wrong(runs)
+    lengths = sorted({spec.task.train_lengths[1] for spec in runs.specs})
+    traced = runs.specs[0].task.tests[2]  # the longest that is traced, of all training lengths
+    data = data[(data["test"] == traced) & (data["bit"] < 2**SHOWN_BITS)]
+    lost = _lost(runs.specs[0])
+    panels = [
+        Panel(data[data["trained"] == n], lost, pointing.told_apart(n), f"trained up to {n}")
+        for n in lengths
+    ]
+    columns = 2
+    rows = [panels[i : i + columns] for i in range(0, len(panels), columns)]
+
+    def draw(layout: Layout) -> Figure:
+        return _panels(layout, rows)
+
+    caption = (
+        f"Which bits are wrong in copies of {traced} symbols, by the longest sequence in training? "
+        "Marks and lines as in the first figure: a bit on the left of the dashed line is needed in "
+        "training, one on its right is not."
+    )
+    medians = data.groupby(["trained", "bit"])["wrong"].median()
+    told = "; ".join(
+        f"trained up to {n}: "
+        + (", ".join(f"bit {bit} {share:.0f} %" for bit, share in own.items() if share) or "none")
+        for n, own in medians.groupby(level=0)
+        for own in [own.droplevel(0)]
+    )
+    alt = f"Which bits are wrong by training length. {told or NOT_RUN}."
+    return exhibit(runs, number, draw, "by-length", caption, alt, data)
+
+
 def numbers(main: Runs, runs: Runs) -> str:
     """The medians of both figures as plain text."""
     data = wrong(main)
@@ -432,18 +479,18 @@ def numbers(main: Runs, runs: Runs) -> str:
 def outcome(runs: Runs) -> str:
     """How the prediction fares, in words: no verdict, a count of the runs that test it.
 
-    A run agrees if, of the powers of two that are predicted, its steps right in the longest test
-    are nearest to its own (by ratio). The runs that gave the idea are not counted.
+    A run agrees in a test if, of the powers of two that are predicted, its steps right are nearest
+    to its own (by ratio). The runs that gave the idea are not counted.
     """
     data = counted(runs)
-    last = data[(data["test"] == data["test"].max()) & (data["trained"] != IDEA)]
-    if last.empty:
+    data = data[(data["trained"] != IDEA) & (data["test"] > data["trained"].max())]
+    if data.empty:
         return "No run of another training length is recorded yet."
-    powers = sorted({pointing.told_apart(spec.task.train_lengths[1]) for spec in runs.specs})
-    near = [
-        min(powers, key=lambda power: abs(np.log2(max(right, 0.5) / power))) == predicted
-        for right, predicted in zip(last["right"], last["predicted"], strict=True)
-    ]
+    powers = {pointing.told_apart(spec.task.train_lengths[1]) for spec in runs.specs}
+    near = [_nearest(row.right, powers, row.test) == row.predicted for row in data.itertuples()]
+    counts = data.assign(near=near).groupby("test")["near"].sum()
+    agree = [f"{n} in copies of {test} symbols" for test, n in counts.items()]
+    last = data[data["test"] == data["test"].max()]
     parts = [
         f"up to {trained}: {', '.join(f'{right:.0f}' for right in cell['right'])} steps "
         f"(predicted {most})"
@@ -451,7 +498,13 @@ def outcome(runs: Runs) -> str:
     ]
     seeds = last["seed"].nunique()
     return (
-        f"In copies of {last['test'].max()} symbols {sum(near)} of {len(near)} runs that test the "
-        f"prediction, {'one seed' if seeds == 1 else f'{seeds} seeds'} per length, are nearest to "
-        f"the power of two that it names. Trained {'; '.join(parts)}."
+        f"Of {len(last)} runs that test the prediction, {'one seed' if seeds == 1 else seeds} per "
+        f"length, these are nearest to the power of two that it names: {', '.join(agree)}. In the "
+        f"longest copy, trained {'; '.join(parts)}."
     )
+
+
+def _nearest(right: float, powers: set[int], test: int) -> int:
+    """The step count, of those that the prediction has for a test, that is nearest by ratio."""
+    predicted = {min(power, test) for power in powers}
+    return min(predicted, key=lambda count: abs(np.log2(max(right, 0.5) / count)))
