@@ -249,7 +249,7 @@ def test_the_outcome_of_the_prediction_is_counted(tmp_path):
     runs = runs_of(BITS, Store(tmp_path))
     said = address_bits.outcome(runs)
     assert said.startswith("Of 2 runs that test the prediction, one seed per length, these are")
-    assert "1 in copies of 20 symbols, 1 in copies of 40 symbols, 1 in copies of 80" in said
+    assert "names: 1 in copies of 20 symbols, 1 in copies of 40 symbols, 1 in copies of 80" in said
     assert said.endswith(
         "trained up to 8: 16 steps (predicted 8); up to 16: 16 steps (predicted 16)."
     )

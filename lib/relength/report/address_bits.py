@@ -483,7 +483,8 @@ def outcome(runs: Runs) -> str:
     to its own (by ratio). The runs that gave the idea are not counted.
     """
     data = counted(runs)
-    data = data[(data["trained"] != IDEA) & (data["test"] > data["trained"].max())]
+    shared = set.intersection(*(set(spec.task.tests) for spec in runs.specs))
+    data = data[(data["trained"] != IDEA) & data["test"].isin(map(int, shared))]
     if data.empty:
         return "No run of another training length is recorded yet."
     powers = {pointing.told_apart(spec.task.train_lengths[1]) for spec in runs.specs}
