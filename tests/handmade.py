@@ -36,6 +36,9 @@ def record(
         }
         for epoch in range(epochs)
     ]
+    if watched := spec.task.watched_split:
+        for epoch, point in enumerate(curve):
+            point["watched_accuracy"] = accuracy(spec, watched) * (1 - 0.7**epoch)
     return {
         "schema": 1,
         "key": spec.key,

@@ -48,11 +48,19 @@ class Reference:
     """A model's weights, read under the names the library gives them, and what follows from them.
 
     weights  state_dict of an AlgorithmicPANM as arrays;  n_mode1, n_mode2: H^a, H^c
+    single   where a Mode-1 pointer begins that is the only one
     """
 
-    def __init__(self, weights: dict[str, Array], n_mode1: int, n_mode2: int, bits: int):
+    starts: tuple[str, ...]
+
+    def __init__(
+        self, weights: dict[str, Array], n_mode1: int, n_mode2: int, bits: int, single: str
+    ):
         self.weights, self.bits = weights, bits
-        self.n_mode1, self.n_mode2 = n_mode1, n_mode2
+        self.n_mode1, self.n_mode2, self.single = n_mode1, n_mode2, single
+
+    def begin(self) -> tuple[str, ...]:
+        return (self.single,) if self.n_mode1 == 1 else self.starts[: self.n_mode1]
 
     def part(self, prefix: str, head: int | None = None) -> dict[str, Array]:
         """Parameters below a name; those of one head, if heads lie side by side."""
@@ -99,7 +107,7 @@ class TextReference(Reference):
         length = len(memory)
         bank = self.bank(base, length)
         first = {"base": 0, "end": length - 1, "middle": (length - 1) // 2}
-        pointers = [bank[first[self.starts[i]]] for i in range(self.n_mode1)]
+        pointers = [bank[first[start]] for start in self.begin()]
         states = [np.zeros(self.part("pointers.gru")["weight_hh"].shape[2]) for _ in pointers]
         h = memory.sum(0)
         kept: dict[str, list] = {"scores": [], "mode1": [], "mode2": [], "pointers": []}
@@ -136,7 +144,10 @@ class TextReference(Reference):
 
 
 class CodeReference(Reference):
-    """The authors' code; ``mended`` reads pointers from the right table."""
+    """The authors' code; ``mended`` reads pointers from the right table.
+
+    What else an arm changes is seen from the weights that there are.
+    """
 
     starts = ("base", "end", "base")
 
@@ -151,6 +162,8 @@ class CodeReference(Reference):
         for vector in x:
             h = gru(forwards, vector, h)
             left.append(h)
+        if not backwards:  # arm one-way
+            return np.array(left), h
         g, right = np.zeros(d), []
         for vector in x[::-1]:
             g = gru(backwards, vector, g)
@@ -183,7 +196,7 @@ class CodeReference(Reference):
     def sample(self, x, steps, bank, table, keep) -> dict[str, Array]:
         memory, h = self.encode(x)
         first = {"base": bank[0], "end": bank[-1]}
-        pointers = [first[self.starts[i]] for i in range(self.n_mode1)]
+        pointers = [first[start] for start in self.begin()]
         states = [np.zeros(memory.shape[1]) for _ in pointers]
         kept: dict[str, list] = {"scores": [], "mode1": [], "mode2": []}
         for t in range(steps):
@@ -198,11 +211,12 @@ class CodeReference(Reference):
                 pointers[i] = w @ table
                 mode1_weights.append(w)
             mode1 = np.concatenate([[], *values])
-            content = self.part("controller.attention")
-            pairs = [np.concatenate([h, m]) for m in memory]
-            mapped = [content["map.weight"] @ pair + content["map.bias"] for pair in pairs]
-            energies = [content["v"] @ np.maximum(m, 0) for m in mapped]
-            context = softmax(np.array(energies)) @ memory
+            context = np.array([])
+            if content := self.part("controller.attention"):  # none in the arm contentless
+                pairs = [np.concatenate([h, m]) for m in memory]
+                mapped = [content["map.weight"] @ pair + content["map.bias"] for pair in pairs]
+                energies = [content["v"] @ np.maximum(m, 0) for m in mapped]
+                context = softmax(np.array(energies)) @ memory
             h = gru(self.part("controller.gru"), np.concatenate([mode1, context]), h)
             written = self.linear("controller.mix", np.concatenate([h, context]))
             mode2, mode2_weights = [], []

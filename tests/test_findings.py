@@ -151,7 +151,8 @@ def test_of_panm_outputs_are_counted_and_tokens_compared(tmp_path):
         for spec in experiment("panm_readings").specs("reduced", range(1))
         if spec.task.name == "panm_copy"
     ]
-    assert {spec.model.arm for spec in more} == {"mended", "repaired", "released"}
+    # Of the further readings the chapter shows one; the others change a single thing of the code.
+    assert {"mended", "repaired", "released", "one-way"} < {spec.model.arm for spec in more}
     for name, wanted in (("panm_algorithmic", specs), ("panm_readings", more)):
         records = [handmade.record(spec, tokens, experiment=name) for spec in wanted]
         for record in records:

@@ -497,11 +497,13 @@ def test_relaxed_monotonic_attention_is_the_released_monotonic_attention():
     assert all(torch.equal(g, gradients[1][n]) for n, g in gradients[0].items())
 
 
-@pytest.mark.parametrize("name", ["Mix OneStepAttn", "Mix MonoAttn PR", "Mix RMonoAttn"])
+@pytest.mark.parametrize("name", [name for name in ATTENTIONS if name.startswith("Mix ")])
 def test_a_mixture_whose_gate_is_open_is_its_location_attention(name):
-    """This is how the released configurations, which switch content off, make them equal."""
+    """This is how the released configurations, which switch content off, make them equal: in
+    output and, but for what mixes, in gradient.
+    """
     batch = pad_tokens([[4, 5, 6, 7], [8, 9]], [[5, 6, 7, EOS], [4, EOS]], PAD)
-    mixed = build(name, "repaired")
+    mixed = build(name, Seq2SeqConfig(name=name).arm)
     alone = build(name.removeprefix("Mix ").removesuffix(" PR"))
     weights = mixed.state_dict()
     alone.load_state_dict({n: weights[n] for n in alone.state_dict()})
@@ -509,3 +511,22 @@ def test_a_mixture_whose_gate_is_open_is_its_location_attention(name):
         mixed.attention.mix.weight.zero_()
         mixed.attention.mix.bias.fill_(60.0)  # its sigmoid is 1
     close(mixed(batch), alone(batch).detach().numpy())
+    for model in (mixed, alone):
+        model.loss(batch).backward()
+    ours, theirs = (dict(model.named_parameters()) for model in (mixed, alone))
+    for n, parameter in theirs.items():
+        if parameter.grad is not None:
+            close(ours[n].grad, parameter.grad.numpy())
+
+
+@pytest.mark.parametrize("ending", ["", " PR"])
+def test_a_repaired_mixture_with_monotonic_attention_is_not_the_relaxed_one(ending):
+    """Its gate can learn, or the two would be rows of one function still."""
+    batch = TASKS["copy"](train_size=8).dataset("train", 0)
+    scores = []
+    for name in (f"Mix MonoAttn{ending}", f"Mix RMonoAttn{ending}"):
+        config = Seq2SeqConfig(name=name)
+        assert config.arm == "repaired"
+        model = Seq2Seq(config, 14).initialise(3)
+        scores.append(model(batch))
+    assert not torch.allclose(*scores)

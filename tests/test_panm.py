@@ -23,7 +23,8 @@ from relength.spec import make_spec
 from relength.streams import dropout_mask, fork, step_key, stream
 from relength.tasks.algorithmic import Copy, IDSort
 
-ARMS = ("paper", "repaired", "released", "mended")
+# Arms that differ in a number alone (undropped, ten-bit, wide) are the released code to a test.
+ARMS = ("paper", "repaired", "released", "mended", "contentless", "one-way")
 TEXT, CODE = ARMS[:2], ARMS[2:]
 every_arm = pytest.mark.parametrize("arm", ARMS)
 SEEDS = st.integers(0, 2**32)
@@ -48,7 +49,7 @@ def build(arm: str, seed: int = 0, fused: bool = True, **fields) -> AlgorithmicP
 def reference(model: AlgorithmicPANM):
     config = model.config
     weights = {name: w.numpy() for name, w in model.state_dict().items()}
-    sizes = weights, config.n_mode1, config.n_mode2, config.bits
+    sizes = weights, config.n_mode1, config.n_mode2, config.bits, config.single_from
     if config.of_the_text:
         return TextReference(*sizes, temperature=config.temperature)
     return CodeReference(*sizes, mended=config.arm == "mended")
@@ -84,11 +85,13 @@ HEADS = st.sampled_from([(2, 1), (1, 0), (1, 2), (3, 1), (2, 0), (0, 0)])
     heads=HEADS,
     fused=st.booleans(),
     bases=st.lists(st.integers(0, 31), min_size=4, max_size=4),
+    single=st.sampled_from(["base", "end"]),
 )
 def test_scores_and_weights_are_those_of_the_equations(
-    arm, seed, size, length, steps, heads, fused, bases
+    arm, seed, size, length, steps, heads, fused, bases, single
 ):
-    model = build(arm, seed, fused, n_mode1=heads[0], n_mode2=heads[1])
+    begin = {"single_from": single} if heads[0] == 1 else {}
+    model = build(arm, seed, fused, n_mode1=heads[0], n_mode2=heads[1], **begin)
     x, bases = inputs(seed, size, length), bases[:size]
     scores = model.panm(x, steps, torch.tensor(bases))
     reading, _ = model.panm.read(x, steps, torch.tensor(bases))
@@ -463,6 +466,27 @@ def test_an_encoder_of_another_rank_is_refused():
         model = PANM(encoder, bits=6, memory_size=6, classes=5)
         with pytest.raises(RelengthError, match=rf"\(batch, length, size\), and gave {what}"):
             model(torch.zeros(2, 4, 3), 2, torch.tensor([0]))
+
+
+@pytest.mark.parametrize("batch", [2, 3])
+def test_an_encoder_of_another_width_or_without_a_first_state_is_refused(batch):
+    x, base = torch.zeros(batch, 4, 3), torch.tensor([0])
+    for kind in (PANM, ReleasedPANM):
+        with pytest.raises(RelengthError, match=r"one vector of 6 numbers.*and gave \(\d, 4, 5\)"):
+            encoder = nn.Linear(3, 5) if kind is PANM else SummedBiGRU(3, 5)
+            kind(encoder, bits=6, memory_size=6, classes=5)(x, 2, base)
+    with pytest.raises(RelengthError, match="the controller's first state"):
+        ReleasedPANM(nn.Linear(3, 6), bits=6, memory_size=6, classes=5)(x, 2, base)
+
+
+def test_a_single_pointer_begins_where_it_is_told_and_several_where_the_paper_says():
+    for begin in ("base", "end"):
+        model = build("paper", n_mode1=1, n_mode2=0, single_from=begin)
+        assert model.panm.starts == (begin,)
+    assert build("paper", n_mode1=3).panm.starts == ("base", "end", "middle")
+    assert build("released", n_mode1=3).panm.starts == ("base", "end", "base")
+    with pytest.raises(RelengthError, match="cannot begin at 'start': choose one of base, end"):
+        PANM(Table(3, 6), None, 1, 0, memory_size=6, classes=5, single_from="start")
 
 
 def test_a_sequence_longer_than_the_address_space_is_refused():

@@ -286,7 +286,7 @@ def test_every_exhibit_of_every_page_can_be_shown(stores, seeds):
         pointers.slots(figure_2, number=1),
         pointers.steps(figure_2),
         pointers.heads(heads, number=1),
-        figures.learning(heads, number=2),
+        pointers.over_time(heads, number=2),
         tables.details(heads),
         tables.verdicts(short),
         figures.cost(short, number=1),

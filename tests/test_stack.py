@@ -624,6 +624,33 @@ def test_whole_runs_on_fresh_samples_agree_in_curve_selection_and_tests(arm):
             assert ours == pytest.approx(theirs, rel=1e-9)
 
 
+def test_a_watched_test_is_in_the_curve_and_ends_as_the_last_checkpoint_does():
+    plain = [streaming_spec("paper", seed) for seed in (0, 1)]
+    fields = [spec.model_dump() for spec in plain]
+    length = plain[0].task.lengths[2]
+    specs = [make_spec(**f | {"task": f["task"] | {"watched": length}}) for f in fields]
+    assert signature(specs[0]) == signature(specs[1]) != signature(plain[0])
+    stack = Stack(specs)
+    while not stack.finished:
+        stack.run_epoch()
+    results = stack.results()
+    for spec, unwatched in zip(specs, plain, strict=True):
+        alone, blind = train(spec), train(unwatched)
+        seen = [point.pop("watched_accuracy") for point in alone.curve]
+        assert alone.curve == blind.curve, "watching changes nothing"
+        assert alone.checkpoints == blind.checkpoints
+        last = alone.checkpoints["last"]["tests"][str(length)]["token_accuracy"]
+        assert seen[-1] == pytest.approx(last)
+        stacked = [point["watched_accuracy"] for point in results[spec.key].curve]
+        assert stacked == pytest.approx(seen, rel=1e-9)
+
+
+def test_a_test_that_is_not_there_cannot_be_watched():
+    fields = streaming_spec("paper", 0).model_dump()
+    with pytest.raises(RelengthError, match="watched is one of the lengths of the tests"):
+        make_spec(**fields | {"task": fields["task"] | {"watched": 7777}})
+
+
 def test_replicas_that_are_ahead_wait_and_everyone_resumes_as_if_nothing_had_happened(tmp_path):
     """Their batches have one length, which belongs to the interval."""
     specs = [streaming_spec("repaired", seed, steps=20) for seed in (0, 1)]

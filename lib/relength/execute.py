@@ -21,6 +21,7 @@ from relength.engine.bench import step_seconds
 from relength.engine.course import CHECKPOINT_SECONDS
 from relength.engine.device import on_own_stream, out_of_memory, release_memory
 from relength.engine.stack import Unstackable
+from relength.evaluate import BATCH_SIZE
 from relength.spec import RunSpec
 from relength.stopping import time_is_up
 from relength.store import Record
@@ -183,15 +184,17 @@ def traces(spec: RunSpec, result: Trained, device: str) -> list[dict[str, Any]]:
 
     weights  name -> the first sample's, (steps, source)
     slots    name -> the place with the largest weight at each step of the first TRACED samples
+
+    They are decoded in the batch that is scored: in released PANM a sample feels the others.
     """
     found = []
     for test in spec.task.tests[1:3]:
-        batch, tokens, weights = _written(spec, result, test, TRACED, device)
+        batch, tokens, weights = _written(spec, result, test, BATCH_SIZE, device)
         if not isinstance(weights, dict) or not weights:
             return []
         sample = _sample(spec, test, batch, tokens)
         sample["weights"] = {name: _short(w[0]) for name, w in weights.items()}
-        sample["slots"] = {name: w.argmax(2).tolist() for name, w in weights.items()}
+        sample["slots"] = {name: w[:TRACED].argmax(2).tolist() for name, w in weights.items()}
         found.append(sample)
     return found
 

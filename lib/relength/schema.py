@@ -50,6 +50,7 @@ class _Point(_Part):
     dev_accuracy: Share
     iid_accuracy: Share
     learning_rate: float
+    watched_accuracy: Share | None = None
 
 
 class _Sample(_Part):

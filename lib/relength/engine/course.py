@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -126,6 +126,21 @@ class Snapshot:
         return snapshot
 
 
+class Scores(NamedTuple):
+    """What is measured after an epoch; accuracies as the protocol measures them.
+
+    loss        on the validation samples
+    dev         on the samples that select the checkpoint
+    validation  in distribution
+    watched     on a test that the curve shows; None without one
+    """
+
+    loss: float
+    dev: float
+    validation: float
+    watched: float | None = None
+
+
 class Course:
     """Applies the protocol of a spec to what one epoch after the other brings.
 
@@ -165,20 +180,19 @@ class Course:
     def end_epoch(
         self,
         loss: float,
-        loss_after: float,
-        dev: float,
-        validation: float,
+        scores: Scores,
         weights: Callable[[], State],
     ) -> None:
         """Take note of an epoch, and of its weights if they are to be kept.
 
-        loss, loss_after  mean over the training steps, and on the validation samples after them
-        dev, validation   accuracies, as the protocol measures them
+        loss    mean over the training steps
+        scores  what was measured after them
 
         Raises RelengthError when a loss, that of the probe too, is no number: the run has diverged
         and is over.
         """
         progress, training = self.progress, self.spec.training
+        loss_after, dev, validation, watched = scores
         probe = progress.probe.get("validation_loss", 0.0)
         if not all(math.isfinite(number) for number in (loss, loss_after, probe)):
             progress.finished = True
@@ -195,6 +209,7 @@ class Course:
                 "dev_accuracy": dev,
                 "iid_accuracy": validation,
                 "learning_rate": progress.rate,
+                **({} if watched is None else {"watched_accuracy": watched}),
             }
         )
         # Of equal scores the last one is kept.

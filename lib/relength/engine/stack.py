@@ -29,7 +29,7 @@ from torch.nn import functional as F
 
 from relength.batch import Batch
 from relength.engine import fresh, optimisers
-from relength.engine.course import PROBE_ITEMS, PROBE_STEPS, Course, Snapshot
+from relength.engine.course import PROBE_ITEMS, PROBE_STEPS, Course, Scores, Snapshot
 from relength.engine.device import Graphs, out_of_memory
 from relength.engine.training import Trained, build
 from relength.errors import RelengthError
@@ -62,6 +62,7 @@ def signature(spec: RunSpec) -> str:
         "sizes": task.shape,
         "splits": {name: split.size for name, split in task.splits().items()},
         "dev": task.dev_splits,
+        "watched": task.watched_split,
         "drawn": None if "train" in task.splits() else _drawn_widths(task),
     }
     training = spec.training.model_dump(exclude={"learning_rate"})
@@ -260,6 +261,8 @@ class Stack:
         self.data = None if self.streams else self._split("train")
         self.dev = [self._split(name) for name in specs[0].task.dev_splits]
         self.validation = self._split("validation")
+        watched = specs[0].task.watched_split
+        self.watched = self._split(watched) if watched else None
         self._allocate()
 
     @property
@@ -315,17 +318,18 @@ class Stack:
             course.progress.seconds += seconds
             course.progress.step += steps
             course.progress.stacked = max(course.progress.stacked, len(self.courses))
-            numbers = losses[r], *(float(score[r]) for score in scores)
+            own = Scores(*(None if score is None else float(score[r]) for score in scores))
             try:
-                course.end_epoch(*numbers, lambda r=r: self._weights(r))
+                course.end_epoch(losses[r], own, lambda r=r: self._weights(r))
             except RelengthError as diverged:  # its neighbours go on
                 self.failures[course.spec.key] = str(diverged)
 
-    def evaluate(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What courses look at after an epoch: losses, dev accuracies, those in distribution."""
+    def evaluate(self) -> tuple[np.ndarray | None, ...]:
+        """What courses look at after an epoch: each of the Scores, for all replicas."""
         dev = sum(self._accuracy(data)[0] for data in self.dev) / len(self.dev)
         accuracy, loss = self._accuracy(self.validation)
-        return loss, dev, accuracy
+        watched = None if self.watched is None else self._accuracy(self.watched)[0]
+        return loss, dev, accuracy, watched
 
     def _running(self) -> list[tuple[int, Course]]:
         """The replicas that train in this epoch.

@@ -23,6 +23,7 @@ from relength.engine.course import (
     PROBE_STEPS,
     Course,
     Progress,
+    Scores,
     Snapshot,
 )
 from relength.engine.optimisers import Adam, RMSprop
@@ -73,6 +74,8 @@ class Trainer:
         self.data = None if self.streams else task.dataset("train", spec.seed).to(device)
         self.dev = [by_length(task.dataset(name, spec.seed).to(device)) for name in task.dev_splits]
         self.validation = by_length(task.dataset("validation", spec.seed).to(device))
+        seen = task.watched_split
+        self.watched = by_length(task.dataset(seen, spec.seed).to(device)) if seen else None
         # Of each parameter: averages of its gradient (with RMSprop: of its moves) and of the
         # gradient's square, and the number of its steps.
         named = dict(self.model.named_parameters())
@@ -89,7 +92,7 @@ class Trainer:
         """Train one epoch, evaluate, keep checkpoints, and decide whether the run is finished."""
         started = time.perf_counter()
         loss = self.run_steps()
-        self.course.end_epoch(loss, *self.evaluate(), self._weights)
+        self.course.end_epoch(loss, self.evaluate(), self._weights)
         self.progress.seconds += time.perf_counter() - started
 
     def run_steps(self, most: int | None = None) -> float:
@@ -103,11 +106,12 @@ class Trainer:
             self._probe(losses)
         return float(torch.stack(losses).mean())
 
-    def evaluate(self) -> tuple[float, float, float]:
-        """What a course looks at after an epoch: loss, dev accuracy and that in distribution."""
+    def evaluate(self) -> Scores:
+        """What a course looks at after an epoch."""
         dev = sum(self._validate(batches)[0] for batches in self.dev) / len(self.dev)
         accuracy, loss = self._validate(self.validation)
-        return loss, dev, accuracy
+        watched = None if self.watched is None else self._validate(self.watched)[0]
+        return Scores(loss, dev, accuracy, watched)
 
     def _batches(self, most: int | None) -> Iterator[Batch]:
         """The training batches of this epoch, or its first ones."""

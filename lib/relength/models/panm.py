@@ -130,14 +130,15 @@ class PANM(nn.Module):
                   nothing of them is fed back (z = 0)
     n_mode1       H^a: 1 begins at the base address, 2 also at the end, 3 also in the middle. With 0
                   the controller is a plain GRU that sees the sum of the memory and nothing else
+    single_from   where a pointer begins that is the only one: "base", or "end" (Appendix D.6)
     n_mode2       H^c, which need Mode-1 values to ask with
     bits          b: memories have up to 2^b slots
     memory_size   d;  classes: that a token is one of;  decoder_size: e
     hidden_size   of the pointer units;  mlp_size: hidden layer of g^a, g^c and g^o
     temperature   of both softmaxes; the paper has none, 1
 
-    Raises RelengthError when a number is impossible, when the encoder gives no (B, L, d), and when
-    a memory is longer than the address space.
+    Raises RelengthError when a number is impossible, when the encoder gives no (B, L, d) of this
+    memory_size, and when a memory is longer than the address space.
     """
 
     def __init__(
@@ -151,13 +152,14 @@ class PANM(nn.Module):
         memory_size: int,
         classes: int,
         decoder_size: int = 0,
+        single_from: str = STARTS[0],
         hidden_size: int = 256,
         mlp_size: int = 128,
         temperature: float = 1.0,
     ):
         super().__init__()
         self.encoder, self.decoder, self.bank = encoder, decoder, AddressBank(bits)
-        self.starts = starts(n_mode1, n_mode2)
+        self.starts, self.memory_size = starts(n_mode1, n_mode2, single_from), memory_size
         mode1, mode2 = n_mode1 * memory_size, n_mode2 * memory_size
         self.pointers = self.mode1 = self.mode2 = None
         if n_mode1:
@@ -220,11 +222,23 @@ class PANM(nn.Module):
 
     def encode(self, x: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
         """Memory (B, L, d) and the controller's first state (B, d): the sum of the memory."""
-        memory = rank_3(self.encoder(x))
+        memory = self.fitting(self.encoder(x))
         if lengths is None:
             return memory, memory.sum(1)
         mask = torch.arange(memory.shape[1], device=x.device) < lengths[:, None]
         return memory, (memory * mask[:, :, None]).sum(1)
+
+    def fitting(self, memory: Tensor) -> Tensor:
+        """What an encoder gave, if it is (B, L, d) with this memory's d; else RelengthError."""
+        size = self.memory_size
+        if not isinstance(memory, Tensor) or memory.ndim != 3 or memory.shape[2] != size:
+            given = tuple(memory.shape) if isinstance(memory, Tensor) else type(memory).__name__
+            raise RelengthError(
+                f"The encoder of a PANM must give one vector of {size} numbers (its memory_size) "
+                f"per input position, a tensor of shape (batch, length, size), and gave {given}: "
+                "keep its last layer's states of all positions."
+            )
+        return memory
 
     @torch.no_grad()
     def generate(
@@ -238,6 +252,9 @@ class PANM(nn.Module):
     ) -> Tensor:
         """Greedy decoding (Algorithm 1): tokens (B, steps), each fed back through the decoder.
 
+        Where the algorithm stops at an end token, this goes on for all steps: samples of a batch
+        end at different times, and what stands behind an end token is for the caller to cut.
+
         start  (B,) tokens that stand before the first one
         """
         reading, state = self.read(x, steps, base, lengths=lengths)
@@ -249,8 +266,13 @@ class PANM(nn.Module):
         return written[:, 1:]
 
 
-def starts(n_mode1: int, n_mode2: int) -> Sequence[str]:
-    """Where the Mode-1 pointers of the text begin; RelengthError when the numbers do not fit."""
+def starts(
+    n_mode1: int, n_mode2: int, single_from: str = STARTS[0], every: Sequence[str] = STARTS
+) -> Sequence[str]:
+    """Where Mode-1 pointers begin; RelengthError when the numbers do not fit.
+
+    every  where they begin one after the other, if there are several
+    """
     if not 0 <= n_mode1 <= len(STARTS) or n_mode2 < 0:
         raise RelengthError(
             f"{n_mode1} Mode-1 and {n_mode2} Mode-2 pointers are not possible: Mode-1 pointers "
@@ -262,16 +284,8 @@ def starts(n_mode1: int, n_mode2: int) -> Sequence[str]:
             f"{n_mode2} Mode-2 pointers have nothing to ask with: they need at least one Mode-1 "
             "pointer, so choose n_mode1 of 1 or more, or n_mode2 of 0."
         )
-    return STARTS[:n_mode1]
-
-
-def rank_3(memory: Tensor) -> Tensor:
-    """What an encoder gave, if it is (B, L, d); else RelengthError."""
-    if not isinstance(memory, Tensor) or memory.ndim != 3:
-        given = tuple(memory.shape) if isinstance(memory, Tensor) else type(memory).__name__
+    if single_from not in STARTS:
         raise RelengthError(
-            f"The encoder of a PANM must give one vector per input position, a tensor of shape "
-            f"(batch, length, size), and gave {given}: keep its last layer's states of all "
-            "positions."
+            f"A pointer cannot begin at {single_from!r}: choose one of {', '.join(STARTS)}."
         )
-    return memory
+    return (single_from,) if n_mode1 == 1 else every[:n_mode1]

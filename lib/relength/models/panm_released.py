@@ -23,9 +23,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from relength.errors import RelengthError
 from relength.models import fused as fast
 from relength.models.fused_attention import AdditiveKernel
-from relength.models.panm import PANM, Mode1, Reading, rank_3, side_by_side, starts
+from relength.models.panm import PANM, STARTS, Mode1, Reading, side_by_side, starts
 from relength.models.pointers import (
     AddressBank,
     Linears,
@@ -195,50 +196,76 @@ class ContentAttention(nn.Module):
 
 
 class ReleasedController(nn.Module):
-    """A GRU that reads the Mode-1 values and what it finds by content; linear maps write."""
+    """A GRU that reads the Mode-1 values and what it finds by content; linear maps write.
+
+    content  whether it attends to the memory by content; if not, it reads Mode-1 values alone
+    """
 
     fused = True
 
-    def __init__(self, mode1: int, mode2: int, extra: int, memory_size: int, classes: int):
+    def __init__(
+        self,
+        mode1: int,
+        mode2: int,
+        extra: int,
+        memory_size: int,
+        classes: int,
+        content: bool = True,
+    ):
         super().__init__()
         d = memory_size
-        self.attention = ContentAttention(d, d)
-        self.gru = GRU(mode1 + extra + d, d)
-        self.mix = nn.Linear(2 * d, d)
+        found = d if content else 0
+        self.attention = ContentAttention(d, d) if content else None
+        self.gru = GRU(mode1 + extra + found, d)
+        self.mix = nn.Linear(d + found, d)
         self.output = nn.Linear(d + mode1 + mode2, classes)
 
     def forward(self, reading: Reading, z: Tensor | None, h: Tensor) -> tuple[Tensor, Tensor]:
         """Scores (B, T, classes) and the last state (B, d), from the state before."""
-        memory, gru = reading.memory, self.gru
         x = reading.mode1 if z is None else torch.cat([z, reading.mode1], dim=2)
-        from_values, from_context = gru.weight_ih.split((x.shape[2], memory.shape[2]), dim=1)
         linear = fast.linear if quick(self, x) else F.linear
+        if self.attention is None:
+            scan = self.gru.fast_scan if quick(self, x) else self.gru.scan
+            read = states = scan(linear(x, self.gru.weight_ih, self.gru.bias_ih), h)
+        else:
+            states, contexts = self._attend(reading, x, h, linear)
+            read = torch.cat([states, contexts], dim=2)
+        written = linear(read, self.mix.weight, self.mix.bias)
+        scores = self.output(torch.cat([written, reading.mode1, reading.mode2], dim=2))
+        return scores, states[:, -1]
+
+    def _attend(
+        self, reading: Reading, x: Tensor, h: Tensor, linear: Linear
+    ) -> tuple[Tensor, Tensor]:
+        """States and what each finds by content, both (B, T, d), for what is read, x (B, T, …)."""
+        memory, gru = reading.memory, self.gru
+        from_values, from_context = gru.weight_ih.split((x.shape[2], memory.shape[2]), dim=1)
         prepared, mask = self.attention.prepare(memory, linear), reading.mask
         if quick(self, x):
             shares = linear(x.transpose(0, 1), from_values, gru.bias_ih)  # (T, B, 3d)
             kernel = self.attention.kernel(prepared, mask, h.shape[1])
             loop = shares, memory, from_context, gru.weight_hh, gru.bias_hh
             states, weights = (x.transpose(0, 1) for x in fast.decode(kernel, h, *loop))
-            contexts = weights @ memory
-        else:
-            kept = []
-            for share in F.linear(x, from_values, gru.bias_ih).unbind(1):
-                context = self.attention(h, prepared, memory, mask)
-                h = gru.step(share + context @ from_context.T, h)
-                kept.append((h, context))
-            states, contexts = (torch.stack(x, dim=1) for x in zip(*kept, strict=True))
-        written = linear(torch.cat([states, contexts], dim=2), self.mix.weight, self.mix.bias)
-        scores = self.output(torch.cat([written, reading.mode1, reading.mode2], dim=2))
-        return scores, states[:, -1]
+            return states, weights @ memory
+        kept = []
+        for share in F.linear(x, from_values, gru.bias_ih).unbind(1):
+            context = self.attention(h, prepared, memory, mask)
+            h = gru.step(share + context @ from_context.T, h)
+            kept.append((h, context))
+        states, contexts = (torch.stack(x, dim=1) for x in zip(*kept, strict=True))
+        return states, contexts
 
 
 class ReleasedPANM(PANM):
     """The released wiring between an encoder and, if wanted, a decoder.
 
-    encoder  gives the memory (B, L, d) and the controller's first state (B, d)
-    mended   see :class:`ReleasedPointerUnit`
+    encoder      gives the memory (B, L, d) and the controller's first state (B, d)
+    single_from  where a pointer begins that is the only one; several begin at the base, the end,
+                 the base again
+    mended       see :class:`ReleasedPointerUnit`
+    content      see :class:`ReleasedController`
 
-    Pointers begin at the base, the end, the base again. Raises what :class:`PANM` raises.
+    Raises what :class:`PANM` raises.
     """
 
     def __init__(
@@ -252,21 +279,30 @@ class ReleasedPANM(PANM):
         memory_size: int,
         classes: int,
         decoder_size: int = 0,
+        single_from: str = STARTS[0],
         dropout: float = 0.5,
         mended: bool = False,
+        content: bool = True,
     ):
         nn.Module.__init__(self)
-        d = memory_size
+        self.memory_size = d = memory_size
         self.encoder, self.decoder, self.bank = encoder, decoder, AddressBank(bits)
-        self.starts = ("base", "end", "base")[: len(starts(n_mode1, n_mode2))]
+        self.starts = starts(n_mode1, n_mode2, single_from, every=("base", "end", "base"))
         self.pointers = self.mode1 = self.mode2 = None
         if n_mode1:
             self.pointers = ReleasedPointerUnit(n_mode1, bits, d, d, mended)
             self.mode1 = ReleasedMode1(n_mode1, d)
         if n_mode2:
             self.mode2 = ReleasedMode2(n_mode2, n_mode1 * d, d, dropout)
-        self.controller = ReleasedController(n_mode1 * d, n_mode2 * d, decoder_size, d, classes)
+        sizes = n_mode1 * d, n_mode2 * d, decoder_size, d, classes
+        self.controller = ReleasedController(*sizes, content)
 
     def encode(self, x: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
-        memory, state = self.encoder(x)
-        return rank_3(memory), state
+        given = self.encoder(x)
+        if isinstance(given, Tensor) or len(given) != 2:
+            raise RelengthError(
+                "The encoder of the released PANM must give two tensors, the memory (batch, "
+                "length, size) and the controller's first state (batch, size): return both."
+            )
+        memory, state = given
+        return self.fitting(memory), state

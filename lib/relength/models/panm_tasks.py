@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from relength.fields import added
 from relength.models import fused as fast
 from relength.models.free_running import FreeRunning
 from relength.models.panm import PANM
@@ -19,12 +20,19 @@ from relength.streams import fork
 # What the arms have in common with the text, or with the code.
 TEXT = {"bits": 10, "hidden_size": 256, "base_in_tests": "zero", "dropout": 0.0}
 CODE = {"bits": 8, "hidden_size": 128, "base_in_tests": "random", "dropout": 0.5}
+CODE |= {"temperature": 1.0}
 ARMS = {
     "paper": TEXT | {"temperature": 1.0},
     "repaired": TEXT | {"temperature": 0.1},
-    "released": CODE | {"temperature": 1.0},
-    "mended": CODE | {"temperature": 1.0},
+    "released": CODE,
+    "mended": CODE,
+    "contentless": CODE | {"content": False},
+    "one-way": CODE | {"both_ways": False},
+    "undropped": CODE | {"dropout": 0.0},
+    "ten-bit": CODE | {"bits": TEXT["bits"]},
+    "wide": CODE | {"hidden_size": TEXT["hidden_size"]},
 }
+OF_THE_TEXT = ("paper", "repaired")
 
 
 HEADS = ("n_mode1", "n_mode2")
@@ -33,24 +41,41 @@ HEADS = ("n_mode1", "n_mode2")
 class PANMConfig(BaseModel):
     """Reading and sizes of a PANM.
 
-    paper     the text's equations as printed
-    repaired  the same with a temperature below 1, so that its softmaxes can point sharply
-    released  the authors' code
-    mended    the same with pointers that are read from their own sample's addresses
+    paper        the text's equations as printed
+    repaired     the same with a temperature below 1, so that its softmaxes can point sharply
+    released     the authors' code
+
+    and the code with one thing as the text has it:
+
+    mended       pointers are read from their own sample's addresses
+    contentless  the controller does not attend to the memory by content
+    one-way      the encoder reads from the beginning only
+    undropped    no dropout
+    ten-bit      10 bits
+    wide         256 units
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     name: Literal["PANM"] = "PANM"
-    arm: Literal["released", "paper", "repaired", "mended"] = "released"
+    arm: Literal[tuple(ARMS)] = "released"
     n_mode1: int = Field(2, ge=0, le=3, description="H^a")
     n_mode2: int = Field(1, ge=0, description="H^c")
+    single_from: Literal["base", "end"] = added(
+        "base", before="base", description="where a Mode-1 pointer begins that is the only one"
+    )
     bits: int = Field(gt=0, le=30, description="of an address: 10 in the text, 8 in the code")
     hidden_size: int = Field(gt=0, description="of all recurrent states: 256; 128 in the code")
     mlp_size: int = Field(128, gt=0, description="hidden layer of the text's MLPs")
     temperature: float = Field(gt=0, description="of the text's softmaxes; the text has none, 1")
     dropout: float = Field(
         ge=0, lt=1, description="share of Mode-2 weights set to zero in the code"
+    )
+    content: bool = added(
+        True, before=True, description="whether the code's controller attends by content"
+    )
+    both_ways: bool = added(
+        True, before=True, description="whether the code's encoder reads from the end, too"
     )
     base_in_tests: Literal["zero", "random"] = Field(
         description="base address in tests: the text says that it can be 0, the code leaves it as "
@@ -74,6 +99,11 @@ class PANMConfig(BaseModel):
             raise ValueError(f"arm {self.arm} has no temperature, only repaired has one")
         if self.dropout and self.of_the_text:
             raise ValueError(f"arm {self.arm} has no dropout, only the code's arms have it")
+        if self.single_from != "base" and self.n_mode1 != 1:
+            raise ValueError("single_from is of a pointer that is the only one: n_mode1 of 1")
+        for name in ("content", "both_ways"):
+            if not getattr(self, name) and self.of_the_text:
+                raise ValueError(f"{name} is of the code's arms, and not of {self.arm}")
         return self
 
     @classmethod
@@ -81,12 +111,13 @@ class PANMConfig(BaseModel):
         """How tables name such a model: with the numbers of its pointers where they are others."""
         heads = tuple(fields.get(name, cls.model_fields[name].default) for name in HEADS)
         usual = tuple(cls.model_fields[name].default for name in HEADS)
-        return "PANM" if heads == usual else "PANM {}+{}".format(*heads)
+        row = "PANM" if heads == usual else "PANM {}+{}".format(*heads)
+        return f"{row} from the end" if fields.get("single_from") == "end" else row
 
     @property
     def of_the_text(self) -> bool:
         """Whether the arm follows the paper's text, rather than the authors' code."""
-        return self.arm in ("paper", "repaired")
+        return self.arm in OF_THE_TEXT
 
 
 class LSTMEncoder(nn.Module):
@@ -135,6 +166,22 @@ class SummedBiGRU(nn.Module):
         return left + right.flip(1), left[:, -1]
 
 
+class ForwardGRU(nn.Module):
+    """The code's encoder without its backward direction: all states of a GRU, and the last."""
+
+    fused = True
+
+    def __init__(self, input_size: int, hidden_size: int):
+        super().__init__()
+        self.forwards = GRU(input_size, hidden_size)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        gru = self.forwards
+        scan = gru.fast_scan if quick(self, x) else gru.scan
+        states = scan(F.linear(x, gru.weight_ih, gru.bias_ih), x.new_zeros(len(x), gru.hidden_size))
+        return states, states[:, -1]
+
+
 class AlgorithmicPANM(FreeRunning):
     """PANM between one encoder and no decoder: the input of its controller is zero (z_t = 0)."""
 
@@ -144,6 +191,7 @@ class AlgorithmicPANM(FreeRunning):
         sizes = {
             "n_mode1": config.n_mode1,
             "n_mode2": config.n_mode2,
+            "single_from": config.single_from,
             "bits": config.bits,
             "memory_size": d,
             "classes": classes,
@@ -157,11 +205,13 @@ class AlgorithmicPANM(FreeRunning):
                 temperature=config.temperature,
             )
         else:
+            encoder = SummedBiGRU if config.both_ways else ForwardGRU
             self.panm = ReleasedPANM(
-                SummedBiGRU(input_size, d),
+                encoder(input_size, d),
                 **sizes,
                 dropout=config.dropout,
                 mended=config.arm == "mended",
+                content=config.content,
             )
 
     @property

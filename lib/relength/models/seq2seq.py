@@ -44,8 +44,8 @@ class Seq2SeqConfig(BaseModel):
     dropout: float = Field(0.5, ge=0, lt=1, description="share of encoding elements set to zero")
     min_sigma: float = Field(0.27, gt=0, description="least width of the focus; not in the paper")
     gate_start: float = Field(
-        description="first value of MonoAttn's p: 20 in the released code; the paper gives none, "
-        "and 0 starts the gate half open, where it can learn",
+        description="first value of MonoAttn's p: 20 in the released code, where the gate never "
+        "moves; the paper gives none, and 0 starts it half open, where it can learn",
     )
 
     @model_validator(mode="before")
@@ -54,7 +54,7 @@ class Seq2SeqConfig(BaseModel):
         if isinstance(fields, dict):
             if fields.get("name") in ATTENTIONS:
                 fields = {"arm": arms_of(fields["name"])[0]} | fields
-            return {"gate_start": 0.0 if fields.get("arm") == "paper" else 20.0} | fields
+            return {"gate_start": 20.0 if fields.get("arm") == "released" else 0.0} | fields
         return fields
 
     @model_validator(mode="after")

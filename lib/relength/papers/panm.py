@@ -14,7 +14,9 @@ FIRST_TASKS = ("panm_copy", "panm_reverse", "panm_id_sort")
 OTHER_TASKS = ("panm_mix", "panm_priority_sort", "panm_dynamic_recall")
 TASKS = (*FIRST_TASKS, *OTHER_TASKS)
 PANM_ARMS = ("released", "repaired", "paper")
-CODE_ARMS = ("released", "mended")  # these put start and end marks around an input
+# The code with one thing as the text has it.
+ONE_CHANGED = ("mended", "contentless", "one-way", "undropped", "ten-bit", "wide")
+CODE_ARMS = ("released", *ONE_CHANGED)  # these put start and end marks around an input
 
 # In the order of Tables 13 to 18.
 TABLED_TASKS = (
@@ -42,6 +44,9 @@ BASELINES: tuple[dict[str, Any], ...] = (
     {"name": "NRAM", "arm": "paper"},
     {"name": "ESBN", "arm": "paper"},
 )
+
+# Baselines whose released code is another model than their text; tables have the code.
+OF_TWO_READINGS = ("Content Attention", "Transformer", "NTM", "DNC")
 
 # Which runs a table or figure is made from (figures 2c and 2d show pointers, so those of PANM).
 PARTS: dict[str, Callable[[RunSpec], bool]] = {
@@ -105,21 +110,33 @@ def algorithmic(scale: Scale, seed: int) -> list[RunSpec]:
 
 
 def pointer_heads(scale: Scale, seed: int) -> list[RunSpec]:
-    """Figures 8 and 9: from no Mode-1 pointer to three without Mode 2; from no Mode 2 to two."""
+    """Figures 8 and 9: from no Mode-1 pointer to three without Mode 2; from no Mode 2 to two.
+
+    A single Mode-1 pointer begins at the base or at the end. The figures show the test at 2(L+1)
+    over training time, so that is watched.
+    """
     arms = ("released", "repaired")
+    counts = [{"n_mode1": heads, "n_mode2": 0} for heads in range(4)]
+    counts.insert(2, {"n_mode1": 1, "n_mode2": 0, "single_from": "end"})
     mode1 = [
-        spec(scale, seed, model, task)
-        for heads in range(4)
-        for model in panm(arms, n_mode1=heads, n_mode2=0)
+        _watched(scale, seed, model, task)
+        for heads in counts
+        for model in panm(arms, **heads)
         for task in ("panm_copy", "panm_reverse")
     ]
     mode2 = [
-        spec(scale, seed, model, task)
+        _watched(scale, seed, model, task)
         for heads in range(3)
         for model in panm(arms, n_mode2=heads)
         for task in ("panm_copy", "panm_priority_sort", "panm_id_sort")
     ]
     return list({run.key: run for run in [*mode1, *mode2]}.values())  # Copy without Mode 2 is both
+
+
+def _watched(scale: Scale, seed: int, model: dict[str, Any], task: str) -> RunSpec:
+    """A run whose learning curve has the test at 2(L+1), too."""
+    length = int(spec(scale, seed, model, task).task.tests[2])
+    return spec(scale, seed, model, task, watched=length)
 
 
 def long_to_short(scale: Scale, seed: int) -> list[RunSpec]:
@@ -133,16 +150,19 @@ def long_to_short(scale: Scale, seed: int) -> list[RunSpec]:
 def readings(scale: Scale, seed: int) -> list[RunSpec]:
     """What each contradiction between text and code is worth, beside the arms of the main table.
 
-    The read-back mended; base addresses in tests as the other arms have them; the second readings
-    of Mix and Dynamic Recall.
+    The code with one thing as in the text; base addresses in tests as the other arms have them;
+    the second readings of Mix and Dynamic Recall; those baselines that have two readings.
     """
     zero, random = {"base_in_tests": "zero"}, {"base_in_tests": "random"}
     pairs = [
         *((model, task) for task in (*FIRST_TASKS, *OTHER_TASKS) for model in panm(["mended"])),
+        *((model, task) for task in FIRST_TASKS[:2] for model in panm(ONE_CHANGED[1:])),
         *((model, task) for task in FIRST_TASKS[:2] for model in panm(["repaired"], **random)),
         *((model, task) for task in FIRST_TASKS[:2] for model in panm(["released"], **zero)),
     ]
     arms = panm(("released", "repaired"))
+    other = [{"name": name, "arm": "paper"} for name in OF_TWO_READINGS]
+    pairs += [(model, task) for task in FIRST_TASKS[:2] for model in other]
     return [
         *(spec(scale, seed, model, task) for model, task in pairs),
         *(spec(scale, seed, model, "panm_mix", rule="example") for model in arms),

@@ -17,7 +17,7 @@ from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.style import LIGHT, Layout, aligned, beside, canvas, colour, title
+from relength.report.style import ARM_LABELS, LIGHT, Layout, aligned, beside, canvas, colour, title
 from relength.report.tables import number as shown_number
 from relength.spec import RunSpec
 from relength.store import Record
@@ -261,27 +261,22 @@ def _of_panm(runs: Runs) -> Iterator[tuple[str, str, str, Record]]:
 
 def heads(runs: Runs, number: int) -> Exhibit:
     """Token accuracy at 2(L+1) against the number of pointers: a panel per task, both arms."""
-    kinds = (("Mode-1 pointers, no Mode 2", "{}+0"), ("Mode-2 pointers, two of Mode 1", "2+{}"))
-    panels = [
-        (artifact, task, kinds[0 if "fig-8" in artifact else 1])
-        for artifact in runs.artifacts
-        for task in runs.tasks
-        if artifact.endswith(task.removeprefix("panm_").replace("_", "-"))
-    ]
+    panels = _panels_of(runs)
     arms = list(dict.fromkeys(arm for _, arm in runs.rows))
     data = _by_heads(runs, panels)
 
     def draw(layout: Layout) -> Figure:
         across = 2 if layout.narrow else len(panels)
         down = -(-len(panels) // across)
-        pitch, block = layout.width / across, 2.3
+        pitch, block = layout.width / across, 2.45
         figure = canvas(layout, down * block + 0.1)
         for k, (artifact, task, (what, _)) in enumerate(panels):
             row, column = divmod(k, across)
             left = 0.34
-            box = (column * pitch + left, (down - 1 - row) * block + 0.5, pitch - left - 0.1, 1.35)
+            box = (column * pitch + left, (down - 1 - row) * block + 0.62, pitch - left - 0.1, 1.35)
             axes = figure.add_axes(np.array(box) / ([layout.width, down * block + 0.1] * 2))
-            _heads_panel(axes, data[data["artifact"] == artifact], arms)
+            own = data[data["artifact"] == artifact]
+            _heads_panel(axes, own, arms, _counts(artifact))
             axes.set_title(title(task), loc="left", size=8.2, weight="bold", color=LIGHT.ink)
             first, second = what.split(", ")
             axes.set_xlabel(f"{first},\n{second}", size=6.5, color=LIGHT.muted, loc="left")
@@ -290,8 +285,9 @@ def heads(runs: Runs, number: int) -> Exhibit:
     caption = (
         "How many pointers it takes: tokens right at length 2(L+1), every seed a dot, the bar "
         "their median. Filled dots: the released code; rings: the repaired equations. Where a "
-        "number of pointers has no dot, nothing is recorded. The paper plots these runs over "
-        "training time; the curves below do, too, on the validation length L+1."
+        "number of pointers has no dot, nothing is recorded. A pointer that is the only one begins "
+        "at the base, or at the end. The paper plots these runs over training time, as the next "
+        "figure does."
     )
     parts = [
         f"{title(task)} with {number} {arm}: {np.median(cell['accuracy']):.0f} %"
@@ -301,14 +297,26 @@ def heads(runs: Runs, number: int) -> Exhibit:
     return exhibit(runs, number, draw, "heads", caption, alt, data)
 
 
+KINDS = (("Mode-1 pointers, no Mode 2", "{}+0"), ("Mode-2 pointers, two of Mode 1", "2+{}"))
+
+
+def _panels_of(runs: Runs) -> list[tuple[str, str, tuple[str, str]]]:
+    """The panels of both figures: artifact, task, what is counted and how such rows are named."""
+    return [
+        (artifact, task, KINDS[0 if "fig-8" in artifact else 1])
+        for artifact in runs.artifacts
+        for task in runs.tasks
+        if artifact.endswith(task.removeprefix("panm_").replace("_", "-"))
+    ]
+
+
 def _by_heads(runs: Runs, panels: Sequence[tuple]) -> pd.DataFrame:
     rows = []
     for artifact, task, (what, pattern) in panels:
         test = runs.tests[task][2]
         for model, arm in runs.rows:
-            for count in range(4):
-                name = pattern.format(count)
-                if model == ("PANM" if name == "2+1" else f"PANM {name}"):
+            for count in _counts(artifact):
+                if model == _row_of(pattern, count):
                     values = runs.values(model, arm, task, test)
                     rows += [
                         dict(artifact=artifact, task=task, kind=what, pointers=count, arm=arm,
@@ -319,11 +327,125 @@ def _by_heads(runs: Runs, panels: Sequence[tuple]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _heads_panel(axes, data: pd.DataFrame, arms: Sequence[str]) -> None:
+FROM_THE_END = "1 end"
+
+
+def _counts(artifact: str) -> tuple[str, ...]:
+    """The numbers of pointers of a panel: of Mode 1 in Figure 8, of Mode 2 in Figure 9."""
+    return ("0", "1", FROM_THE_END, "2", "3") if "fig-8" in artifact else ("0", "1", "2")
+
+
+def _row_of(pattern: str, count: str) -> str:
+    """How tables name the model with so many pointers."""
+    name = "PANM " + pattern.format(count[0])
+    return "PANM" if name == "PANM 2+1" else name + " from the end" * (count == FROM_THE_END)
+
+
+def over_time(runs: Runs, number: int) -> Exhibit:
+    """Figures 8 and 9: token accuracy at 2(L+1) over training steps, by number of pointers."""
+    panels = list(dict.fromkeys(_panels_of(runs)))
+    arms = list(dict.fromkeys(arm for _, arm in runs.rows))
+    data = _watched(runs, panels)
+    last = runs.specs[0].training.steps
+
+    def draw(layout: Layout) -> Figure:
+        across = len(arms)
+        pitch, block = layout.width / across, 1.55
+        height = len(panels) * block + 0.45
+        figure = canvas(layout, height)
+        for i, (artifact, task, _) in enumerate(panels):
+            for j, arm in enumerate(arms):
+                left, bottom = j * pitch + 0.36, height - 0.4 - (i + 1) * block + 0.34
+                box = np.array((left, bottom, pitch - 0.84, block - 0.58))
+                axes = figure.add_axes(box / ([layout.width, height] * 2))
+                own = data[(data["artifact"] == artifact) & (data["arm"] == arm)]
+                _over_time_panel(axes, own, _counts(artifact), last, i == len(panels) - 1)
+                head = title(task) if j == 0 else ""
+                axes.set_title(head, loc="left", size=8.2, weight="bold", color=LIGHT.ink)
+                if i == 0:
+                    where = {"transform": axes.transAxes, "size": 7.5, "color": LIGHT.muted}
+                    axes.text(0, 1.34, ARM_LABELS[arm], **where)
+        return figure
+
+    caption = (
+        "How pointers learn: tokens right in the test at length 2(L+1) over training steps, the "
+        "mean of the seeds and, where there are several, their standard deviation as a band. A "
+        "line's number is that of its pointers: of Mode 1, without Mode 2, in the first two rows "
+        "(Figure 8); of Mode 2, beside two of Mode 1, in the others (Figure 9)."
+    )
+    ends = data[data["step"] == data.groupby("artifact")["step"].transform("max")]
+    parts = [
+        f"{title(task)} with {count}, {ARM_LABELS[arm]}: {cell.mean():.0f} %"
+        for (_, task, count, arm), cell in ends.groupby(
+            ["artifact", "task", "pointers", "arm"], sort=False
+        )["accuracy"]
+    ]
+    alt = f"Accuracy at 2(L+1) over training. At the end: {'; '.join(parts) or NOT_RUN}."
+    return exhibit(runs, number, draw, "over-time", caption, alt, data)
+
+
+def _watched(runs: Runs, panels: Sequence[tuple]) -> pd.DataFrame:
+    rows = []
+    for artifact, task, (_, pattern) in panels:
+        for count in _counts(artifact):
+            for model, arm in runs.rows:
+                if model != _row_of(pattern, count):
+                    continue
+                for record in runs.cell(model, arm, task):
+                    seed = record["spec"]["seed"]
+                    rows += [
+                        (artifact, task, count, arm, seed, point["step"],
+                         100 * point["watched_accuracy"])
+                        for point in record["curve"]
+                    ]  # fmt: skip
+    names = ["artifact", "task", "pointers", "arm", "seed", "step", "accuracy"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _over_time_panel(
+    axes, data: pd.DataFrame, counts: Sequence[str], steps: int, last: bool
+) -> None:
     axes.set_facecolor(LIGHT.surface)
-    counts = 4 if data["artifact"].str.contains("fig-8").any() or data.empty else 3
-    axes.set(xlim=(-0.6, counts - 0.4), ylim=(-4, 106))
-    axes.set_xticks(range(counts), [str(i) for i in range(counts)])
+    axes.set(xlim=(0, steps), ylim=(-4, 106))
+    axes.set_xticks([0, steps], ["0", f"{steps:,}"] if last else [])
+    axes.set_yticks([0, 50, 100], ["0", "50", "100 %"])
+    axes.tick_params(colors=LIGHT.muted, labelsize=6.5, length=0)
+    axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
+    axes.set_axisbelow(True)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    if last:
+        axes.set_xlabel("step", size=6.8, color=LIGHT.muted, labelpad=1)
+    if data.empty:
+        beside(axes, NOT_RUN, (steps / 2, 50), 0, ha="center", color=LIGHT.muted, size=7,
+               style="italic")  # fmt: skip
+    shades = dict(zip(counts, np.linspace(0.25, 1, len(counts)), strict=True))
+    ends = []
+    for count, cell in data.groupby("pointers", sort=False):
+        course = cell.groupby("step")["accuracy"].agg(["mean", "std"]).fillna(0)
+        look = {"color": colour("PANM"), "alpha": shades[count]}
+        axes.plot(course.index, course["mean"], linewidth=1.3, **look)
+        low, high = course["mean"] - course["std"], course["mean"] + course["std"]
+        axes.fill_between(course.index, low, high, linewidth=0, color=look["color"], alpha=0.1)
+        ends.append((course["mean"].iloc[-1], count))
+    for (_, count), height in zip(sorted(ends), apart(sorted(y for y, _ in ends)), strict=True):
+        axes.text(steps * 1.02, height, count, size=6.8, va="center", color=LIGHT.ink)
+
+
+def apart(heights: Sequence[float], gap: float = 14.0, top: float = 104.0) -> list[float]:
+    """Heights of labels, lowest first, each ``gap`` above the one before and none above the top."""
+    placed: list[float] = []
+    for height in heights:
+        placed.append(max(height, placed[-1] + gap) if placed else height)
+    for i, height in enumerate(reversed(placed)):
+        placed[-1 - i] = min(height, top - gap * i)
+    return placed
+
+
+def _heads_panel(axes, data: pd.DataFrame, arms: Sequence[str], counts: Sequence[str]) -> None:
+    axes.set_facecolor(LIGHT.surface)
+    axes.set(xlim=(-0.6, len(counts) - 0.4), ylim=(-4, 106))
+    axes.set_xticks(range(len(counts)), [count.replace(" ", "\n") for count in counts])
     axes.set_yticks([0, 50, 100], ["0", "50", "100 %"])
     axes.tick_params(colors=LIGHT.muted, labelsize=6.5, length=0)
     axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
@@ -333,7 +455,7 @@ def _heads_panel(axes, data: pd.DataFrame, arms: Sequence[str]) -> None:
     shade = colour("PANM")
     for k, arm in enumerate(arms):
         for count, cell in data[data["arm"] == arm].groupby("pointers"):
-            x = count + 0.34 * (k - (len(arms) - 1) / 2)
+            x = counts.index(count) + 0.34 * (k - (len(arms) - 1) / 2)
             values = cell["accuracy"].to_numpy()
             spread = x + 0.03 * (np.arange(len(values)) - (len(values) - 1) / 2)
             face = shade if k == 0 else "none"

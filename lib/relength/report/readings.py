@@ -62,6 +62,16 @@ CONTRASTS = (
         _runs(SECOND, "mended"),
         SIX_TASKS,
     ),
+    *(
+        Contrast(what, _runs(MAIN, "released"), _runs(SECOND, arm), FIRST_TASKS[:2])
+        for arm, what in (
+            ("contentless", "the code's controller without attention to content"),
+            ("one-way", "the code's encoder from the beginning only, instead of both ways"),
+            ("undropped", "the code without dropout of Mode-2 weights"),
+            ("ten-bit", "the code with addresses of 10 bits, instead of 8"),
+            ("wide", "the code with 256 units, instead of 128"),
+        )
+    ),
     Contrast(
         "a random base address in tests, instead of 0 (arm repaired)",
         _runs(MAIN, "repaired"),

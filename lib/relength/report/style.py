@@ -45,6 +45,11 @@ ARM_LABELS = {
     "paper": "as in the text",
     "repaired": "repaired",
     "mended": "mended",
+    "contentless": "without content",
+    "one-way": "read one way",
+    "undropped": "no dropout",
+    "ten-bit": "ten bits",
+    "wide": "256 units",
 }
 WORDS = {
     **{"recopy": "ReCopy", "dedupe": "DeDupe", "posretrieve": "PosRetrieve"},

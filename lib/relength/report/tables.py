@@ -344,6 +344,11 @@ READINGS = {  # what a row is whose arm is not the judged one
     "paper": "the paper's equations where its released code differs",
     "repaired": "the equations with a stated repair",
     "mended": "the code with one line set right",
+    "contentless": "the code without attention to content",
+    "one-way": "the code with an encoder that reads from the beginning only",
+    "undropped": "the code without dropout",
+    "ten-bit": "the code with addresses of ten bits",
+    "wide": "the code with 256 units",
     "released": "the released code",
 }
 

@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 from relength.batch import Batch
 from relength.errors import RelengthError
+from relength.fields import added
 from relength.streams import EVALUATION_SEED, stream
 from relength.tasks.base import Pair, Split, Task, is_whole
 
@@ -52,10 +53,15 @@ class AlgorithmicTask(Task):
     train_lengths  shortest and longest of training, drawn uniformly
     lengths        of the tests. On the first, in distribution, and on the second, where the
                    checkpoint is selected, there are validation sets, too
+    watched        a length whose test enters the learning curve, where a figure shows that; nothing
+                   is selected by it
     """
 
     train_lengths: Range = (1, 9)
     lengths: Lengths = (9, 10, 20, 40, 80)
+    watched: Length | None = added(
+        None, before=None, description="length of a test that the learning curve shows"
+    )
     flags: bool = Field(False, description="start and end marks around an input")
     dev_size: int = Field(1_280, gt=0, description="samples that the checkpoint is selected on")
     test_size: int = Field(1_280, gt=0, description="samples per test set")
@@ -65,6 +71,8 @@ class AlgorithmicTask(Task):
     def _shortest_first(self) -> Self:
         if self.train_lengths[0] > self.train_lengths[1]:
             raise ValueError("the shortest of the train_lengths comes first")
+        if self.watched is not None and self.watched not in self.lengths:
+            raise ValueError("watched is one of the lengths of the tests")
         return self
 
     @property
@@ -75,6 +83,10 @@ class AlgorithmicTask(Task):
     @property
     def shape(self) -> tuple[int, ...]:
         return CLASSES + self.feature_size + 2 * self.flags, CLASSES
+
+    @property
+    def watched_split(self) -> str | None:
+        return None if self.watched is None else str(self.watched)
 
     @abstractmethod
     def places(self, tokens: np.ndarray, features: np.ndarray) -> np.ndarray:

@@ -83,6 +83,11 @@ class Task(BaseModel, ABC):
         """Written tokens as figures print them."""
 
     @property
+    def watched_split(self) -> str | None:
+        """Name of a test that the learning curve shows, if there is one."""
+        return None
+
+    @property
     def tests(self) -> tuple[str, ...]:
         """Names of the test splits, shortest first: in distribution, then the unseen lengths."""
         return tuple(n for n in self.splits() if n not in ("train", "validation", *self.dev_splits))
