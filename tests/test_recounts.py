@@ -80,6 +80,7 @@ BY_HAND = {
     ("panm", "addresses"): ["those of 2, 3 and 4", "0011, 0100 and 0101"],
     ("panm", "dyck_strings"): ["1,618"],  # 2 + 8 + 40 + 224 + 1344: Catalan numbers times 2^k
     ("panm", "transformer_size"): ["44.1 million", "39.9 million"],
+    ("panm", "panm_size"): ["1,774,090 parameters", "716,954"],
     ("panm", "chat_gpt_lengths"): ["4 of 4"],
     ("mla", "lookup_conflict"): [
         *("accuracy of 100", "distance of 1.2", "no other", "3.7 to 33.3"),

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from math import comb, exp
 
+from relength.models.panm_tasks import AlgorithmicPANM, PANMConfig
 from relength.recounts.wording import grid, number, numbers, words
+from relength.tasks.algorithmic import CLASSES
 
 TASKS = {
     "copy": ("Copy", "panm-table-13"),
@@ -251,6 +253,22 @@ def transformer_size() -> str:
     )
 
 
+def panm_size() -> str:
+    """How many parameters the text's sizes give, beside the number that it names."""
+    channels = {"paper": CLASSES, "released": CLASSES + 2}  # the code has two marks besides digits
+    sizes = {
+        arm: sum(
+            weight.numel()
+            for weight in AlgorithmicPANM(PANMConfig(arm=arm), inputs, CLASSES).parameters()
+        )
+        for arm, inputs in channels.items()
+    }
+    return (
+        f"With the text's sizes the model has {sizes['paper']:,} parameters, in the arm repaired, "
+        f"too. With the code's there are {sizes['released']:,} that are used."
+    )
+
+
 def chat_gpt_lengths() -> str:
     """Which test length the PANM numbers of Table 12 belong to."""
     here = grid("panm-table-12").loc[OURS]
@@ -281,5 +299,6 @@ RECOUNTS: tuple[Callable[[], str], ...] = (
     addresses,
     dyck_strings,
     transformer_size,
+    panm_size,
     chat_gpt_lengths,
 )

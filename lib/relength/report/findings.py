@@ -7,7 +7,7 @@ it, which cells depend on the seed, and which reading of a paper comes close to 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import combinations
 from typing import NamedTuple
 
@@ -37,6 +37,8 @@ from relength.report.style import (
 )
 from relength.report.tables import MEASURE_WORDS, comparison, printed, short
 from relength.spec import row_name
+from relength.streams import EVALUATION_SEED, stream
+from relength.tasks.algorithmic import CLASSES, AlgorithmicTask
 
 TABLES = {"mla": "mla_table2", "panm": "panm_algorithmic"}  # the experiment of the main table
 MORE = {
@@ -208,7 +210,7 @@ def _few(seeds: pd.Series) -> str:
 def known_is_not_enough(paper: str, survey: Survey) -> str:
     """What success on the lengths trained on says about the longest test, counted and drawn."""
     runs = busiest(survey, TABLES[paper])
-    data = ends(runs)
+    data = ends(runs, runs.experiment.measure)
     if data.empty:
         return NOTHING
     figure = f"```{{raw}} html\n{_strips(runs, data).html}\n```\n"
@@ -221,15 +223,17 @@ def _known(data: pd.DataFrame, runs: Runs) -> list[str]:
     A paragraph on the readings that are judged, and, where there are others, one on those.
     """
     judged = data["arm"] == data["model"].map(runs.experiment.judged_arms)
-    said = [_known_in_words(data[judged], f"At scale *{runs.scale}*, of ")]
+    said = [_known_in_words(data[judged], f"At scale *{runs.scale}*, of ", runs)]
     if not judged.all():
-        said.append(_known_in_words(data[~judged], "In other readings, of "))
+        said.append(_known_in_words(data[~judged], "In other readings, of ", runs))
     return said
 
 
-def _known_in_words(data: pd.DataFrame, start: str) -> str:
+def _known_in_words(data: pd.DataFrame, start: str, runs: Runs) -> str:
     solved = load_margins().levels["solved"]
     knows = data[[solved.holds(value) for value in data["known"]]]
+    if runs.experiment.measure == "token_accuracy":
+        return _tokens_in_words(data, knows, start)
     perfect = knows[knows["known"] == 100]
     said = (
         f"{start}{len(data)} runs, {len(knows)} know the lengths they were trained on: at least "
@@ -246,12 +250,36 @@ def _known_in_words(data: pd.DataFrame, start: str) -> str:
     return said
 
 
+def _tokens_in_words(data: pd.DataFrame, knows: pd.DataFrame, start: str) -> str:
+    """How many runs know their lengths by tokens, and what they have left, by model."""
+    level = load_margins().levels["solved"].at_least
+    left = knows.groupby("model", sort=False)["longest"].agg(["median", "min", "max", "size"])
+    models = "; ".join(
+        f"{row.Index} **{row.median:.0f} %** ({row.min:.0f} to {row.max:.0f}, {_runs(row.size)})"
+        for row in left.itertuples()
+    )
+    said = (
+        f"{start}{len(data)} runs, {len(knows)} know the lengths they were trained on: at least "
+        f"{level:g} % of their tokens are right."
+    )
+    if knows.empty:
+        return said
+    return (
+        f"{said} At the longest test, where guessing gives {100 / CLASSES:g} %, these have right "
+        f"in the median: {models}."
+    )
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
+
+
 def in_short(survey: Survey) -> str:
     """For the landing page: a few claims of each paper that has findings, and what they rest on."""
     parts = []
     for paper, name in TABLES.items():
         runs = busiest(survey, name)
-        data = ends(runs)
+        data = ends(runs, runs.experiment.measure)
         nothing = "Of its main table no training is recorded yet."
         known = nothing if data.empty else _known(data, runs)[0]
         if len(several := _of_several_readings(readings(paper, survey))):
@@ -293,9 +321,10 @@ def _strips(runs: Runs, data: pd.DataFrame) -> Exhibit:
         for (model, arm), states in outcomes
     )
     caption = (
-        "Right on what it knows. Exact match of every "
+        f"Right on what it knows. {MEASURE_WORDS[runs.experiment.measure].capitalize()} of every "
         "run, a dot per task and seed, on the lengths that it was trained on and at the longest "
-        "test of its task. At the right, how many runs solve it."
+        f"test of its task. At the right, how many runs have "
+        f"{load_margins().levels['solved'].at_least:g} % there."
     )
     return _exhibit(draw, name, caption, f"{alt}.", data, runs)
 
@@ -459,48 +488,84 @@ def _at_every_test(paper: str, runs: Runs) -> str:
         own = cell.set_index("arm")
         ours = (_marked(own.loc[arm]) if arm in own.index else "" for arm in arms)
         what = title(task) if data["model"].nunique() == 1 else f"{model} on {title(task)}"
-        rows.append((what, test, short(own["paper"].iloc[0]), *ours))
+        rows.append((what, test, *(short(own[n].iloc[0]) for n in ("floor", "paper")), *ours))
+    heads = ("first symbol alone", "printed", *(ARM_LABELS[arm] for arm in arms))
     body = table(
-        ("task", "test", "printed", *(ARM_LABELS[arm] for arm in arms)),
+        ("task", "test", *heads),
         rows,
         name=f"tab-findings-{paper}-arms",
         caption=f"Readings beside the printed numbers at every test: the "
         f"{published.statistic(*runs.experiment.tables)} in percent, **bold** within the margin, "
-        "and how many seeds.",
-        numbers=("printed", *(ARM_LABELS[arm] for arm in arms)),
+        "and how many seeds. *First symbol alone*: what a model has that remembers the first "
+        "symbol it read and guesses all others.",
+        numbers=heads,
     )
     return f"{_near_by_reading(data)} {_best_by_task(data)}\n\n{body}"
 
 
 def _best_by_task(data: pd.DataFrame) -> str:
-    """Of every task the reading, or readings, with which most printed numbers come out."""
+    """Of every task the readings with which most of the printed numbers come out that tell."""
     parts = []
-    for task, cells in data.groupby("task", sort=False):
+    for task, cells in data[data["telling"]].groupby("task", sort=False):
         near = cells.groupby("arm")["near"].agg(["sum", "size"])
         most = near["sum"].max()
-        first = [words for arm, words in ARM_LABELS.items() if near["sum"].get(arm) == most]
+        first = [w for arm, w in ARM_LABELS.items() if most and near["sum"].get(arm) == most]
         tests = near["size"].max()
-        parts.append(f"{title(task)} {', '.join(first) if most else 'none'} ({most} of {tests})")
-    return f"By task, most come out: {'; '.join(parts)}."
+        parts.append(f"in {title(task)} {', '.join(first) or 'nowhere'} ({most} of {tests})")
+    return f"By task, most of the telling ones come out {'; '.join(parts) or 'nowhere'}."
 
 
 def _of_several_readings(runs: Runs) -> pd.DataFrame:
     """The printed cells that have runs of more than one reading, and which of these are near."""
     data = _beside_printed(runs)
-    return data[data.groupby(["model", "task", "test"])["arm"].transform("nunique") > 1]
+    data = data[data.groupby(["model", "task", "test"])["arm"].transform("nunique") > 1]
+    return _telling(data, runs) if runs.experiment.measure == "token_accuracy" else data
+
+
+def _telling(data: pd.DataFrame, runs: Runs) -> pd.DataFrame:
+    """With columns `floor`, what knowing the first symbol gives, and `telling`.
+
+    A printed number tells readings apart if it is of a length beyond L+1 and, by more than the
+    margin, above its floor: the others are what any model has that learnt something.
+    """
+    tasks = {spec.task.name: spec.task for spec in runs.specs}
+    margin = load_margins().measures["accuracy"].around
+    floors = [first_symbol_alone(tasks[row.task], row.test) for row in data.itertuples()]
+    far = np.array([r.test not in runs.tests[r.task][:2] for r in data.itertuples()], dtype=bool)
+    above = data["paper"] - floors > data["paper"].map(margin)
+    return data.assign(floor=floors, telling=far & above)
+
+
+@cache
+def first_symbol_alone(task: AlgorithmicTask, test: str) -> float:
+    """Percent of tokens right by who remembers the first symbol read and guesses the others."""
+    split = task.splits()[test]
+    random = stream(EVALUATION_SEED, "evaluation", task.name, test, split.shortest)
+    share = float((task.draw(random, split.size, split.shortest).places == 0).mean())
+    return 100 * (share + (1 - share) / CLASSES)
 
 
 def _near_by_reading(data: pd.DataFrame) -> str:
+    models = " or ".join(dict.fromkeys(data["model"]))
+    said = (
+        f"Where more than one reading of {models} has runs, so many of the printed numbers come "
+        f"out, within the margin: {_near_counts(data)}."
+    )
+    if "telling" in data:
+        said += (
+            " Of those that tell readings apart, beyond L+1 and more than the margin above what "
+            "knowing the first symbol alone gives: "
+            f"**{_near_counts(data[data['telling']]) or 'none'}**."
+        )
+    return f"{said}{_few(data['seeds'])}"
+
+
+def _near_counts(data: pd.DataFrame) -> str:
     near = data.groupby("arm")["near"].agg(["sum", "size"])
-    counts = ", ".join(
+    return ", ".join(
         f"{words} {near['sum'][arm]} of {near['size'][arm]}"
         for arm, words in ARM_LABELS.items()
         if arm in near.index
-    )
-    models = " or ".join(dict.fromkeys(data["model"]))
-    return (
-        f"Where more than one reading of {models} has runs, so many of the printed numbers come "
-        f"out, within the margin: {counts}.{_few(data['seeds'])}"
     )
 
 
