@@ -191,7 +191,9 @@ def test_of_panm_outputs_are_counted_and_tokens_compared(tmp_path):
     assert "| Copy | 9 | 20 | 100 | 90 (2) | **100** (2) | **100** (2) | **100** (1) |" in said
     assert "| Copy | 20 | 14.5 | 84 | 90 (2) | 100 (2) | **84** (2) | 100 (1) |" in said
     said = findings.counting(survey)
-    assert said.startswith("*Repaired*: 0 % of steps point at a wrong slot.")
+    assert said.startswith(
+        "On Copy and Reverse, at length 2(L+1). *Repaired*: 0 % of steps point at a wrong slot."
+    )
     assert "Which bits of an address are wrong?" in said
     assert said.endswith("No run of another training length is recorded yet.\n")
     said = findings.luck("panm", survey)
@@ -258,7 +260,8 @@ def test_a_letter_counts_the_claims_of_its_paper(three):
     said = findings.standing("mla", three._replace(ledger=ledger))
     assert "Claims in words (2): 1 reproduced, 1 inconclusive." in said
     assert "Printed numbers (1): 1 inconclusive." in said
-    assert "Claims that take no training (1): 1 inconclusive." in said
+    assert "Claims that are simulated" not in said
+    assert "need not carry over to a GPU (1): 1 inconclusive." in said
     assert "12 trainings" in said
 
 
@@ -303,8 +306,7 @@ def test_choosing_a_checkpoint_is_counted_over_the_judged_runs(three, empty, tmp
             lines.write(json.dumps(record) + "\n")
     told = findings.selection("mla", three._replace(store=Store(tmp_path)))
     assert told.startswith("Of 9 runs, 1 by the authors' rule, 0 at the best epoch on known")
-    assert "+11.1 points in the mean, more than 5 points in 1 runs" in told
-    assert told.endswith("at the longest test that is so in 1.\n")
+    assert told.count("+11.1 points in the mean, more than 5 points in 1 run") == 3
 
 
 def test_failing_outputs_are_counted_by_their_first_error(three, empty, tmp_path):
@@ -331,7 +333,7 @@ def test_the_first_symbol_alone_is_worth_half_of_mix_and_little_of_copy():
     tasks = {
         spec.task.name: spec.task for spec in experiment("panm_algorithmic").specs("reduced", [0])
     }
-    # Under the text's rule every second token of Mix is the first symbol: half, and a tenth of half.
+    # Every second token of Mix is the first symbol: half, and a tenth of the other half.
     for test in ("20", "40", "80"):
         assert findings.first_symbol_alone(tasks["panm_mix"], test) == pytest.approx(55)
         alone = 100 * (1 + (int(test) - 1) / 10) / int(test)

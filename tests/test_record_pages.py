@@ -410,7 +410,8 @@ def test_executions_of_a_run_stand_side_by_side(tmp_path):
         executed(REVERSE, 3, 0.2, **elsewhere),
     )
     text = self_checks.trained_again(shown)
-    assert "**2 of 3** further executions agree" in text and "epoch by epoch, went 1;" in text
+    assert "**2 of 3** further executions agree" in text and "epoch by epoch, went 1." in text
+    assert "code were made 1, of which 1 agree; by another one 2, of which 1 agree." in text
     assert "PyTorch: 2 executions, of which 1 agree; the largest difference is 30.0" in text
     outcomes = [(row[7].split("]")[0][1:], row[-1]) for row in rows(text, "<a href")]
     assert outcomes == [("identical", "+0.0"), ("agrees", "+2.0"), ("differs", "-30.0")]

@@ -233,7 +233,8 @@ def checked(data: pd.DataFrame, training: pd.DataFrame) -> list[Checked]:
         ),
         Checked(
             "panm-016",
-            f"{extreme.median():,.0f} sequences in the median, where n ln n is {estimate:,.0f}",
+            f"{extreme.median():,.0f} sequences in the median, where n ln n is {estimate:,.0f} "
+            f"(with a logarithm to the base of two it would be {estimate / log(2):,.0f})",
             rules.median_value(-extreme, -estimate, margins.measures["length"], margins),
         ),
         Checked(

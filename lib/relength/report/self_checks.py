@@ -66,8 +66,11 @@ def _in_words(found: Sequence[tuple[Comparison, str]]) -> str:
         f"**{sum(c.agrees for c in fair)} of {len(fair)}** further executions agree with the first "
         f"one of their run: no test differs by more than {_margin():g} points, the margin of the "
         "verdicts.",
-        f"Exactly the same way, epoch by epoch, went {sum(c.identical for c in fair)}; the "
-        f"training code was the same for {len(same)}.",
+        f"Exactly the same way, epoch by epoch, went {sum(c.identical for c in fair)}.",
+        f"By the same version of the training code were made {len(same)}, of which "
+        f"{sum(c.agrees for c in same)} agree; by another one {len(fair) - len(same)}, of which "
+        f"{sum(c.agrees for c in fair) - sum(c.agrees for c in same)} agree. What differs among "
+        "the latter may be rounding, or the code.",
     ]
     if stale := len(found) - len(fair):
         sentences.append(
