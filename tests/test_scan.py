@@ -1,6 +1,7 @@
 """SCAN follows from a grammar: every command, every action, and the split by length."""
 
 import gzip
+import hashlib
 import os
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from relength.streams import stream
 from relength.tasks.base import EOS
 from relength.tasks.scan import LONGEST_TRAINED, Scan, commands
 
+PUBLISHED_LINES = "b3e98e121df6eabee1c885fb0b3d890e755af1e3d0807be31e28087b37051d84"
 PUBLISHED = Path(os.environ.get("RELENGTH_DATA") or "/nowhere") / "scan"
 needs_the_published_files = pytest.mark.skipif(
     not PUBLISHED.is_dir(), reason="RELENGTH_DATA names no folder with the published SCAN files"
@@ -31,6 +33,12 @@ def lines(pairs) -> set[tuple[str, str]]:
 @needs_the_published_files
 def test_the_grammar_gives_the_published_file_line_by_line():
     assert lines(commands()) == published("tasks.txt.gz")
+
+
+def test_the_grammar_gives_the_published_commands_where_the_files_are_not_at_hand():
+    """SHA-256 of the published lines, command and actions with a tab between, sorted."""
+    written = "\n".join(sorted("\t".join(line) for line in lines(commands())))
+    assert hashlib.sha256(written.encode()).hexdigest() == PUBLISHED_LINES
 
 
 @needs_the_published_files

@@ -112,8 +112,8 @@ def table_7(scale: Scale, seed: int) -> list[RunSpec]:
     others = tuple(task for task in TASKS if task not in TOLD_APART)
     variants = [
         spec
-        for arm in (0, 1)
         for tasks in (TOLD_APART, others)
+        for arm in (0, 1)
         for spec in grid(scale, seed, VARIANTS, tasks, arm)
     ]
     compared = [*grid(scale, seed, MODELS, TASKS), *grid(scale, seed, TWO_ARMED, TASKS, arm=1)]

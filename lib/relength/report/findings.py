@@ -46,7 +46,7 @@ MORE = {
 }  # a further reading: the experiment that has it, and it
 SHOWN = {  # claims by which a paper would be quoted
     "mla": ("mla-001", "mla-002", "mla-003", "mla-015", "mla-016"),
-    "panm": ("panm-016", "panm-020", "panm-028", "panm-031"),
+    "panm": ("panm-020", "panm-025", "panm-027", "panm-028"),
 }
 NOTHING = "*Nothing is recorded yet.*\n"
 
