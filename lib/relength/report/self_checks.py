@@ -16,7 +16,7 @@ from relength.verify import Comparison, repeats
 
 NOTHING = "*Not run*: no run has been trained twice yet.\n"
 NUMBERS = ("known lengths", "longest test", "largest difference")
-SCALE_NUMBERS = ("steps, reduced", "steps, paper", "reduced", "paper", "difference")
+SCALE_NUMBERS = ("steps, reduced", "steps, paper", "reduced", "paper", "difference", "largest")
 STALE = "first is stale"
 OUTCOMES = {  # the verdict whose colours an outcome takes
     "identical": "reproduced",
@@ -169,12 +169,18 @@ def scales(survey: Survey) -> str:
             f"**{ahead}** and behind in **{behind}**. {_widest(telling)}A difference is not "
             "only that of the budgets: the two executions are also two throws of the dice above."
         )
+    moved = sum(abs(_furthest(*pair)[1]) > _margin() for pair in pairs)
+    words += (
+        f" Over all their tests, **{moved}** of the {len(pairs)} pairs are somewhere more than "
+        f"{_margin():g} points apart."
+    )
     return f"{words}\n\n" + table(
-        ("task", "model", "arm", "seed", "batch", *SCALE_NUMBERS),
+        ("task", "model", "arm", "seed", "batch", *SCALE_NUMBERS, "at test"),
         (_scale_row(*pair, *both) for pair, both in zip(pairs, ends, strict=True)),
         name="tab-scales",
         caption="The same task, model and seed at scale *reduced* and at scale *paper*: optimiser "
-        "steps that the runs took, percent at the longest test, and paper less reduced.",
+        "steps that the runs took, percent at the longest test (of outputs; of tokens for PANM), "
+        "and paper less reduced, there and where it is largest.",
         numbers=SCALE_NUMBERS,
     )
 
@@ -197,6 +203,13 @@ def _longest(*pair: OwnRun) -> tuple[float, ...]:
     return tuple(100 * list(accuracies(run.record).values())[-1] for run in pair)
 
 
+def _furthest(reduced: OwnRun, paper: OwnRun) -> tuple[str, float]:
+    """The test at which two runs are furthest apart, and by how many points paper is better."""
+    short, long = (accuracies(run.record) for run in (reduced, paper))
+    apart = {test: 100 * (long[test] - value) for test, value in short.items()}
+    return max(apart.items(), key=lambda pair: abs(pair[1]))
+
+
 def _widest(gains: Sequence[tuple[OwnRun, float]]) -> str:
     """What the longer training changed most, in a sentence with a space behind."""
     run, gain = max(gains, key=lambda pair: abs(pair[1]))
@@ -208,6 +221,7 @@ def _widest(gains: Sequence[tuple[OwnRun, float]]) -> str:
 
 def _scale_row(reduced: OwnRun, paper: OwnRun, short: float, long: float) -> tuple[object, ...]:
     spec = reduced.spec
+    test, furthest = _furthest(reduced, paper)
     batches = dict.fromkeys(run.spec.training.batch_size for run in (reduced, paper))
     return (
         title(spec.task.name),
@@ -218,6 +232,8 @@ def _scale_row(reduced: OwnRun, paper: OwnRun, short: float, long: float) -> tup
         *(f"{run.record['cost']['steps']:,}" for run in (reduced, paper)),
         *(f"{value:.1f}" for value in (short, long)),
         f"{long - short:+.1f}",
+        f"{furthest:+.1f}",
+        test,
     )
 
 
