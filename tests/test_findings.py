@@ -339,3 +339,33 @@ def test_the_first_symbol_alone_is_worth_half_of_mix_and_little_of_copy():
         alone = 100 * (1 + (int(test) - 1) / 10) / int(test)
         for name in ("panm_copy", "panm_reverse"):
             assert findings.first_symbol_alone(tasks[name], test) == pytest.approx(alone)
+
+
+def test_panm_is_set_beside_the_best_baseline_that_has_runs(tmp_path, empty):
+    """LSTM has 40 % everywhere, Location Attention 50 at length 80; PANM 45, repaired 60."""
+    assert findings.against_baselines(empty) == findings.NOTHING
+
+    def tokens(spec, test):
+        if spec.model.name == "PANM":
+            return 0.6 if spec.model.arm == "repaired" else 0.45
+        return 0.5 if spec.model.name == "Location Attention" and test == "80" else 0.4
+
+    found = experiment("panm_algorithmic")
+    store = Store(tmp_path)
+    for spec in found.specs("reduced", [0]):
+        known = spec.model.name in ("PANM", "LSTM", "Location Attention")
+        if known and spec.task.name == "panm_copy":
+            store.append("panm", handmade.record(spec, tokens, experiment=found.name))
+    nothing = pd.DataFrame()
+    said = findings.against_baselines(
+        Survey(nothing, nothing, nothing, scoreboard.runs(store), store)
+    )
+    assert said.startswith(
+        "Baselines with runs: LSTM, Location Attention. Against the best of them"
+    )
+    assert "each of 3 tests beyond L+1" in said
+    # Five points are the margin: 45 is neither ahead of 40 nor behind 50.
+    assert "as in the code, ahead in **0**, behind in 0" in said
+    assert "repaired, ahead in **3**, behind in 0; as printed, ahead in **3**, behind in 0" in said
+    assert "| Copy | 80 | 45 | 45 | 60 | 50 | 36 | 20 | Location Attention |" in said
+    assert "| Copy | 20 | 45 | 45 | 60 | 40 | 84 | 40 | LSTM |" in said

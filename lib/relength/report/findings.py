@@ -545,6 +545,59 @@ def first_symbol_alone(task: AlgorithmicTask, test: str) -> float:
     return 100 * (share + (1 - share) / CLASSES)
 
 
+def against_baselines(survey: Survey) -> str:
+    """PANM beside the best of the baselines that have runs, at every test beyond L+1."""
+    runs = busiest(survey, TABLES["panm"])
+    data = _beside_printed(runs)
+    far = [row.test not in runs.tests[row.task][:2] for row in data.itertuples()]
+    data = data[np.array(far, dtype=bool)]
+    own, others = data[data["model"] == "PANM"], data[data["model"] != "PANM"]
+    cells = ["task", "test"]
+    best = others.loc[others.groupby(cells, sort=False)["ours"].idxmax()].set_index(cells)
+    readings = own.pivot(index=cells, columns="arm", values="ours").reindex(best.index).dropna()
+    if readings.empty:
+        return NOTHING
+    best, margin = best.loc[readings.index], load_margins().measures["accuracy"].around
+    printed_own = own.drop_duplicates(cells).set_index(cells)["paper"].loc[readings.index]
+    arms = [arm for arm in ARM_LABELS if arm in readings]
+    said = []
+    for words, lead in (
+        *((ARM_LABELS[arm], readings[arm] - best["ours"]) for arm in arms),
+        ("as printed", printed_own - best["paper"]),
+    ):
+        level = best["ours"].map(margin)
+        ahead, behind = int((lead > level).sum()), int((lead < -level).sum())
+        said.append(f"{words}, ahead in **{ahead}**, behind in {behind}")
+    names = ", ".join(dict.fromkeys(others["model"]))
+    heads = [*(ARM_LABELS[arm] for arm in arms), "best baseline", "PANM printed", "that printed"]
+    rows = [
+        (
+            title(task),
+            test,
+            *(short(readings.loc[(task, test), arm]) for arm in arms),
+            short(best.loc[(task, test), "ours"]),
+            short(printed_own[task, test]),
+            short(best.loc[(task, test), "paper"]),
+            best.loc[(task, test), "model"],
+        )
+        for task, test in readings.index
+    ]
+    body = table(
+        ("task", "test", *heads, "which"),
+        rows,
+        name="tab-findings-panm-against",
+        caption=f"PANM in its readings and, of the baselines that have runs, the one that has most "
+        f"tokens right: {published.statistic(*runs.experiment.tables)} in percent, ours and "
+        "printed.",
+        numbers=heads,
+    )
+    return (
+        f"Baselines with runs: {names}. Against the best of them at each of {len(readings)} tests "
+        f"beyond L+1, by more than the margin, PANM is: {'; '.join(said)}."
+        f"{_few(data['seeds'])}\n\n{body}"
+    )
+
+
 def _near_by_reading(data: pd.DataFrame) -> str:
     models = " or ".join(dict.fromkeys(data["model"]))
     said = (
@@ -915,6 +968,7 @@ PASSAGES = {
     "findings_mla_solved": partial(tasks_solved, "mla"),
     "findings_mla_twice": printed_twice,
     "findings_panm_counting": counting,
+    "findings_panm_against": against_baselines,
     **{f"letter_{paper}": partial(standing, paper) for paper in TABLES},
     "in_short": in_short,
 }
