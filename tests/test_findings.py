@@ -368,4 +368,4 @@ def test_panm_is_set_beside_the_best_baseline_that_has_runs(tmp_path, empty):
     assert "as in the code, ahead in **0**, behind in 0" in said
     assert "repaired, ahead in **3**, behind in 0; as printed, ahead in **3**, behind in 0" in said
     assert "| Copy | 80 | 45 | 45 | 60 | 50 | 36 | 20 | Location Attention |" in said
-    assert "| Copy | 20 | 45 | 45 | 60 | 40 | 84 | 40 | LSTM |" in said
+    assert "| Copy | 20 | 45 | 45 | 60 | 40 | 84 | 11 | LSTM |" in said
