@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from relength import cli, data, notebook, plan
+from relength.engine import train
 from relength.errors import RelengthError
 from relength.papers import experiment
 from relength.spec import make_spec
@@ -153,11 +154,9 @@ def test_a_record_names_the_archive_and_its_checksum(put):
     assert found["sha256"] == {"cfq.tar.gz": data.index()["cfq"]["sha256"]}
 
 
-def test_a_model_trains_on_it(put):
-    from relength.engine import train
-
+@pytest.mark.parametrize("spec", experiment("mla_cfq").grid("smoke", 0), ids=lambda s: s.label)
+def test_every_model_of_the_table_trains_on_it(put, spec):
     put(members())
-    spec = next(s for s in experiment("mla_cfq").grid("smoke", 0) if s.row == "Mix MonoAttn")
     result = train(spec, "cpu")
     assert result.checkpoints["selected"]["tests"]["length"]["items"] == 2
 
