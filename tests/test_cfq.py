@@ -4,7 +4,11 @@ import hashlib
 import io
 import json
 import os
+import re
 import tarfile
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -263,6 +267,51 @@ def test_a_notebook_says_what_it_cannot_train(folder, tmp_path, capsys):
     shown = notebook.runs("mla_cfq", chosen)
     assert shown.records == ()
     assert "Not trained for want of data, cfq: RELENGTH_DATA names" in capsys.readouterr().out
+    shown = notebook.runs("mla_cfq", notebook.Parameters(results=str(tmp_path / "results")))
+    assert shown.records == ()
+    assert re.search(r"Not run: data\. cfq is an archive of \d+ MB", capsys.readouterr().out)
+
+
+@pytest.fixture
+def served(put, folder, tmp_path, monkeypatch):
+    """An archive behind an address of this machine, and no folder of data; gives its entry."""
+    put(members())
+    handler = partial(QuietHandler, directory=str(folder / "cfq"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/cfq.tar.gz"
+        entry = data.index()["cfq"] | {"url": url}
+        monkeypatch.setattr(data, "index", lambda: {"cfq": entry})
+        monkeypatch.setattr(data, "_cache", lambda: tmp_path / "cache")
+        monkeypatch.delenv("RELENGTH_DATA")
+        monkeypatch.delenv("RELENGTH_OFFLINE", raising=False)
+        yield entry
+        server.shutdown()
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.parametrize(("asked", "count"), [({"train": True}, 9), ({"scale": "smoke"}, 0)])
+def test_a_notebook_that_is_told_to_train_fetches_the_archive(
+    served, tmp_path, monkeypatch, asked, count
+):
+    """A miniature, which a notebook trains unasked, fetches nothing."""
+    trained = []
+    monkeypatch.setattr(notebook, "run_or_load", lambda specs, *_, **__: trained.extend(specs))
+    notebook.runs("mla_cfq", notebook.Parameters(seeds=1, results=str(tmp_path / "r"), **asked))
+    assert len(trained) == count and (Cfq().lacks() == "") == bool(count)
+    if count:
+        assert Cfq().provenance()["source"] == "download"
+        assert len(Cfq().pairs("train", 0)) > 0
+
+
+def test_what_comes_is_checked(served):
+    served["sha256"] = "0" * 64
+    with pytest.raises(RelengthError, match=r"the download of http://127\S+ failed \(ValueError\)"):
+        Cfq().provenance()
 
 
 @pytest.mark.skipif(

@@ -31,7 +31,6 @@ from relength.run import run_or_load
 from relength.spec import make_spec
 from relength.store import usable
 
-
 GRIDS = {found.grid: name for name, found in reversed(EXPERIMENTS.items())}  # pages share some
 
 

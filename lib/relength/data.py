@@ -93,6 +93,11 @@ def archive(name: str) -> Archive:
     return Archive(source, path, found)
 
 
+def downloads() -> set[str]:
+    """Names of the data sets that are fetched when a run needs them."""
+    return {name for name, entry in index().items() if "url" in entry}
+
+
 def lacks(name: str) -> str:
     """Why the archive ``name`` of the index is not on this machine; empty if it is."""
     entry = index()[name]

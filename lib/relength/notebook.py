@@ -23,6 +23,7 @@ from typing import Any
 import nbformat
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from relength.data import downloads, index
 from relength.errors import RelengthError
 from relength.executors import check_device
 from relength.papers import experiment as find_experiment
@@ -151,7 +152,7 @@ def runs(
     specs = wanted_specs(found, chosen.scale, chosen.seeds, artifacts, models)
     failed = 0
     if chosen.trains:
-        asked, without = at_hand(wanted((found, spec) for spec in specs))
+        asked, without = at_hand(wanted((found, spec) for spec in specs), fetch=chosen.train)
         for reason in without:
             print(f"Not trained for want of data, {reason}.")
         with TrainingLine(len(asked if chosen.refresh else missing(asked, store))) as line:
@@ -174,6 +175,12 @@ def runs(
         print(f"{failed} runs failed now; their tracebacks are in the store, under 'error'.")
     if not shown.records and not chosen.trains:
         print("Nothing is shown as a result; -p train true trains what is missing.")
+        for name in sorted({spec.task.name for spec in specs} & downloads()):
+            entry = index()[name]
+            print(
+                f"Not run: data. {name} is an archive of {entry['bytes'] / 1e6:.0f} MB, which is "
+                f"fetched from {entry['url']} and checked when it is trained on."
+            )
     return shown
 
 

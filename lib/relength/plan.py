@@ -1,6 +1,7 @@
 """Which runs there are to train: everything that the experiments want, or what is chosen of it."""
 
 from collections.abc import Callable, Container, Iterable, Sequence
+from contextlib import suppress
 
 from relength.campaign import Run
 from relength.errors import RelengthError
@@ -87,12 +88,17 @@ def in_words(
     return " and ".join([f"{own}{noun} of its own", *shared] if own else shared)
 
 
-def at_hand(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
+def at_hand(runs: Sequence[Run], fetch: bool = False) -> tuple[list[Run], list[str]]:
     """The runs whose tasks have their data on this machine; and of the others, task and reason.
 
-    Nothing is downloaded to find out. It is for runs that nobody asked for by name: what was named
-    is trained or is an error.
+    fetch  download what is missing, where that is possible. Not for runs that nobody asked for by
+           name: hundreds of megabytes are no by-product
     """
-    reasons = {task.name: task.lacks() for task in {run.spec.task for run in runs}}
+    tasks = {run.spec.task for run in runs}
+    if fetch:
+        for task in tasks:
+            with suppress(RelengthError):  # the reason is told below
+                task.provenance()
+    reasons = {task.name: task.lacks() for task in tasks}
     there = [run for run in runs if not reasons[run.spec.task.name]]
     return there, [f"{name}: {why}" for name, why in sorted(reasons.items()) if why]
