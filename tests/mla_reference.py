@@ -62,6 +62,9 @@ def turned(x: Array, p: int) -> Array:
     return y
 
 
+FORWARDS = {"Content", "Relative"}  # over e, as all of LocAttn's kind; the others over e^dir
+
+
 def gru(x: Array, h: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array) -> Array:
     """One GRU step as in the documentation of torch.nn.GRU."""
     x_r, x_z, x_n = np.split(w_ih @ x + b_ih, 3)
@@ -99,8 +102,7 @@ class Reference:
             right.insert(0, h)
         e = np.array([np.concatenate(pair) for pair in zip(left, right, strict=True)])
         e_cls = np.concatenate([left[-1], right[0]])
-        forwards = self.name in ("Content", "Relative") or "LocAttn" in self.name
-        if not forwards:
+        if not (self.name in FORWARDS or "LocAttn" in self.name):
             f_dir = self.w["direction.weight"][0] @ e_cls + self.w["direction.bias"][0]
             alpha = sigmoid(5 * f_dir)  # Eq. 17
             e = alpha * e + (1 - alpha) * e[::-1]  # Eq. 18
