@@ -68,4 +68,8 @@ def test_five_rounds_within_the_margin_reproduce_and_outside_of_it_contradict():
     assert verdicts["panm-076"].outcome == verdicts["panm-077"].outcome == "reproduced"
     assert verdicts["panm-080"].outcome == "contradicted"  # the larger one gains nothing
     assert dict(page.decisions(measured(0.3)))["panm-077"].outcome == "contradicted"
+    wide = measured(0.75)
+    pair = wide["pairs"][overhead.OF_THE_TABLES]
+    pair["with"] = [3 * rate for rate in pair["with"]]
+    assert dict(page.decisions(wide))["panm-076"].outcome == "reproduced", "it is no backbone"
     assert dict(page.decisions(measured(0.75, rounds=4)))["panm-077"].outcome == "inconclusive"
