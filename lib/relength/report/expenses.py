@@ -244,8 +244,8 @@ def speed(survey: Survey) -> str:
             "--device cuda`: the plain loop there, a run alone, and stacks of "
             f"{sizes} runs, each with CUDA graphs and without; and whether `torch.compile` would "
             "pay beside them. How many hours of a GPU a whole table takes at scale *paper* follows "
-            "from that, and is as unknown. The stepping code is the same, and tested on a CPU; what "
-            "only a GPU can show has tests that run wherever there is one."
+            "from that, and is as unknown. The stepping code is the same, and tested on a CPU; "
+            "what only a GPU can show has tests that run wherever there is one."
             "\n:::\n"
         )
     return "\n".join(parts)

@@ -154,8 +154,8 @@ STATED = (
 def decisions(measured: dict[str, Any] | None) -> list[tuple[str, rules.Decision | None]]:
     """(claim, what its rule says of the rounds); None where nothing is measured.
 
-    The margin is that for ratios of costs. Where a claim is about every backbone, each is a part, but
-    not the baseline of the tables, which is twice as wide as the encoder of the PANM beside it;
+    The margin is that for ratios of costs. Where a claim is about every backbone, each is a part,
+    but not the baseline of the tables, which is twice as wide as the encoder of the PANM beside it;
     that a larger backbone loses less (panm-080) is asked of the Transformers' rounds.
     """
     margins = load_margins()
