@@ -660,7 +660,7 @@ BROKEN = """codes => codes.flatMap((code) => {
 })"""
 
 
-@pytest.mark.parametrize("name", ["intro", "rerun", "executed/panm_algorithmic"])
+@pytest.mark.parametrize("name", ["intro", "rerun", "guide_verify"])
 def test_on_a_phone_no_option_of_a_command_is_broken(looking, name):
     page = looking(name, View("light", PHONE))
     page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
