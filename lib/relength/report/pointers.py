@@ -402,18 +402,24 @@ def _watched(runs: Runs, panels: Sequence[tuple]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
-def _over_time_panel(
-    axes, data: pd.DataFrame, counts: Sequence[str], steps: int, last: bool
-) -> None:
+def _over_percent(axes) -> None:
+    """The look of a panel whose heights are percent."""
     axes.set_facecolor(LIGHT.surface)
-    axes.set(xlim=(0, steps), ylim=(-4, 106))
-    axes.set_xticks([0, steps], ["0", f"{steps:,}"] if last else [])
+    axes.set_ylim(-4, 106)
     axes.set_yticks([0, 50, 100], ["0", "50", "100 %"])
     axes.tick_params(colors=LIGHT.muted, labelsize=6.5, length=0)
     axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
     axes.set_axisbelow(True)
     for spine in axes.spines.values():
         spine.set_visible(False)
+
+
+def _over_time_panel(
+    axes, data: pd.DataFrame, counts: Sequence[str], steps: int, last: bool
+) -> None:
+    axes.set_xlim(0, steps)
+    axes.set_xticks([0, steps], ["0", f"{steps:,}"] if last else [])
+    _over_percent(axes)
     if last:
         axes.set_xlabel("step", size=6.8, color=LIGHT.muted, labelpad=1)
     if data.empty:
@@ -443,15 +449,9 @@ def apart(heights: Sequence[float], gap: float = 14.0, top: float = 104.0) -> li
 
 
 def _heads_panel(axes, data: pd.DataFrame, arms: Sequence[str], counts: Sequence[str]) -> None:
-    axes.set_facecolor(LIGHT.surface)
-    axes.set(xlim=(-0.6, len(counts) - 0.4), ylim=(-4, 106))
+    axes.set_xlim(-0.6, len(counts) - 0.4)
     axes.set_xticks(range(len(counts)), [count.replace(" ", "\n") for count in counts])
-    axes.set_yticks([0, 50, 100], ["0", "50", "100 %"])
-    axes.tick_params(colors=LIGHT.muted, labelsize=6.5, length=0)
-    axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
-    axes.set_axisbelow(True)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    _over_percent(axes)
     shade = colour("PANM")
     for k, arm in enumerate(arms):
         for count, cell in data[data["arm"] == arm].groupby("pointers"):
