@@ -369,3 +369,11 @@ def test_panm_is_set_beside_the_best_baseline_that_has_runs(tmp_path, empty):
     assert "repaired, ahead in **3**, behind in 0; as printed, ahead in **3**, behind in 0" in said
     assert "| Copy | 80 | 45 | 45 | 60 | 50 | 36 | 20 | Location Attention |" in said
     assert "| Copy | 20 | 45 | 45 | 60 | 40 | 84 | 11 | LSTM |" in said
+
+
+def test_the_development_set_reaches_the_first_unseen_length_as_the_sentence_on_selection_says():
+    for spec in experiment("mla_table2").specs("reduced", [0]):
+        splits, unseen = spec.task.splits(), spec.task.tests[1:]
+        assert len(unseen) == 3, "the sentence speaks of three"
+        first = splits[unseen[0]]
+        assert max(splits[name].longest for name in spec.task.dev_splits) == first.longest
