@@ -18,9 +18,11 @@ try:
 except RelengthError:
     CHROMIUM = None
 LEAVES = re.compile(r"^(?!file:|data:|blob:|about:|http://127\.0\.0\.1[:/])")  # this machine
-ROWS = 24
+ROWS = 8
 ALIKE = 3  # of text that looks the same, the contrast of as many is measured
-ALIKE_ROWS = f"tbody tr:nth-child(n+{ROWS + 1}):not(:has([data-sample]))"
+MORE_OF_A_KIND = ", ".join(
+    f"{many}:nth-child(n+{ROWS + 1}):not(:has([data-sample]))" for many in ("tbody tr", "details")
+)
 SAMPLED = """;axe.configure({rules: [
   {id: "color-contrast", selector: "[data-sample]"},
   {id: "link-in-text-block", selector: "a[href][data-sample]"},
@@ -91,12 +93,13 @@ LOOK = r"""async () => {
 
 
 # Marks samples of text: of what has the same tags and classes above it and the same colours, the
-# first few. Of the cells of a long table or the entries of a ledger these stand for all.
+# first few. Of the cells of a long table or the entries of a ledger these stand for all. What a
+# ledger's entry is found by (f-paper-mla and so on) does not change its look.
 MARK = r"""(most) => {
   const paths = new WeakMap(), seen = new Map();
   const path = (e) => {
     if (e === document.documentElement) return "";
-    const own = `${e.tagName}.${e.getAttribute("class")}`;
+    const own = `${e.tagName}.${[...e.classList].filter((name) => !name.startsWith("f-"))}`;
     if (!paths.has(e)) paths.set(e, `${path(e.parentElement)} ${own}`);
     return paths.get(e);
   };
@@ -223,7 +226,9 @@ class Window:
         # What a side bar has scrolled under its search button can be scrolled out again.
         self.page.evaluate("document.querySelector('.bd-sidebar-primary')?.scrollTo(0, 0)")
         self.page.evaluate(MARK, ALIKE)
-        self.page.add_style_tag(content=ALIKE_ROWS + "{ display: none !important; }")
+        self.page.evaluate(
+            "alike => document.querySelectorAll(alike).forEach((e) => e.remove())", MORE_OF_A_KIND
+        )
         found = Axe(AXE_SCRIPT + SAMPLED).run(self.page, options=AXE)
         return [
             f"{v['id']}: {node['html'][:160]}"

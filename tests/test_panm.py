@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from panm_reference import CodeReference, TextReference, bits_of
+from pydantic import ValidationError
 from torch import nn
 
 from relength.batch import Batch
@@ -700,3 +701,14 @@ def test_an_lstm_encoder_is_pytorchs():
     x = torch.from_numpy(stream(0, "data").standard_normal((2, 5, 3)))
     for encoder.fused in (False, True):
         close(encoder(x), theirs(x)[0].detach().numpy())
+
+
+@pytest.mark.parametrize(
+    ("arm", "field"),
+    [(arm, field) for arm in ARMS for field in ("content", "both_ways")],
+)
+def test_what_an_arm_leaves_out_is_left_out_by_it_alone(arm, field):
+    left_out = (arm, field) in (("contentless", "content"), ("one-way", "both_ways"))
+    assert getattr(PANMConfig(arm=arm), field) == (not left_out)
+    with pytest.raises(ValidationError, match=r"is the arm .* and no other"):
+        PANMConfig(arm=arm, **{field: left_out})

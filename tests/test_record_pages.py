@@ -455,12 +455,14 @@ def test_both_scales_of_a_run_stand_side_by_side(tmp_path):
         for spec, value in zip(both, values, strict=True)
     ]
     del made[0]["spec"]["task"]["far_size"]  # as records were before the field was added
+    second, *_ = list(made[3]["checkpoints"]["selected"]["tests"].values())[1:]
+    second["exact_match"] = 0.9  # two points apart at the longest test, ten at another
     text = self_checks.scales(survey(tmp_path / "some", *made, executed(REVERSE, 1, 1.0)))
     assert (
         "both scales: 3. Both fail at the longest test in 1," in text
         and "Of the other 2, **1** are within 5" in text
         and "ahead in **1** and behind in **0**. The widest gap is +5.0: " in text
-        and "Over all their tests, **2** of the 3 pairs are somewhere more than 5 points" in text
+        and "Over all their tests, **3** of the 3 pairs are somewhere more than 5 points" in text
     )
     assert [
         row[-5:-2] for task in ("Copy", "Reverse Copy", "Lookup") for row in rows(text, task)

@@ -179,6 +179,23 @@ def test_a_processor_that_may_not_use_all_its_instructions_is_another_device(mon
     assert named() == f"{whole} limited to AVX2"
     monkeypatch.setenv("MKL_ENABLE_INSTRUCTIONS", "SSE4_2")
     assert named() == f"{whole} limited to AVX2/SSE4_2"
+    monkeypatch.delenv("MKL_ENABLE_INSTRUCTIONS")
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
+    for unlimited in ("", "all", "DEFAULT"):
+        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", unlimited)
+        assert named() == f"{whole} limited to DEFAULT", "of PyTorch it is the least"
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx512")
+    assert named() == whole
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE")
+    known = provenance._described
+    for flags in ("sse avx2", "sse avx2 avx512f"):
+        monkeypatch.setattr(
+            provenance,
+            "_described",
+            lambda what, own=flags: own if what == "flags" else known(what),
+        )
+        limited = " limited to AVX512_CORE" if "avx512f" in flags else ""
+        assert named() == f"{whole}{limited}"
     monkeypatch.undo()
     provenance.device_name.cache_clear()
 

@@ -269,8 +269,8 @@ def _judge_arm(
             arm=arm,
             outcome="not run",
             seen=seen,
-            needed=f"{margins.least_seeds} seeds of {_plural(total, 'cell')}"
-            + (f", {_plural(lacking, 'run')} of which are missing" if begun else ""),
+            needed=f"{margins.least_seeds} seeds of {plural(total, 'cell')}"
+            + (f", {plural(lacking, 'run')} of which are missing" if begun else ""),
         )
     run = Reading(evidence, scale, arms, margins)
     decisions = [run.decide(part) for part in claim.parts]
@@ -314,7 +314,7 @@ def _better(whole: rules.Decision, parts: Sequence[rules.Decision], scale: str) 
     if not whole.exceeds:
         return ""
     count = sum(part.exceeds for part in parts)
-    where = f" in {_plural(count, 'part')}" if len(parts) > 1 else ""
+    where = f" in {plural(count, 'part')}" if len(parts) > 1 else ""
     blame = ", for which missing training is not to blame" if scale == "reduced" else ""
     return f"; our runs do better than claimed{where}{blame}"
 
@@ -345,10 +345,10 @@ def _needed(
     if whole.outcome != "inconclusive":
         return ""
     if whole.n < margins.least_seeds:
-        more = _plural(margins.least_seeds - whole.n, "more seed")
+        more = plural(margins.least_seeds - whole.n, "more seed")
         if len(set(seeds)) > 1:
             runs = sum(max(margins.least_seeds - have, 0) for have in seeds)
-            return f"up to {more} per cell, {_plural(runs, 'run')} in all"
+            return f"up to {more} per cell, {plural(runs, 'run')} in all"
         return more if len(seeds) == 1 else f"{more} in every cell"
     lost = [part for part in parts if part.outcome == "contradicted"]
     if lost:
@@ -369,7 +369,8 @@ def _needed(
     return "unlikely to be decided by more seeds: they split about evenly"
 
 
-def _plural(count: int, noun: str) -> str:
+def plural(count: int, noun: str) -> str:
+    """1 run, 5 runs."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 

@@ -175,7 +175,8 @@ def runs(
         print(f"{failed} runs failed now; their tracebacks are in the store, under 'error'.")
     if not shown.records and not chosen.trains:
         print("Nothing is shown as a result; -p train true trains what is missing.")
-        for name in sorted({spec.task.name for spec in specs} & downloads()):
+        lacking = {spec.task.name for spec in specs if spec.task.lacks()}
+        for name in sorted(lacking & downloads()):
             entry = index()[name]
             print(
                 f"Not run: data. {name} is an archive of {entry['bytes'] / 1e6:.0f} MB, which is "

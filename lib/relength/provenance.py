@@ -19,7 +19,12 @@ from relength.paths import ROOT
 
 PACKAGE = Path(__file__).parent
 # Variables by which PyTorch and its libraries compute with fewer instructions than a processor has.
-INSTRUCTION_LIMITS = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS")
+# By which a processor is told to do without some instructions, and values that say: use them all.
+INSTRUCTION_LIMITS = {
+    "ATEN_CPU_CAPABILITY": ("", "AVX512"),
+    "ONEDNN_MAX_CPU_ISA": ("", "ALL", "DEFAULT"),
+    "MKL_ENABLE_INSTRUCTIONS": ("", "AVX512"),
+}
 # What a trained model and its metrics depend on. A change here asks for a new probe, no more.
 TRAINING_CODE = (
     "batch.py",
@@ -108,13 +113,24 @@ def device_name(device: str) -> str:
     """
     if torch.device(device).type == "cuda":
         return torch.cuda.get_device_name(device)
-    limits = dict.fromkeys(os.environ[v].upper() for v in INSTRUCTION_LIMITS if v in os.environ)
+    asked = {name: os.environ.get(name, "").upper() for name in INSTRUCTION_LIMITS}
+    limits = dict.fromkeys(
+        limit
+        for name, limit in asked.items()
+        if limit not in INSTRUCTION_LIMITS[name]
+        and not (limit.startswith("AVX512") and "avx512f" not in _described("flags").split())
+    )
     return _processor() + (f" limited to {'/'.join(limits)}" if limits else "")
 
 
 def _processor() -> str:
+    return _described("model name") or platform.processor() or platform.machine()
+
+
+def _described(what: str) -> str:
+    """What Linux says of the first core; nothing elsewhere."""
     if sys.platform == "linux":
         for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
+            if line.startswith(what):
                 return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
+    return ""

@@ -128,7 +128,8 @@ class LocationAttention(Attention):
                mix_t = σ(β·f_mix(h_{t-1})) of the weights (Eqs. 15, 16)
     released   one step is σ(5·r); centres are clamped only where ref_t is not the last position;
                *location* gets the share σ(f_mix(h_{t-1}))
-    repaired   as released, for models in which released configurations switch content off
+    repaired   as released, for models in which released configurations switch content off, and
+               with a gate_start at which MonoAttn's gate learns
 
     gate_start is the first value of p, for steps "sigmoid or relu". Released with p = 20, g = σ(p)
     is exactly 1 in float32 and its gradient exactly 0: the gate never learns, and steps are ReLU.

@@ -101,9 +101,9 @@ class PANMConfig(BaseModel):
             raise ValueError(f"arm {self.arm} has no dropout, only the code's arms have it")
         if self.single_from != "base" and self.n_mode1 != 1:
             raise ValueError("single_from is of a pointer that is the only one: n_mode1 of 1")
-        for name in ("content", "both_ways"):
-            if not getattr(self, name) and self.of_the_text:
-                raise ValueError(f"{name} is of the code's arms, and not of {self.arm}")
+        for name, arm in (("content", "contentless"), ("both_ways", "one-way")):
+            if getattr(self, name) == (self.arm == arm):
+                raise ValueError(f"without {name} is the arm {arm} and no other, not {self.arm}")
         return self
 
     @classmethod

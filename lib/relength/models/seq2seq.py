@@ -52,9 +52,12 @@ class Seq2SeqConfig(BaseModel):
     @classmethod
     def _gate_of_the_arm(cls, fields: Any) -> Any:
         if isinstance(fields, dict):
-            if fields.get("name") in ATTENTIONS:
-                fields = {"arm": arms_of(fields["name"])[0]} | fields
-            return {"gate_start": 20.0 if fields.get("arm") == "released" else 0.0} | fields
+            name = fields.get("name")
+            if name in ATTENTIONS:
+                fields = {"arm": arms_of(name)[0]} | fields
+            gated = name in BY_LOCATION and BY_LOCATION[name].steps == "sigmoid or relu"
+            learns = fields.get("arm") == "paper" or (fields.get("arm") == "repaired" and gated)
+            return {"gate_start": 0.0 if learns else 20.0} | fields
         return fields
 
     @model_validator(mode="after")

@@ -131,7 +131,8 @@ def _keepers(paper: str, scale: Scale, seed: int) -> dict[str, Experiment]:
 
 @lru_cache(maxsize=64)
 def _files(experiment: Experiment) -> tuple[str, ...]:
-    grids = (experiment.specs(scale, [0]) for scale in get_args(Scale))
+    # Two seeds: in its first a run may be watched that is another page's in all others.
+    grids = (experiment.specs(scale, [0, 1]) for scale in get_args(Scale))
     keepers = (experiment.keeper(spec).name for grid in grids for spec in grid)
     return tuple(dict.fromkeys((experiment.name, *keepers)))
 

@@ -255,17 +255,19 @@ def transformer_size() -> str:
 
 def panm_size() -> str:
     """How many parameters the text's sizes give, beside the number that it names."""
-    channels = {"paper": CLASSES, "released": CLASSES + 2}  # the code has two marks besides digits
+    marks = {"paper": 0, "repaired": 0, "released": 2}  # the code has two besides digits
     sizes = {
         arm: sum(
             weight.numel()
-            for weight in AlgorithmicPANM(PANMConfig(arm=arm), inputs, CLASSES).parameters()
+            for weight in AlgorithmicPANM(PANMConfig(arm=arm), CLASSES + more, CLASSES).parameters()
         )
-        for arm, inputs in channels.items()
+        for arm, more in marks.items()
     }
+    text = sorted({sizes["paper"], sizes["repaired"]})
     return (
-        f"With the text's sizes the model has {sizes['paper']:,} parameters, in the arm repaired, "
-        f"too. With the code's there are {sizes['released']:,} that are used."
+        f"With the text's sizes the arms paper and repaired have "
+        f"{' and '.join(f'{size:,}' for size in text)} parameters. With the code's there are "
+        f"{sizes['released']:,} that are used."
     )
 
 

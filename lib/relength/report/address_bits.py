@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from relength import pointing
+from relength.claims import plural
 from relength.execute import TRACED
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges, rows_table
@@ -497,10 +498,13 @@ def outcome(runs: Runs) -> str:
         f"(predicted {most})"
         for (trained, most), cell in last.groupby(["trained", "predicted"])
     ]
-    seeds = last["seed"].nunique()
+    seeds = last.groupby("trained")["seed"].nunique()
+    each = plural(seeds.min(), "seed")
+    if seeds.max() > seeds.min():
+        each = f"{seeds.min()} to {plural(seeds.max(), 'seed')}"
     return (
-        f"Of {len(last)} runs that test the prediction, {'one seed' if seeds == 1 else seeds} per "
-        f"length, these are nearest to the power of two that it names: {', '.join(agree)}. In the "
+        f"Of {plural(len(last), 'run')} that test the prediction, {each} per length, these are "
+        f"nearest to the number of steps that it names: {', '.join(agree)}. In the "
         f"longest copy, trained {'; '.join(parts)}."
     )
 

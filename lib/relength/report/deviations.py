@@ -5,11 +5,13 @@ from functools import partial
 import pandas as pd
 
 from relength import deviations, recounts
+from relength.claims import plural
 from relength.deviations import Deviation, Effect
 from relength.margins import load_margins
 from relength.report.markdown import plain, slug
 from relength.report.scoreboard import Survey
 from relength.report.style import title
+from relength.report.tables import signed
 
 NOT_MEASURED = "Not measured yet."
 SECTIONS = {
@@ -109,14 +111,14 @@ def in_words(found: Effect) -> str:
         f"From {found.measure.first} to {found.measure.second}, {_pairs(found.longest)}, "
         f"{_seeds(found.longest)}. At the longest test {(~moved).sum()} stay within the margin of "
         f"the verdicts, {(moved & (far > 0)).sum()} rise and {(moved & (far < 0)).sum()} fall: "
-        f"{_signed(far.median())} {unit} in the median"
+        f"{signed(far.median())} {unit} in the median"
     )
     if len(far) > 1:
-        said += f", {_signed(far.min())} to {_signed(far.max())}"
+        said += f", {signed(far.min())} to {signed(far.max())}"
     most = found.table.loc[found.table["difference"].abs().idxmax()]
     if most["difference"]:
         said += (
-            f". The largest at any test is {_signed(most['difference'])}: {most['model']} on "
+            f". The largest at any test is {signed(most['difference'])}: {most['model']} on "
             f"{title(most['task'])}, test {most['test']}, seed {most['seed']}"
         )
     return f"{said}.{_caution(found.longest, margins.least_seeds)}"
@@ -133,7 +135,7 @@ def _caution(longest: pd.DataFrame, least: int) -> str:
 
 def _pairs(longest: pd.DataFrame) -> str:
     """How many pairs, and of which scale where runs of both are among them."""
-    counted = _counted(len(longest), "pair") + " of runs"
+    counted = plural(len(longest), "pair") + " of runs"
     scales = longest["scale"].value_counts()
     if len(scales) == 1:
         return counted
@@ -143,20 +145,12 @@ def _pairs(longest: pd.DataFrame) -> str:
 def _seeds(longest: pd.DataFrame) -> str:
     """How many seeds a model has on a task at one scale: *5 seeds*, *1 to 5 seeds per cell*."""
     seeds = _cells(longest)
-    most = _counted(seeds.max(), "seed")
+    most = plural(seeds.max(), "seed")
     return most if seeds.min() == seeds.max() else f"{seeds.min()} to {most} per cell"
 
 
 def _cells(longest: pd.DataFrame) -> pd.Series:
     return longest.groupby(["scale", "model", "arm", "task"])["seed"].nunique()
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.1f}".replace("-", "−") if abs(value) >= 0.05 else "0"
 
 
 def _effect(entry: Deviation, runs: pd.DataFrame) -> str:

@@ -15,15 +15,18 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from scipy.stats import fisher_exact
 
-from relength.claims import counted
+from relength import pointing
+from relength.claims import VERDICTS, plural
 from relength.margins import load_margins
 from relength.papers import EXPERIMENTS, experiment, published
 from relength.report import address_bits, exhibits, exposure, failures, figures, overhead
 from relength.report.boxes import of_claims
 from relength.report.exhibits import Exhibit, badges
-from relength.report.markdown import table
+from relength.report.markdown import badge, table
+from relength.report.pointers import apart
 from relength.report.runs import Runs
 from relength.report.scoreboard import PAPERS, SCALES, Survey
 from relength.report.style import (
@@ -33,11 +36,11 @@ from relength.report.style import (
     beside,
     canvas,
     colour,
+    row_label,
     title,
 )
-from relength.report.tables import MEASURE_WORDS, comparison, printed, short
+from relength.report.tables import MEASURE_WORDS, comparison, printed, short, signed
 from relength.spec import row_name
-from relength.streams import EVALUATION_SEED, stream
 from relength.tasks.algorithmic import CLASSES, AlgorithmicTask
 
 TABLES = {"mla": "mla_table2", "panm": "panm_algorithmic"}  # the experiment of the main table
@@ -96,9 +99,8 @@ def readings(paper: str, survey: Survey) -> Runs:
 def ends(runs: Runs, metric: str = "exact_match") -> pd.DataFrame:
     """A row per run: how it does on the lengths trained on and at the longest, in percent.
 
-    Columns: task, model, arm, seed, known, test (name of the longest), longest, state ("solved",
-    "failed" or "between": the longest by the levels of the margins file, which speak of outputs
-    that are right to the last symbol).
+    Columns: task, model, arm, seed, known, test (name of the longest), longest, state (the longest
+    by the levels of the margins file: "solved", "failed" or "between").
     """
     rows = []
     for model, arm in runs.rows:
@@ -148,7 +150,7 @@ def printed_numbers(paper: str, survey: Survey) -> str:
     by_model = near.groupby(data["model"], sort=False).agg(["sum", "size"])
     models = ", ".join(f"{row.Index} {row.sum} of {row.size}" for row in by_model.itertuples())
     said = (
-        f"{_come_out(runs, data)} By model: {models}. "
+        f"{_come_out(runs, data)}{_few(data['seeds'])} By model: {models}. "
         f"{between.sum()} of the printed numbers are neither a success nor a failure, so that it "
         "takes more to hit them than to succeed and fail where the paper does; "
         f"{near[between].sum()} of these come out. (To come out takes the printed "
@@ -196,7 +198,7 @@ def _come_out(runs: Runs, data: pd.DataFrame) -> str:
         f"At scale *{runs.scale}*, the {published.statistic(*runs.experiment.tables)} of our seeds "
         f"is the printed number, within the margin, in **{data['near'].sum()} of {len(data)}** "
         f"cells that have runs, and in {data['near'][last].sum()} of {last.sum()} at the longest "
-        f"test of a task.{_few(data['seeds'])}"
+        "test of a task."
     )
 
 
@@ -233,7 +235,7 @@ def _known_in_words(data: pd.DataFrame, start: str, runs: Runs) -> str:
     solved = load_margins().levels["solved"]
     knows = data[[solved.holds(value) for value in data["known"]]]
     if runs.experiment.measure == "token_accuracy":
-        return _tokens_in_words(data, knows, start)
+        return _tokens_in_words(data, knows, start, runs)
     perfect = knows[knows["known"] == 100]
     said = (
         f"{start}{len(data)} runs, {len(knows)} know the lengths they were trained on: at least "
@@ -244,34 +246,34 @@ def _known_in_words(data: pd.DataFrame, start: str, runs: Runs) -> str:
         flawed = knows[knows["known"] < 100]
         said += (
             f" Of the {len(perfect)} without a single error on known lengths, "
-            f"{_counted(perfect['state'])}; of the {len(flawed)} with one, "
+            f"{_counted(perfect['state'])}; of the {len(flawed)} with at least one, "
             f"{_counted(flawed['state'])}."
         )
     return said
 
 
-def _tokens_in_words(data: pd.DataFrame, knows: pd.DataFrame, start: str) -> str:
-    """How many runs know their lengths by tokens, and what they have left, by model."""
+def _tokens_in_words(data: pd.DataFrame, knows: pd.DataFrame, start: str, runs: Runs) -> str:
+    """How many runs know their lengths by tokens, and what each reading has left."""
     level = load_margins().levels["solved"].at_least
-    left = knows.groupby("model", sort=False)["longest"].agg(["median", "min", "max", "size"])
-    models = "; ".join(
-        f"{row.Index} **{row.median:.0f} %** ({row.min:.0f} to {row.max:.0f}, {_runs(row.size)})"
-        for row in left.itertuples()
-    )
     said = (
         f"{start}{len(data)} runs, {len(knows)} know the lengths they were trained on: at least "
         f"{level:g} % of their tokens are right."
     )
-    if knows.empty:
+    rows = knows.groupby(["model", "arm"], sort=False)
+    shared = set.intersection(set(data["task"]), *(set(own["task"]) for _, own in rows))
+    if knows.empty or not shared:
         return said
-    return (
-        f"{said} At the longest test, where guessing gives {100 / CLASSES:g} %, these have right "
-        f"in the median: {models}."
+    left = knows[knows["task"].isin(shared)].groupby(["model", "arm"], sort=False)["longest"]
+    names = "; ".join(
+        f"{runs.label(*row)} **{own.median():.0f} %** ({own.min():.0f} to {own.max():.0f}, "
+        f"{plural(len(own), 'run')})"
+        for row, own in left
     )
-
-
-def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"
+    tasks = ", ".join(title(task) for task in runs.tasks if task in shared)
+    return (
+        f"{said} At the longest test of the tasks on which all of these know them ({tasks}), where "
+        f"guessing gives {100 / CLASSES:g} %, they have right in the median: {names}."
+    )
 
 
 def in_short(survey: Survey) -> str:
@@ -282,10 +284,9 @@ def in_short(survey: Survey) -> str:
         data = ends(runs, runs.experiment.measure)
         nothing = "Of its main table no training is recorded yet."
         known = nothing if data.empty else _known(data, runs)[0]
-        if len(several := _of_several_readings(readings(paper, survey))):
-            known += f" {_near_by_reading(several)}"
+        said = f"{known} {_near_by_reading(readings(paper, survey))}".rstrip()
         parts += [
-            f"**{PAPERS[paper]}.** {known} More in {{doc}}`its chapter <findings_{paper}>`.",
+            f"**{PAPERS[paper]}.** {said} More in {{doc}}`its chapter <findings_{paper}>`.",
             of_claims(SHOWN[paper], survey),
         ]
     return "\n\n".join(parts)
@@ -315,16 +316,21 @@ def _strips(runs: Runs, data: pd.DataFrame) -> Exhibit:
             _panel(axes, runs, data, rows, column, head, named)
         return figure
 
+    measured = runs.experiment.measure
     outcomes = data.groupby(["model", "arm"], sort=False)["state"]
-    alt = "Accuracy of every run on the lengths trained on and at the longest test. " + "; ".join(
-        f"{runs.label(model, arm)}: {(states == 'solved').sum()} of {len(states)} runs solve it"
-        for (model, arm), states in outcomes
+    enough = f"{load_margins().levels['solved'].at_least:g} %"
+    alt = (
+        f"{MEASURE_WORDS[measured].capitalize()} of every run on the lengths trained on and at the "
+        f"longest test. At least {enough} there have, "
+        + "; ".join(
+            f"{runs.label(model, arm)}, {(states == 'solved').sum()} of {len(states)} runs"
+            for (model, arm), states in outcomes
+        )
     )
     caption = (
-        f"Right on what it knows. {MEASURE_WORDS[runs.experiment.measure].capitalize()} of every "
-        "run, a dot per task and seed, on the lengths that it was trained on and at the longest "
-        f"test of its task. At the right, how many runs have "
-        f"{load_margins().levels['solved'].at_least:g} % there."
+        f"Right on what it knows. {MEASURE_WORDS[measured].capitalize()} of every run, a dot per "
+        "task and seed, on the lengths that it was trained on and at the longest test of its task. "
+        f"At the right, how many runs have at least {enough} there."
     )
     return _exhibit(draw, name, caption, f"{alt}.", data, runs)
 
@@ -474,14 +480,16 @@ def which_reading(paper: str, survey: Survey) -> str:
     if seeds.min() < least:
         words += f" Some cells have {seeds.min()} of {least} seeds: it may be chance."
     figure = f"```{{raw}} html\n{_readings(runs, frame).html}\n```\n"
-    whole = runs.experiment.measure == "exact_match"
-    more = _apart(paper, runs, data) if whole else _at_every_test(paper, runs)
-    return f"{words}\n\n{figure}\n{more}"
+    if runs.experiment.measure == "exact_match":
+        return f"{words}\n\n{figure}\n{_apart(paper, runs, data)}"
+    # Where a longest test leaves few tokens right, all tests say more than that one.
+    said = f"{_near_by_reading(runs)} {_best_by_task(runs)}".strip()
+    return f"{said}\n\n{figure}\n{_at_every_test(paper, runs)}".lstrip()
 
 
 def _at_every_test(paper: str, runs: Runs) -> str:
     """What each reading gives at every test, beside the printed number."""
-    data = _of_several_readings(runs)
+    data = _of_several_readings(runs, seeds=1)
     arms = [arm for arm in ARM_LABELS if arm in set(data["arm"])]
     rows = []
     for (task, model, test), cell in data.groupby(["task", "model", "test"], sort=False):
@@ -490,7 +498,7 @@ def _at_every_test(paper: str, runs: Runs) -> str:
         what = title(task) if data["model"].nunique() == 1 else f"{model} on {title(task)}"
         rows.append((what, test, *(short(own[n].iloc[0]) for n in ("floor", "paper")), *ours))
     heads = ("first symbol alone", "printed", *(ARM_LABELS[arm] for arm in arms))
-    body = table(
+    return table(
         ("task", "test", *heads),
         rows,
         name=f"tab-findings-{paper}-arms",
@@ -500,24 +508,23 @@ def _at_every_test(paper: str, runs: Runs) -> str:
         "symbol it read and guesses all others.",
         numbers=heads,
     )
-    return f"{_near_by_reading(data)} {_best_by_task(data)}\n\n{body}"
 
 
-def _best_by_task(data: pd.DataFrame) -> str:
-    """Of every task the readings with which most of the printed numbers come out that tell."""
-    parts = []
+def _best_by_task(runs: Runs) -> str:
+    """Of every task the readings with which most of the numbers come out that tell them apart."""
+    data, parts = _of_several_readings(runs, load_margins().least_seeds), []
     for task, cells in data[data["telling"]].groupby("task", sort=False):
         near = cells.groupby("arm")["near"].agg(["sum", "size"])
         most = near["sum"].max()
-        first = [w for arm, w in ARM_LABELS.items() if most and near["sum"].get(arm) == most]
-        tests = near["size"].max()
-        parts.append(f"in {title(task)} {', '.join(first) or 'nowhere'} ({most} of {tests})")
-    return f"By task, most of the telling ones come out {'; '.join(parts) or 'nowhere'}."
+        first = [words for arm, words in ARM_LABELS.items() if near["sum"].get(arm) == most]
+        parts.append(f"{' and '.join(first)} in {title(task)} ({most} of {near['size'].max()})")
+    return f"Most of these come out {'; '.join(parts)}." if parts else ""
 
 
-def _of_several_readings(runs: Runs) -> pd.DataFrame:
-    """The printed cells that have runs of more than one reading, and which of these are near."""
+def _of_several_readings(runs: Runs, seeds: int) -> pd.DataFrame:
+    """The printed cells in which more than one reading has the seeds; a row per reading."""
     data = _beside_printed(runs)
+    data = data[data["seeds"] >= seeds]
     data = data[data.groupby(["model", "task", "test"])["arm"].transform("nunique") > 1]
     return _telling(data, runs) if runs.experiment.measure == "token_accuracy" else data
 
@@ -525,92 +532,187 @@ def _of_several_readings(runs: Runs) -> pd.DataFrame:
 def _telling(data: pd.DataFrame, runs: Runs) -> pd.DataFrame:
     """With columns `floor`, what knowing the first symbol gives, and `telling`.
 
-    A printed number tells readings apart if it is of a length beyond L+1 and, by more than the
-    margin, above its floor: the others are what any model has that learnt something.
+    A printed number tells readings apart if it is of a length beyond L+1 and comes out with one
+    reading and not with another. Up to L+1 it may only say which reading has learnt the task.
     """
     tasks = {spec.task.name: spec.task for spec in runs.specs}
-    margin = load_margins().measures["accuracy"].around
     floors = [first_symbol_alone(tasks[row.task], row.test) for row in data.itertuples()]
     far = np.array([r.test not in runs.tests[r.task][:2] for r in data.itertuples()], dtype=bool)
-    above = data["paper"] - floors > data["paper"].map(margin)
-    return data.assign(floor=floors, telling=far & above)
+    differ = data.groupby(["model", "task", "test"])["near"].transform("nunique") > 1
+    return data.assign(floor=floors, telling=far & differ)
 
 
 @cache
 def first_symbol_alone(task: AlgorithmicTask, test: str) -> float:
     """Percent of tokens right by who remembers the first symbol read and guesses the others."""
-    split = task.splits()[test]
-    random = stream(EVALUATION_SEED, "evaluation", task.name, test, split.shortest)
-    share = float((task.draw(random, split.size, split.shortest).places == 0).mean())
+    places = pointing.places(task, test, task.splits()[test].size)
+    share = float((places == task.flags).mean())
     return 100 * (share + (1 - share) / CLASSES)
 
 
 def against_baselines(survey: Survey) -> str:
     """PANM beside the best of the baselines that have runs, at every test beyond L+1."""
     runs = busiest(survey, TABLES["panm"])
-    data = _beside_printed(runs)
-    far = [row.test not in runs.tests[row.task][:2] for row in data.itertuples()]
-    data = data[np.array(far, dtype=bool)]
+    every = _beside_printed(runs)
+    far = [row.test not in runs.tests[row.task][:2] for row in every.itertuples()]
+    data = every[np.array(far, dtype=bool)]
     own, others = data[data["model"] == "PANM"], data[data["model"] != "PANM"]
     cells = ["task", "test"]
-    best = others.loc[others.groupby(cells, sort=False)["ours"].idxmax()].set_index(cells)
-    readings = own.pivot(index=cells, columns="arm", values="ours").reindex(best.index).dropna()
+    readings = own.pivot(index=cells, columns="arm", values="ours").dropna()
+    beside = others.groupby(cells, sort=False)
+    best, best_printed = (
+        others.loc[beside[column].idxmax()].set_index(cells) for column in ("ours", "paper")
+    )
+    readings = readings.reindex(best.index).dropna()
     if readings.empty:
         return NOTHING
-    best, margin = best.loc[readings.index], load_margins().measures["accuracy"].around
+    best, best_printed = best.loc[readings.index], best_printed.loc[readings.index]
+    margin = load_margins().measures["accuracy"].around
     printed_own = own.drop_duplicates(cells).set_index(cells)["paper"].loc[readings.index]
     arms = [arm for arm in ARM_LABELS if arm in readings]
     said = []
-    for words, lead in (
-        *((ARM_LABELS[arm], readings[arm] - best["ours"]) for arm in arms),
-        ("as printed", printed_own - best["paper"]),
+    for words, numbers, least in (
+        *((ARM_LABELS[arm], readings[arm], best["ours"]) for arm in arms),
+        ("as printed", printed_own, best_printed["paper"]),
     ):
-        level = best["ours"].map(margin)
+        lead, level = numbers - least, least.map(margin)
         ahead, behind = int((lead > level).sum()), int((lead < -level).sum())
         said.append(f"{words}, ahead in **{ahead}**, behind in {behind}")
-    names = ", ".join(dict.fromkeys(others["model"]))
-    heads = [*(ARM_LABELS[arm] for arm in arms), "best baseline", "PANM printed", "that printed"]
+    heads = [*(ARM_LABELS[arm] for arm in arms), "best baseline", "PANM printed", "best printed"]
     rows = [
         (
             title(task),
             test,
             *(short(readings.loc[(task, test), arm]) for arm in arms),
-            short(best.loc[(task, test), "ours"]),
+            f"{short(best.loc[(task, test), 'ours'])} ({best.loc[(task, test), 'model']})",
             short(printed_own[task, test]),
-            short(best.loc[(task, test), "paper"]),
-            best.loc[(task, test), "model"],
+            f"{short(best_printed.loc[(task, test), 'paper'])} "
+            f"({best_printed.loc[(task, test), 'model']})",
         )
         for task, test in readings.index
     ]
     body = table(
-        ("task", "test", *heads, "which"),
+        ("task", "test", *heads),
         rows,
         name="tab-findings-panm-against",
-        caption=f"PANM in its readings and, of the baselines that have runs, the one that has most "
-        f"tokens right: {published.statistic(*runs.experiment.tables)} in percent, ours and "
-        "printed.",
+        caption=f"PANM in its readings and the best of the baselines that have runs of a task, "
+        f"first by ours and then by the printed numbers: token accuracy, the "
+        f"{published.statistic(*runs.experiment.tables)} in percent.",
         numbers=heads,
+    )
+    have = others.groupby("task", sort=False)["model"].unique()
+    same = {tuple(models): [t for t in have.index if (*have[t],) == (*models,)] for models in have}
+    names = "; ".join(
+        f"{', '.join(models)} on {' and '.join(map(title, tasks))}"
+        for models, tasks in same.items()
     )
     return (
         f"Baselines with runs: {names}. Against the best of them at each of {len(readings)} tests "
         f"beyond L+1, by more than the margin, PANM is: {'; '.join(said)}."
-        f"{_few(data['seeds'])}\n\n{body}"
+        f"{_few(data['seeds'])}\n\n```{{raw}} html\n"
+        f"{_by_length(runs, every[every['task'].isin(have.index)]).html}\n```\n\n{body}"
     )
 
 
-def _near_by_reading(data: pd.DataFrame) -> str:
+def _by_length(runs: Runs, data: pd.DataFrame) -> Exhibit:
+    """A panel per task: each reading of PANM over length, the printed numbers, all baselines."""
+    tasks = [task for task in runs.tasks if task in set(data["task"])]
+    own, others = data[data["model"] == "PANM"], data[data["model"] != "PANM"]
+    arms = [arm for arm in MARKS if arm in set(own["arm"])]
+    tall, foot, head, names = 1.55, 0.36, 0.3, 0.92  # inches; names: those at the lines' ends
+
+    def draw(layout: Layout) -> Figure:
+        across = 1 if layout.narrow else len(tasks)
+        down = -(-len(tasks) // across)
+        pitch, block = layout.width / across, tall + foot + head
+        figure = canvas(layout, down * block)
+        for k, task in enumerate(tasks):
+            row, column = divmod(k, across)
+            box = (column * pitch + 0.34, (down - 1 - row) * block + foot)
+            size = (layout.width, down * block) * 2
+            box = (*box, pitch - 0.34 - names, tall)
+            axes = figure.add_axes(tuple(a / b for a, b in zip(box, size, strict=True)))
+            _by_length_panel(
+                axes, runs.tests[task], own[own["task"] == task], others[others["task"] == task]
+            )
+            axes.set_title(title(task), loc="left", size=8.5, weight="bold", color=LIGHT.ink)
+        return figure
+
+    key = ", ".join(f"{MARKS[arm].sign} {ARM_LABELS[arm]}" for arm in arms)
+    caption = (
+        f"Which reading falls off as printed, and which like its neighbours? Tokens right over the "
+        f"length of a test, the {published.statistic(*runs.experiment.tables)} of our seeds: PANM "
+        f"({key}), what the paper prints for it (dashed), and from the lowest to the highest of "
+        "the baselines that have runs (grey)."
+    )
+    told = "; ".join(
+        f"{title(task)}, {row_label(model, arm, 'released')}: "
+        + ", ".join(
+            f"{short(cell.ours)} at {cell.test}, printed {short(cell.paper)}"
+            for cell in cells.itertuples()
+        )
+        for (task, model, arm), cells in data.groupby(["task", "model", "arm"], sort=False)
+    )
+    alt = f"Tokens right by length. {told}."
+    return _exhibit(draw, "findings-panm-lengths", caption, alt, data, runs)
+
+
+def _by_length_panel(axes: Axes, tests: Sequence[str], own: pd.DataFrame, others) -> None:
+    axes.set_xlim(0, len(tests) - 1)
+    axes.set_xticks(range(len(tests)), tests)
+    axes.set_ylim(0, 104)
+    axes.set_yticks([0, 50, 100], ["0", "50", "100 %"])
+    axes.tick_params(colors=LIGHT.muted, labelsize=7, length=0)
+    axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.patch.set_visible(False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    ends, shade = [], colour("PANM")
+    band = others.groupby("test", sort=False)["ours"].agg(["min", "max"]).reindex(tests)
+    axes.fill_between(range(len(tests)), *band.T.to_numpy(), color=LIGHT.muted, alpha=0.3, lw=0)
+    ends.append((band.iloc[-1].mean(), "baselines", LIGHT.muted))
+    look = {"color": LIGHT.ink, "linewidth": 1.4, "linestyle": (0, (3, 2)), "clip_on": False}
+    line = own.drop_duplicates("test").set_index("test")["paper"].reindex(tests)
+    axes.plot(range(len(tests)), line, **look)
+    ends.append((line.iloc[-1], "printed", LIGHT.ink))
+    for arm, cells in own.groupby("arm", sort=False):
+        line, mark = cells.set_index("test")["ours"].reindex(tests), MARKS[arm]
+        axes.plot(
+            range(len(tests)),
+            line,
+            color=shade,
+            linewidth=1.4,
+            marker=mark.marker,
+            markersize=4.5,
+            markerfacecolor=shade if mark.filled else LIGHT.page,
+            clip_on=False,
+            zorder=3,
+        )
+        ends.append((line.iloc[-1], ARM_LABELS[arm], shade))
+    ends.sort()
+    for (_, words, tint), height in zip(ends, apart([y for y, *_ in ends], gap=9.5), strict=True):
+        weight = "bold" if tint == shade else "normal"
+        beside(axes, words, (1, height), 7, color=tint, size=7.2, weight=weight)
+
+
+def _near_by_reading(runs: Runs) -> str:
+    """How many printed numbers come out with each reading that has the seeds of a verdict."""
+    seeds = load_margins().least_seeds
+    data = _of_several_readings(runs, seeds)
+    if data.empty:
+        return ""
     models = " or ".join(dict.fromkeys(data["model"]))
     said = (
-        f"Where more than one reading of {models} has runs, so many of the printed numbers come "
-        f"out, within the margin: {_near_counts(data)}."
+        f"Where more than one reading of {models} has {seeds} seeds, so many of the printed "
+        f"numbers come out, within the margin: {_near_counts(data)}."
     )
     if "telling" in data:
         said += (
-            " Of those that tell readings apart, beyond L+1 and more than the margin above what "
-            "knowing the first symbol alone gives: "
+            " Of those beyond L+1 that come out with one reading and not with another: "
             f"**{_near_counts(data[data['telling']]) or 'none'}**."
         )
-    return f"{said}{_few(data['seeds'])}"
+    return said
 
 
 def _near_counts(data: pd.DataFrame) -> str:
@@ -684,8 +786,71 @@ def tasks_solved(paper: str, survey: Survey) -> str:
     return (
         f"Solved tasks can be counted by the {kind} of the seeds, as one would in the printed "
         f"tables, or in each seed alone, as our verdicts do.{ours}{_few(data['seeds'])} "
-        f"{{numref}}`tab-findings-{paper}-solved` has both, and the other readings.\n\n{body}"
+        f"{{numref}}`tab-findings-{paper}-solved` has both, and the other readings; "
+        f"{{numref}}`fig-findings-{paper}-seeds` has the seeds, task by task.\n\n{body}\n"
+        f"```{{raw}} html\n{_solved_map(runs, data).html}\n```\n"
     )
+
+
+def _solved_map(runs: Runs, data: pd.DataFrame) -> Exhibit:
+    """A cell per row and task: seeds that solve the longest test, framed if it is printed so."""
+    name, level = f"findings-{runs.experiment.paper}-seeds", load_margins().levels["solved"]
+    data = data[data["test"] == data["task"].map(lambda task: runs.tests[task][-1])]
+    rows = [row for row in runs.rows if len(_of(data, *row))]
+    tasks = [task for task in runs.tasks if task in set(data["task"])]
+
+    def draw(layout: Layout) -> Figure:
+        left, head, turned = (1.15, 1.05, 70) if layout.narrow else (2.1, 0.85, 45)
+        wide = min(layout.width - left - 0.35, 0.62 * len(tasks))
+        height = head + len(rows) * ROW + 0.05
+        figure = canvas(layout, height)
+        box = (left, 0.05, wide, len(rows) * ROW)
+        size = (layout.width, height) * 2
+        axes = figure.add_axes(tuple(a / b for a, b in zip(box, size, strict=True)))
+        axes.set(xlim=(0, len(tasks)), ylim=(len(rows), 0))
+        axes.axis("off")
+        for j, task in enumerate(tasks):
+            look = {
+                "rotation": turned,
+                "ha": "left",
+                "va": "bottom",
+                "size": 7.2,
+                "color": LIGHT.ink,
+            }
+            axes.text(j + 0.35, -0.15, title(task), **look)
+        for i, row in enumerate(rows):
+            shade = colour(row[0])
+            words = runs.label(*row).replace(", ", "\n" if layout.narrow else ", ")
+            look = {"color": shade, "weight": "bold", "multialignment": "right", "size": 7.2}
+            beside(axes, words, (0, i + 0.5), -6, **look)
+            for cell in _of(data, *row).itertuples():
+                j = tasks.index(cell.task)
+                share = cell.solved / cell.seeds
+                tile = partial(Rectangle, (j + 0.05, i + 0.08), 0.9, 0.84, clip_on=False)
+                axes.add_patch(tile(facecolor=shade, alpha=0.04 + 0.5 * share, linewidth=0))
+                if level.holds(cell.paper):
+                    axes.add_patch(tile(fill=False, edgecolor=LIGHT.ink, linewidth=1))
+                count = str(cell.solved) if cell.seeds == most else f"{cell.solved}/{cell.seeds}"
+                look = {"color": LIGHT.ink if cell.solved else LIGHT.muted, "size": 7.5}
+                axes.text(j + 0.5, i + 0.5, count, ha="center", va="center", **look)
+        return figure
+
+    most = int(data["seeds"].max())
+    alt = "; ".join(
+        f"{runs.label(*row)}: "
+        + ", ".join(
+            f"{title(cell.task)} {cell.solved} of {cell.seeds}"
+            + " (printed as solved)" * level.holds(cell.paper)
+            for cell in _of(data, *row).itertuples()
+        )
+        for row in rows
+    )
+    caption = (
+        f"Who walks ten times as far? How many of {plural(most, 'seed')} have at least "
+        f"{level.at_least:g} % of the outputs of a task's longest test right to the last symbol "
+        "(fewer seeds are named). Framed: the paper prints as much."
+    )
+    return _exhibit(draw, name, caption, f"Seeds that solve the longest test. {alt}.", data, runs)
 
 
 def _solved_alone(runs: Runs, model: str, arm: str, cells: pd.DataFrame) -> pd.Series:
@@ -774,13 +939,14 @@ def selection(paper: str, survey: Survey) -> str:
     for place, where in enumerate(("first", "second", "third"), start=1):
         gain = results("selected", place) - results("best_iid", place)
         parts.append(
-            f"at the {where} {gain.mean():+.1f} points in the mean, more than {margin:g} points in "
-            f"{_runs((gain > margin).sum())}"
+            f"at the {where} {signed(gain.mean())} points in the mean (more than {margin:g} points "
+            f"gained in {plural((gain > margin).sum(), 'run')}, lost in {(gain < -margin).sum()})"
         )
     return (
-        f"Of {len(judged)} runs, {', '.join(solved)} solve the longest test. Of the three lengths "
-        f"beyond training, the authors' rule is worth {'; '.join(parts)}. The rule looks at a "
-        "development set that reaches up to the first of them, and not beyond.\n"
+        f"Of {len(judged)} runs, {', '.join(solved)} solve the longest test. Over the best epoch "
+        "on known lengths, the authors' rule is worth, of the three lengths beyond training, "
+        f"{'; '.join(parts)}. The rule looks at a development set that reaches up to the first of "
+        "them, and not beyond.\n"
     )
 
 
@@ -874,36 +1040,43 @@ def _reading_panel(axes: Axes, frame: pd.DataFrame, tasks: Sequence[str], named:
 
 
 def standing(paper: str, survey: Survey) -> str:
-    """Where a paper's claims stand today, in a paragraph."""
+    """Where a paper's claims stand today: a table of verdicts, and what stands behind it."""
     judged = survey.ledger[survey.ledger["paper"] == paper]
     by_runs = judged[judged["page"] == ""]
-    parts = []
-    for rows, noun in (
-        (by_runs[by_runs["prose"]], "Claims in words"),
-        (by_runs[~by_runs["prose"]], "Printed numbers"),
-        (judged[judged["page"] == exposure.PAGE], "Claims that are simulated"),
-        (
-            judged[judged["page"] == overhead.PAGE],
-            "Claims about speed, measured on a processor's core, from where they need not carry "
-            "over to a GPU",
-        ),
-    ):
-        if len(rows):
-            verdicts = counted(Counter(rows["verdict"]))
-            parts.append(f"{noun} ({len(rows)}): {verdicts}.")
-    runs = busiest(survey, TABLES[paper])
+    kinds = {
+        "in words": by_runs[by_runs["prose"]],
+        "printed numbers": by_runs[~by_runs["prose"]],
+        "computed or simulated": judged[judged["page"] == exposure.PAGE],
+        "about speed, on a processor's core": judged[judged["page"] == overhead.PAGE],
+    }
+    kinds = {kind: Counter(rows["verdict"]) for kind, rows in kinds.items() if len(rows)}
+    body = table(
+        ("verdict", *kinds),
+        [
+            *(
+                (badge(verdict), *(counts[verdict] or "" for counts in kinds.values()))
+                for verdict in VERDICTS
+                if any(counts[verdict] for counts in kinds.values())
+            ),
+            ("all", *(counts.total() for counts in kinds.values())),
+        ],
+        name=f"tab-letter-{paper}",
+        caption="Your claims, by their verdicts.",
+        numbers=tuple(kinds),
+    )
+    parts, runs = [], busiest(survey, TABLES[paper])
     if len(beside := _judged(runs, _beside_printed(runs))):
         tables = runs.experiment.tables
         names = dict.fromkeys(published.name_of(tables[place]) for place in (0, -1))
-        parts.append(f"{' to '.join(names)}: {_come_out(runs, beside)}")
-    if len(several := _of_several_readings(readings(paper, survey))):
-        parts.append(_near_by_reading(several))
+        parts.append(f"{' to '.join(names)}: {_come_out(runs, beside)}{_few(beside['seeds'])}")
+    parts.append(_near_by_reading(readings(paper, survey)))
     own = [name for name, found in EXPERIMENTS.items() if found.paper == paper]
     used = survey.runs[survey.runs["experiment"].isin(own) & survey.runs["scale"].isin(SCALES)]
     used = used.drop_duplicates("run_id")
     hours = used["seconds"].sum() / 3600
     trained = f"Behind all of this stand {len(used):,} trainings, which took {hours:,.1f} hours."
-    return f"{' '.join(parts)} {trained if len(used) else 'No training is recorded yet.'}\n"
+    parts.append(trained if len(used) else "No training is recorded yet.")
+    return f"{body}\n{' '.join(filter(None, parts))}\n"
 
 
 def counting(survey: Survey) -> str:

@@ -290,8 +290,10 @@ def heads(runs: Runs, number: int) -> Exhibit:
         "figure does."
     )
     parts = [
-        f"{title(task)} with {number} {arm}: {np.median(cell['accuracy']):.0f} %"
-        for (task, number, arm), cell in data.groupby(["task", "pointers", "arm"], sort=False)
+        f"{title(task)}, {count} ({kind}), {ARM_LABELS[arm]}: {cell.median():.0f} %"
+        for (kind, task, count, arm), cell in data.groupby(
+            ["kind", "task", "pointers", "arm"], sort=False
+        )["accuracy"]
     ]
     alt = f"Accuracy against the number of pointers. {'; '.join(parts) or NOT_RUN}."
     return exhibit(runs, number, draw, "heads", caption, alt, data)
@@ -343,10 +345,10 @@ def _row_of(pattern: str, count: str) -> str:
 
 def over_time(runs: Runs, number: int) -> Exhibit:
     """Figures 8 and 9: token accuracy at 2(L+1) over training steps, by number of pointers."""
-    panels = list(dict.fromkeys(_panels_of(runs)))
+    panels = _panels_of(runs)
     arms = list(dict.fromkeys(arm for _, arm in runs.rows))
     data = _watched(runs, panels)
-    last = runs.specs[0].training.steps
+    steps = {spec.task.name: spec.training.steps for spec in runs.specs}
 
     def draw(layout: Layout) -> Figure:
         across = len(arms)
@@ -359,29 +361,35 @@ def over_time(runs: Runs, number: int) -> Exhibit:
                 box = np.array((left, bottom, pitch - 0.84, block - 0.58))
                 axes = figure.add_axes(box / ([layout.width, height] * 2))
                 own = data[(data["artifact"] == artifact) & (data["arm"] == arm)]
-                _over_time_panel(axes, own, _counts(artifact), last, i == len(panels) - 1)
-                head = title(task) if j == 0 else ""
+                _over_time_panel(axes, own, _counts(artifact), steps[task])
+                head = f"{title(task)} ({_figure(artifact)})" if j == 0 else ""
                 axes.set_title(head, loc="left", size=8.2, weight="bold", color=LIGHT.ink)
                 if i == 0:
                     where = {"transform": axes.transAxes, "size": 7.5, "color": LIGHT.muted}
                     axes.text(0, 1.34, ARM_LABELS[arm], **where)
         return figure
 
+    counted = {_figure(artifact): what for artifact, _, (what, _) in panels}
     caption = (
         "How pointers learn: tokens right in the test at length 2(L+1) over training steps, the "
-        "mean of the seeds and, where there are several, their standard deviation as a band. A "
-        "line's number is that of its pointers: of Mode 1, without Mode 2, in the first two rows "
-        "(Figure 8); of Mode 2, beside two of Mode 1, in the others (Figure 9)."
+        "mean of the seeds whose course is recorded and, where there are several, their standard "
+        "deviation as a band. A line's number is that of its pointers: "
+        f"{'; '.join(f'{what} ({figure})' for figure, what in counted.items())}."
     )
     ends = data[data["step"] == data.groupby("artifact")["step"].transform("max")]
     parts = [
-        f"{title(task)} with {count}, {ARM_LABELS[arm]}: {cell.mean():.0f} %"
-        for (_, task, count, arm), cell in ends.groupby(
+        f"{title(task)} ({_figure(artifact)}) with {count}, {ARM_LABELS[arm]}: {cell.mean():.0f} %"
+        for (artifact, task, count, arm), cell in ends.groupby(
             ["artifact", "task", "pointers", "arm"], sort=False
         )["accuracy"]
     ]
     alt = f"Accuracy at 2(L+1) over training. At the end: {'; '.join(parts) or NOT_RUN}."
     return exhibit(runs, number, draw, "over-time", caption, alt, data)
+
+
+def _figure(artifact: str) -> str:
+    """The figure that an artifact is a part of: *Figure 8*."""
+    return f"Figure {artifact.split('-')[2]}"
 
 
 def _watched(runs: Runs, panels: Sequence[tuple]) -> pd.DataFrame:
@@ -397,6 +405,7 @@ def _watched(runs: Runs, panels: Sequence[tuple]) -> pd.DataFrame:
                         (artifact, task, count, arm, seed, point["step"],
                          100 * point["watched_accuracy"])
                         for point in record["curve"]
+                        if "watched_accuracy" in point
                     ]  # fmt: skip
     names = ["artifact", "task", "pointers", "arm", "seed", "step", "accuracy"]
     return pd.DataFrame(rows, columns=names)
@@ -414,14 +423,10 @@ def _over_percent(axes) -> None:
         spine.set_visible(False)
 
 
-def _over_time_panel(
-    axes, data: pd.DataFrame, counts: Sequence[str], steps: int, last: bool
-) -> None:
+def _over_time_panel(axes, data: pd.DataFrame, counts: Sequence[str], steps: int) -> None:
     axes.set_xlim(0, steps)
-    axes.set_xticks([0, steps], ["0", f"{steps:,}"] if last else [])
+    axes.set_xticks([0, steps], ["0", f"{steps:,} steps"])
     _over_percent(axes)
-    if last:
-        axes.set_xlabel("step", size=6.8, color=LIGHT.muted, labelpad=1)
     if data.empty:
         beside(axes, NOT_RUN, (steps / 2, 50), 0, ha="center", color=LIGHT.muted, size=7,
                style="italic")  # fmt: skip

@@ -11,6 +11,7 @@ from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import title
+from relength.report.tables import signed
 
 MAIN, SECOND = "panm_algorithmic", "panm_readings"
 PAGE = "panm_readings"
@@ -138,7 +139,7 @@ def table(main: Runs, second: Runs) -> Exhibit:
     rows = []
     for (what, task), cells in data.groupby(["what", "task"], sort=False):
         shown = [
-            f"<b>{points(cell.median)}</b><br><small>{points(cell.low)} to {points(cell.high)}"
+            f"<b>{signed(cell.median)}</b><br><small>{signed(cell.low)} to {signed(cell.high)}"
             "</small>"
             if cell.seeds
             else f"<i>{NOT_RUN}</i>"
@@ -159,11 +160,6 @@ def table(main: Runs, second: Runs) -> Exhibit:
     return Exhibit(html, f"{measured} of {len(rows)} contrasts have pairs of runs.", data)
 
 
-def points(value: float) -> str:
-    """A difference with its sign: +3.2, −0.5, 0."""
-    return f"{value:+.1f}".replace("-", "−") if abs(value) >= 0.05 else "0"
-
-
 def numbers(main: Runs, second: Runs) -> str:
     """The median differences as plain text, a line per contrast and task."""
     heads = "".join(f"{words:>12}" for words in LENGTHS)
@@ -174,7 +170,7 @@ def numbers(main: Runs, second: Runs) -> str:
     for what, of_one in differences(main, second).groupby("what", sort=False):
         lines.append(f"\n{what}")
         for task, cells in of_one.groupby("task", sort=False):
-            shown = [points(c.median) if c.seeds else NOT_RUN for c in cells.itertuples()]
+            shown = [signed(c.median) if c.seeds else NOT_RUN for c in cells.itertuples()]
             head = f"  {title(task):<18}{cells['seeds'].max():>3}"
             lines.append(head + "".join(f"{words:>12}" for words in shown))
     return "\n".join(lines)

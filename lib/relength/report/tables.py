@@ -62,6 +62,11 @@ def short(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
+def signed(value: float) -> str:
+    """A difference with its sign: +3.2, −0.5, 0."""
+    return f"{value:+.1f}".replace("-", "−") if abs(value) >= 0.05 else "0"
+
+
 def printed(*artifacts: str, of: str = "value") -> dict[tuple[str, str, str], float]:
     """{(row, task, test): value} of published tables, or of another column of theirs."""
     tables = [published.table(artifact).dropna(subset="value") for artifact in artifacts]

@@ -69,7 +69,7 @@ class Scan(TextTask):
 
     train        13,070 of the 16,990 short commands
     validation   the other 3,920; the development set. It is in distribution, as in the released
-                 configuration. Which commands the authors drew is not known; ours are drawn once
+                 configuration. The authors' are a published file; ours are drawn once
     iid          the validation commands again: there are no others of the training distribution, so
                  ``best_iid`` is selected on the commands that it is tested on
     length       all 3,920 long commands
