@@ -81,7 +81,7 @@ class Reference:
         self.name, self.arm = model.config.name, model.config.arm
         self.min_sigma = model.config.min_sigma
         self.w = {name: p.detach().double().numpy() for name, p in model.state_dict().items()}
-        self.d = model.config.hidden_size
+        self.d, self.layers = model.config.hidden_size, model.config.layers
 
     def gru(self, name: str, x: Array, h: Array) -> Array:
         parts = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
@@ -90,18 +90,19 @@ class Reference:
     def encode(self, tokens: list[int]) -> tuple[Array, Array]:
         """e (s, d), or e^dir, and e_cls (d,) of a source of s - 2 tokens."""
         start, end = self.w["marks"]
-        x = [start, *(self.w["embedding.weight"][token] for token in tokens), end]
-        left, right = [], []
-        h = np.zeros(self.d // 2)
-        for x_i in x:
-            h = self.gru("encoder.forwards", x_i, h)
-            left.append(h)
-        h = np.zeros(self.d // 2)
-        for x_i in reversed(x):
-            h = self.gru("encoder.backwards", x_i, h)
-            right.insert(0, h)
-        e = np.array([np.concatenate(pair) for pair in zip(left, right, strict=True)])
-        e_cls = np.concatenate([left[-1], right[0]])
+        e = [start, *(self.w["embedding.weight"][token] for token in tokens), end]
+        for layer in ("encoder", *(f"encoder_above.{i}" for i in range(self.layers - 1))):
+            left, right = [], []
+            h = np.zeros(self.d // 2)
+            for x_i in e:
+                h = self.gru(f"{layer}.forwards", x_i, h)
+                left.append(h)
+            h = np.zeros(self.d // 2)
+            for x_i in e[::-1]:
+                h = self.gru(f"{layer}.backwards", x_i, h)
+                right.insert(0, h)
+            e = np.array([np.concatenate(pair) for pair in zip(left, right, strict=True)])
+            e_cls = np.concatenate([left[-1], right[0]])
         if not (self.name in FORWARDS or "LocAttn" in self.name):
             f_dir = self.w["direction.weight"][0] @ e_cls + self.w["direction.bias"][0]
             alpha = sigmoid(5 * f_dir)  # Eq. 17
@@ -186,15 +187,19 @@ class Reference:
     def decode(self, tokens: list[int], previous: list[int]) -> tuple[Array, Array]:
         """Scores (T, vocabulary) and weights (T, s); ``previous`` are the tokens fed back."""
         e, h = self.encode(tokens)
+        above = [h] * (self.layers - 1)
         inner = e @ self.w["inner_value.weight"].T + self.w["inner_value.bias"]
         v = np.where(inner > 0, inner, 0.01 * inner) @ self.w["value.weight"].T
         pa, scores, weights = 0.0, [], []
         for t, token in enumerate(previous):
-            a, tracked = self.attend(h, e, t, pa)
+            a, tracked = self.attend(above[-1] if above else h, e, t, pa)
             pa = sum(a_i * norm(i, len(e)) for i, a_i in enumerate(tracked, start=1))
             o = self.w["output.weight"] @ (a @ v)  # Eq. 2
             h = self.gru("decoder", np.concatenate([o, self.w["embedding.weight"][token]]), h)
-            y = self.w["to_embedding.weight"] @ h + self.w["to_embedding.bias"]
+            top = h
+            for i, h_i in enumerate(above):
+                above[i] = top = self.gru(f"decoder_above.{i}", top, h_i)
+            y = self.w["to_embedding.weight"] @ top + self.w["to_embedding.bias"]
             scores.append(self.w["embedding.weight"] @ y + self.w["token_bias"])
             weights.append(a)
         return np.array(scores), np.array(weights)

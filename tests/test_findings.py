@@ -71,8 +71,8 @@ def test_runs_that_know_their_training_lengths_are_counted_by_what_they_do_beyon
     assert judged.startswith("At scale *reduced*, of 9 runs, 6 know the lengths they were trained")
     assert "**1** solved the longest test, **5** failed at it, **0** ended in between" in judged
     assert others.startswith("of 3 runs, 3 know") and "**3** solved the longest test" in others
-    assert "At least 95 % there have" in said
-    assert "OneStepAttn, as in the text, 3 of 3 runs" in said
+    assert "Runs with at least 95 % there: Content 0 of 3" in said
+    assert "OneStepAttn, as in the text 3 of 3" in said
 
 
 def test_cells_whose_seeds_disagree_are_named(three):
@@ -131,7 +131,7 @@ def test_the_reading_that_gives_the_printed_number_is_found(three):
     said = findings.which_reading("mla", three)
     assert said.startswith("One cell has runs of more than one reading.")
     assert "as in the code in 0, alone in 0; as in the text in 1, alone in 1" in said
-    assert "Some cells have 3 of 5 seeds: it may be chance." in said
+    assert "The fewest seeds of a cell are 3: it may be chance." in said
 
 
 def test_of_panm_outputs_are_counted_and_tokens_compared(tmp_path):
@@ -173,9 +173,9 @@ def test_of_panm_outputs_are_counted_and_tokens_compared(tmp_path):
     others = 5 * len(arms) - 5
     assert f"In other readings, of {others} runs, {others} know the lengths" in said
     assert (
-        "on which all of these know them (Copy), where guessing gives 10 %, they have right in "
-        "the median: PANM, repaired **100 %** (100 to 100, 5 runs); PANM, as in the text **100 %** "
-        in said
+        "where guessing gives 10 %, these have right **100 %** in the median. Furthest above what "
+        "remembering the first symbol alone gives, 11 %, is a run of PANM, repaired on Copy, with "
+        "100 %." in said
     )
     said = findings.which_reading("panm", survey)
     assert said.startswith("Where more than one reading of PANM has 5 seeds")
@@ -184,9 +184,12 @@ def test_of_panm_outputs_are_counted_and_tokens_compared(tmp_path):
     assert (
         "within the margin: as in the code 0 of 5, as in the text 2 of 5, repaired 3 of 5. "
         "Of those beyond L+1 that come out with one reading and not with another: "
+        "as in the code 0 of 1, as in the text 0 of 1, repaired 1 of 1; without those that "
+        "remembering the first symbol gives as well: "
         "**as in the code 0 of 1, as in the text 0 of 1, repaired 1 of 1**." in said
     )
-    assert "Most of these come out repaired in Copy (1 of 1)." in said
+    assert "These come out most often, on Copy repaired (1 of 1)." in said
+    assert "The fewest seeds of a cell are 1: it may be chance." in said
     # Who remembers the first of n symbols and guesses the others has 1/n + (1 - 1/n)/10 right.
     assert "| Copy | 9 | 20 | 100 | 90 (5) | **100** (5) | **100** (5) | **100** (1) |" in said
     assert "| Copy | 20 | 14.5 | 84 | 90 (5) | 100 (5) | **84** (5) | 100 (1) |" in said
@@ -247,11 +250,13 @@ def test_demonstrations_in_letters_show_what_they_say(letter):
 
 
 def test_a_letter_counts_the_claims_of_its_paper(three):
-    row = {"paper": "mla", "page": "", "prose": True, "verdict": "inconclusive"}
+    row = {"paper": "mla", "page": "", "prose": True} | dict.fromkeys(
+        ("verdict", "label"), "inconclusive"
+    )
     ledger = pd.DataFrame(
         [
             row,
-            row | {"verdict": "reproduced"},
+            row | {"verdict": "reproduced", "label": "reproduced (reduced)"},
             row | {"prose": False},
             row | {"page": "panm_cost"},
             row | {"paper": "panm"},
@@ -259,7 +264,7 @@ def test_a_letter_counts_the_claims_of_its_paper(three):
     )
     said = findings.standing("mla", three._replace(ledger=ledger))
     assert "| verdict | in words | printed numbers | about speed, on a processor's core |" in said
-    assert re.search(r"^\| \[reproduced\]\S+ .*\| 1 \| – \| – \|$", said, re.MULTILINE)
+    assert re.search(r"^\| \[reproduced \(reduced\)\]\S+ .*\| 1 \| – \| – \|$", said, re.MULTILINE)
     assert re.search(r"^\| \[inconclusive\]\S+ .*\| 1 \| 1 \| 1 \|$", said, re.MULTILINE)
     assert "| all | 2 | 1 | 1 |" in said
     assert said.count("The fewest seeds of a cell are 3: it may be chance.") == 1

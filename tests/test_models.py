@@ -89,6 +89,23 @@ def test_scores_are_those_of_the_equations(name, arm, batch, seed):
         close(scores[row, : len(expected)], expected, tolerance(name))
 
 
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("name", ["Content", "Mix MonoAttn"])
+@settings(max_examples=8)
+@given(batch=batches(), seed=SEEDS, layers=st.integers(1, 3), inner=st.integers(1, 20))
+def test_layers_and_inner_width_are_those_of_the_equations(name, fused, batch, seed, layers, inner):
+    arm, sizes = arms_of(name)[0], {"layers": layers, "inner_size": inner}
+    model, reference = (build(name, arm, seed, way, **sizes) for way in (fused, True))
+    scores, tokens = model(batch), model.generate(batch, 5)[0]
+    for row in range(len(batch)):
+        words = source(batch, row)
+        expected, _ = Reference(reference).decode(words, previous_tokens(batch, row))
+        close(scores[row, : len(expected)], expected)
+        said = tokens[row].tolist()
+        ours, _ = Reference(reference).decode(words, [SOS, *said[:-1]])
+        np.testing.assert_allclose(ours[np.arange(5), said], ours.max(1), rtol=0, atol=1e-9)
+
+
 @every_reading
 @settings(max_examples=8)
 @given(batch=batches(), seed=SEEDS, steps=st.integers(1, 12))
@@ -414,9 +431,10 @@ def test_one_step_attention_has_the_released_number_of_parameters():
     assert sum(p.numel() for p in model.parameters()) == 249_168 - 128 - 1
 
 
+@pytest.mark.parametrize("layers", [1, 2])
 @every_reading
-def test_every_parameter_is_used(name, arm):
-    model = build(name, arm)
+def test_every_parameter_is_used(name, arm, layers):
+    model = build(name, arm, layers=layers)
     batch = pad_tokens([[4, 5, 6, 7, 8, 9, 10]] * 2, [[4, 5, 6, 7, 8, 9, 10, EOS]] * 2, PAD)
     model.loss(batch).backward()
     assert [n for n, p in model.named_parameters() if p.grad is None or not p.grad.any()] == []

@@ -710,5 +710,5 @@ def test_an_lstm_encoder_is_pytorchs():
 def test_what_an_arm_leaves_out_is_left_out_by_it_alone(arm, field):
     left_out = (arm, field) in (("contentless", "content"), ("one-way", "both_ways"))
     assert getattr(PANMConfig(arm=arm), field) == (not left_out)
-    with pytest.raises(ValidationError, match=r"is the arm .* and no other"):
+    with pytest.raises(ValidationError, match=r"the arm .* and no other is without"):
         PANMConfig(arm=arm, **{field: left_out})

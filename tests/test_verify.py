@@ -170,8 +170,13 @@ def test_a_processor_that_may_not_use_all_its_instructions_is_another_device(mon
         provenance.device_name.cache_clear()
         return provenance.device_name("cpu")
 
+    def has(flags: str) -> None:
+        told = {"flags": flags, "model name": "Some Processor"}
+        monkeypatch.setattr(provenance, "_described", told.get)
+
     for variable in provenance.INSTRUCTION_LIMITS:
         monkeypatch.delenv(variable, raising=False)
+    has("sse avx2 avx512f")
     whole = named()
     monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx2")
     assert named() == f"{whole} limited to AVX2"
@@ -181,21 +186,18 @@ def test_a_processor_that_may_not_use_all_its_instructions_is_another_device(mon
     assert named() == f"{whole} limited to AVX2/SSE4_2"
     monkeypatch.delenv("MKL_ENABLE_INSTRUCTIONS")
     monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA")
+    assert named() == f"{whole} limited to DEFAULT", "of PyTorch it is the least"
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx512")
     for unlimited in ("", "all", "DEFAULT"):
         monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", unlimited)
-        assert named() == f"{whole} limited to DEFAULT", "of PyTorch it is the least"
-    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx512")
-    assert named() == whole
-    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE")
-    known = provenance._described
-    for flags in ("sse avx2", "sse avx2 avx512f"):
-        monkeypatch.setattr(
-            provenance,
-            "_described",
-            lambda what, own=flags: own if what == "flags" else known(what),
-        )
-        limited = " limited to AVX512_CORE" if "avx512f" in flags else ""
-        assert named() == f"{whole}{limited}"
+        assert named() == whole, "of oneDNN it is all there is"
+    for asked in ("AVX2", "AVX512_CORE"):
+        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", asked)
+        has("sse avx2 avx512f")
+        assert named() == f"{whole} limited to {asked}"
+        has("sse avx2")
+        assert named() == whole, "it has none of those that it is told to do without"
     monkeypatch.undo()
     provenance.device_name.cache_clear()
 

@@ -18,7 +18,6 @@ from relength.margins import margins_hash
 from relength.paths import ROOT
 
 PACKAGE = Path(__file__).parent
-# Variables by which PyTorch and its libraries compute with fewer instructions than a processor has.
 # By which a processor is told to do without some instructions, and values that say: use them all.
 INSTRUCTION_LIMITS = {
     "ATEN_CPU_CAPABILITY": ("", "AVX512"),
@@ -113,12 +112,13 @@ def device_name(device: str) -> str:
     """
     if torch.device(device).type == "cuda":
         return torch.cuda.get_device_name(device)
+    flags = _described("flags").split()
     asked = {name: os.environ.get(name, "").upper() for name in INSTRUCTION_LIMITS}
     limits = dict.fromkeys(
         limit
         for name, limit in asked.items()
         if limit not in INSTRUCTION_LIMITS[name]
-        and not (limit.startswith("AVX512") and "avx512f" not in _described("flags").split())
+        and not (limit.startswith(("AVX2", "AVX512")) and "avx512f" not in flags)
     )
     return _processor() + (f" limited to {'/'.join(limits)}" if limits else "")
 

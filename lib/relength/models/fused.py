@@ -216,7 +216,7 @@ def decode(
     Also gives the attention weights (T, B, S).
 
     token_gates  (T, B, 3·d) the previous token's share of the input gates, input bias included
-    values       (B, S, d) what is attended;  from_values (3·d, d) maps it to input gates
+    values       (B, S, v) what is attended;  from_values (3·d, v) maps it to input gates
     weight, bias (3·d, d), (3·d,) recurrent
     """
     # The map from values to gates is linear: it acts before attending where that is less work.

@@ -103,7 +103,8 @@ class PANMConfig(BaseModel):
             raise ValueError("single_from is of a pointer that is the only one: n_mode1 of 1")
         for name, arm in (("content", "contentless"), ("both_ways", "one-way")):
             if getattr(self, name) == (self.arm == arm):
-                raise ValueError(f"without {name} is the arm {arm} and no other, not {self.arm}")
+                way = "leave the field out" if self.arm == arm else "choose that arm instead"
+                raise ValueError(f"the arm {arm} and no other is without {name}: {way}")
         return self
 
     @classmethod

@@ -174,6 +174,19 @@ class BiGRU(nn.Module):
                 for gru, gates, sequence in zip(grus, tables, sequences, strict=True)
             )
             encodings = torch.cat([left, take(right, turned)], dim=2)
+        return encodings, self._summary(encodings, lengths)
+
+    def above(self, below: Tensor, lengths: Tensor, fused: bool) -> tuple[Tensor, Tensor]:
+        """The same as a further layer, over the encodings (B, S, input) of the layer below."""
+        turned = reversal(lengths, below.shape[1])
+        left, right = (
+            (gru.fast_scan if fused else gru.scan)(F.linear(inputs, gru.weight_ih, gru.bias_ih))
+            for gru, inputs in ((self.forwards, below), (self.backwards, take(below, turned)))
+        )
+        encodings = torch.cat([left, take(right, turned)], dim=2)
+        return encodings, self._summary(encodings, lengths)
+
+    def _summary(self, encodings: Tensor, lengths: Tensor) -> Tensor:
         d = self.forwards.hidden_size
         last = take(encodings, (lengths - 1)[:, None])[:, 0, :d]
-        return encodings, torch.cat([last, encodings[:, 0, d:]], dim=1)
+        return torch.cat([last, encodings[:, 0, d:]], dim=1)

@@ -6,6 +6,8 @@ paper leaves out is the released code's:
 * learned START and END vectors (zero at first) surround the embedded source: a source of n tokens
   has n + 2 encodings, and positions are normalised over those;
 * e_cls, the two final encoder states side by side, is the decoder's first state without projection;
+  with several layers it is the last encoder layer's, and every decoder layer starts from it (the
+  released code takes it from the wrong states; for the decoder this is our assumption);
 * dropout acts on the encodings only, not on e_cls;
 * values pass Linear, LeakyReLU, the value and the output projection; keys come from the encodings
   directly;
@@ -22,6 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from relength.batch import Batch
+from relength.fields import added
 from relength.losses import token_loss
 from relength.models import fused as fast
 from relength.models.attention import Attention
@@ -41,6 +44,10 @@ class Seq2SeqConfig(BaseModel):
     arm: Literal["released", "paper", "repaired"] = "released"
     embedding_size: int = Field(64, gt=0)
     hidden_size: int = Field(128, gt=0, multiple_of=2, description="d; half per encoder direction")
+    layers: int = added(1, before=1, gt=0, description="of GRUs in the encoder and in the decoder")
+    inner_size: int | None = added(
+        None, before=None, gt=0, description="of the map that values pass first; none: hidden_size"
+    )
     dropout: float = Field(0.5, ge=0, lt=1, description="share of encoding elements set to zero")
     min_sigma: float = Field(0.27, gt=0, description="least width of the focus; not in the paper")
     gate_start: float = Field(
@@ -52,12 +59,9 @@ class Seq2SeqConfig(BaseModel):
     @classmethod
     def _gate_of_the_arm(cls, fields: Any) -> Any:
         if isinstance(fields, dict):
-            name = fields.get("name")
-            if name in ATTENTIONS:
-                fields = {"arm": arms_of(name)[0]} | fields
-            gated = name in BY_LOCATION and BY_LOCATION[name].steps == "sigmoid or relu"
-            learns = fields.get("arm") == "paper" or (fields.get("arm") == "repaired" and gated)
-            return {"gate_start": 0.0 if learns else 20.0} | fields
+            if fields.get("name") in ATTENTIONS:
+                fields = {"arm": arms_of(fields["name"])[0]} | fields
+            return {"gate_start": 20.0 if fields.get("arm") == "released" else 0.0} | fields
         return fields
 
     @model_validator(mode="after")
@@ -104,16 +108,19 @@ class Seq2Seq(nn.Module):
         super().__init__()
         self.fused = fused
         e, d = config.embedding_size, config.hidden_size
+        inner, more = config.inner_size or d, range(config.layers - 1)
         self.config = config
         self.embedding = nn.Embedding(vocabulary_size, e)
         self.marks = nn.Parameter(torch.zeros(2, e))  # START, END
         self.encoder = BiGRU(e, d // 2)
+        self.encoder_above = nn.ModuleList(BiGRU(d, d // 2) for _ in more)
         self.attention = config.attention()
         self.direction = nn.Linear(d, 1) if self.attention.bidirectional else None
-        self.inner_value = nn.Linear(d, d)
-        self.value = nn.Linear(d, d, bias=False)
+        self.inner_value = nn.Linear(d, inner)
+        self.value = nn.Linear(inner, d, bias=False)
         self.output = nn.Linear(d, d, bias=False)
         self.decoder = GRU(d + e, d)
+        self.decoder_above = nn.ModuleList(GRU(d, d) for _ in more)
         self.to_embedding = nn.Linear(d, e)
         self.token_bias = nn.Parameter(torch.zeros(vocabulary_size))
 
@@ -166,6 +173,8 @@ class Seq2Seq(nn.Module):
         tokens = torch.where(i == lengths[:, None] - 1, end, tokens).where(i > 0, start)
         table = torch.cat([self.embedding.weight, self.marks])
         encodings, summary = self.encoder(table, tokens, lengths, self.fused)
+        for layer in self.encoder_above:
+            encodings, summary = layer.above(encodings, lengths, self.fused)
         if dropout is not None and self.config.dropout > 0:
             keep = dropout_mask(encodings.shape, self.config.dropout, dropout)
             encodings = encodings * keep / (1 - self.config.dropout)
@@ -179,7 +188,7 @@ class Seq2Seq(nn.Module):
         return torch.lerp(take(encodings, reversal(lengths, encodings.shape[1])), encodings, gate)
 
     def values(self, encodings: Tensor) -> Tensor:
-        """What attention retrieves (B, S, d): LeakyReLU of the inner map (Appendix E.1).
+        """What attention retrieves (B, S, inner): LeakyReLU of the inner map (Appendix E.1).
 
         The value, output and gate projections that follow are linear without bias, so they act on
         the attended sum, as one matrix: see :meth:`input_maps`.
@@ -205,27 +214,38 @@ class Seq2Seq(nn.Module):
         values = self.values(encodings)
         from_values, token_table = self.input_maps()
         previous = F.pad(batch.targets[:, :-1], (1, 0), value=SOS)
-        if self.fused:
+        if self.fused and not self.decoder_above:
             kernel, gru = self.attention.kernel(memory), self.decoder
             token_gates = F.embedding(previous.T, token_table)  # (T, B, 3d)
             states, _ = fast.decode(
                 kernel, h, token_gates, values, from_values, gru.weight_hh, gru.bias_hh
             )
             return self.logits(states).transpose(0, 1)
-        state, states = self.attention.start(memory), []
+        state, hidden, states = self.attention.start(memory), self._first(h), []
         for t, token_gate in enumerate(F.embedding(previous, token_table).unbind(1)):
-            weights, state = self.attention(h, t, memory, state)
-            attended = torch.bmm(weights[:, None], values).squeeze(1)  # (B, d)
-            h = self.decoder.step(token_gate + attended @ from_values.T, h)
-            states.append(h)
+            weights, state = self.attention(hidden[-1], t, memory, state)
+            attended = torch.bmm(weights[:, None], values).squeeze(1)  # (B, inner)
+            hidden = self._step(token_gate + attended @ from_values.T, hidden)
+            states.append(hidden[-1])
         return self.logits(torch.stack(states, dim=1))
+
+    def _first(self, summary: Tensor) -> list[Tensor]:
+        """The state of every decoder layer before the first token, (B, d) each."""
+        return [summary] * self.config.layers
+
+    def _step(self, x_gates: Tensor, hidden: list[Tensor]) -> list[Tensor]:
+        """New states of all decoder layers, the top one last, from the lowest one's input gates."""
+        states = [self.decoder.step(x_gates, hidden[0])]
+        for gru, h in zip(self.decoder_above, hidden[1:], strict=True):
+            states.append(gru.step(F.linear(states[-1], gru.weight_ih, gru.bias_ih), h))
+        return states
 
     def input_maps(self) -> tuple[Tensor, Tensor]:
         """The decoder's input map of [o_t, embedded token], in two parts.
 
-        The first is the map (3d, d) of the attended value, with the value and output projections
-        that stand before it; the second is the map of every token of the vocabulary, (V, 3d) with
-        the input bias, so that a token's share is a look-up.
+        The first is the map (3d, inner) of the attended value, with the value and output
+        projections that stand before it; the second is the map of every token of the vocabulary,
+        (V, 3d) with the input bias, so that a token's share is a look-up.
         """
         d, e = self.config.hidden_size, self.config.embedding_size
         from_values, from_token = self.decoder.weight_ih.split((d, e), dim=1)
@@ -251,14 +271,15 @@ class Seq2Seq(nn.Module):
         memory = self.attention.prepare(encodings, lengths, steps)
         values = self.values(encodings)
         from_values, token_table = self.input_maps()
-        state = self.attention.start(memory)
+        state, hidden = self.attention.start(memory), self._first(h)
         token = torch.full((len(batch),), SOS, device=h.device)
         tokens, kept = [], []
         for t in range(steps):
-            weights, state = self.attention(h, t, memory, state)
-            attended = torch.bmm(weights[:, None], values).squeeze(1)  # (B, d)
-            h = self.decoder.step(torch.addmm(token_table[token], attended, from_values.T), h)
-            token = self.logits(h).argmax(1)
+            weights, state = self.attention(hidden[-1], t, memory, state)
+            attended = torch.bmm(weights[:, None], values).squeeze(1)  # (B, inner)
+            x_gates = torch.addmm(token_table[token], attended, from_values.T)
+            hidden = self._step(x_gates, hidden)
+            token = self.logits(hidden[-1]).argmax(1)
             tokens.append(token)
             if keep_weights:
                 kept.append(weights)

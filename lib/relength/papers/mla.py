@@ -40,7 +40,10 @@ SCAN_MODELS = (
     *("Content", "Relative", "Bi-Relative"),
     *("Mix LocAttn", "Mix OneStepAttn", "Mix MonoAttn"),
 )
-CFQ_MODEL = {"embedding_size": 128, "hidden_size": 256, "dropout": 0.4}
+CFQ_MODEL = {
+    **{"embedding_size": 128, "hidden_size": 256, "dropout": 0.4},
+    **{"layers": 2, "inner_size": 512},
+}
 CFQ_SIZES: dict[Scale, dict[str, int]] = {
     "smoke": SIZES["smoke"],
     "reduced": {"train_size": 20_000, "dev_size": 2_000, "test_size": 2_000},

@@ -135,7 +135,10 @@ def pointer_heads(scale: Scale, seed: int) -> list[RunSpec]:
 
 
 def _watched(scale: Scale, seed: int, model: dict[str, Any], task: str) -> RunSpec:
-    """A run whose learning curve has the test at 2(L+1), too, unless the main table has the run."""
+    """A run whose learning curve has the test at 2(L+1), too.
+
+    After the first seed it is the main table's run, without that curve, where that table has one.
+    """
     plain = spec(scale, seed, model, task)
     if seed and (plain.model.n_mode1, plain.model.n_mode2) == (2, 1):
         return plain

@@ -36,7 +36,6 @@ from relength.report.style import (
     beside,
     canvas,
     colour,
-    row_label,
     title,
 )
 from relength.report.tables import MEASURE_WORDS, comparison, printed, short, signed
@@ -225,17 +224,22 @@ def _known(data: pd.DataFrame, runs: Runs) -> list[str]:
     A paragraph on the readings that are judged, and, where there are others, one on those.
     """
     judged = data["arm"] == data["model"].map(runs.experiment.judged_arms)
-    said = [_known_in_words(data[judged], f"At scale *{runs.scale}*, of ", runs)]
+    parts = [(data[judged], f"At scale *{runs.scale}*, of ")]
     if not judged.all():
-        said.append(_known_in_words(data[~judged], "In other readings, of ", runs))
-    return said
-
-
-def _known_in_words(data: pd.DataFrame, start: str, runs: Runs) -> str:
-    solved = load_margins().levels["solved"]
-    knows = data[[solved.holds(value) for value in data["known"]]]
+        parts.append((data[~judged], "In other readings, of "))
     if runs.experiment.measure == "token_accuracy":
-        return _tokens_in_words(data, knows, start, runs)
+        return [_tokens_in_words(part, start, runs) for part, start in parts]
+    return [_outputs_in_words(part, start) for part, start in parts]
+
+
+def _is_solved(value: float) -> bool:
+    return load_margins().levels["solved"].holds(value)
+
+
+def _outputs_in_words(data: pd.DataFrame, start: str) -> str:
+    """How many runs know their lengths to the last symbol, and what becomes of them."""
+    solved = load_margins().levels["solved"]
+    knows = data[data["known"].map(_is_solved)]
     perfect = knows[knows["known"] == 100]
     said = (
         f"{start}{len(data)} runs, {len(knows)} know the lengths they were trained on: at least "
@@ -252,27 +256,26 @@ def _known_in_words(data: pd.DataFrame, start: str, runs: Runs) -> str:
     return said
 
 
-def _tokens_in_words(data: pd.DataFrame, knows: pd.DataFrame, start: str, runs: Runs) -> str:
-    """How many runs know their lengths by tokens, and what each reading has left."""
+def _tokens_in_words(data: pd.DataFrame, start: str, runs: Runs) -> str:
+    """How many runs know their lengths by tokens, and what these have right at the longest test."""
     level = load_margins().levels["solved"].at_least
+    knows = data[data["known"].map(_is_solved)]
     said = (
         f"{start}{len(data)} runs, {len(knows)} know the lengths they were trained on: at least "
         f"{level:g} % of their tokens are right."
     )
-    rows = knows.groupby(["model", "arm"], sort=False)
-    shared = set.intersection(set(data["task"]), *(set(own["task"]) for _, own in rows))
-    if knows.empty or not shared:
+    if knows.empty:
         return said
-    left = knows[knows["task"].isin(shared)].groupby(["model", "arm"], sort=False)["longest"]
-    names = "; ".join(
-        f"{runs.label(*row)} **{own.median():.0f} %** ({own.min():.0f} to {own.max():.0f}, "
-        f"{plural(len(own), 'run')})"
-        for row, own in left
-    )
-    tasks = ", ".join(title(task) for task in runs.tasks if task in shared)
+    tasks = {spec.task.name: spec.task for spec in runs.specs}
+    floors = [first_symbol_alone(tasks[t], runs.tests[t][-1]) for t in knows["task"]]
+    best = (knows["longest"] - floors).argmax()
+    run = knows.iloc[best]
     return (
-        f"{said} At the longest test of the tasks on which all of these know them ({tasks}), where "
-        f"guessing gives {100 / CLASSES:g} %, they have right in the median: {names}."
+        f"{said} At the longest test of their tasks, where guessing gives {100 / CLASSES:g} %, "
+        f"these have right **{knows['longest'].median():.0f} %** in the median. Furthest above "
+        f"what remembering the first symbol alone gives, {floors[best]:.0f} %, is a run of "
+        f"{runs.label(run['model'], run['arm'])} on {title(run['task'])}, with "
+        f"{run['longest']:.0f} %."
     )
 
 
@@ -321,9 +324,9 @@ def _strips(runs: Runs, data: pd.DataFrame) -> Exhibit:
     enough = f"{load_margins().levels['solved'].at_least:g} %"
     alt = (
         f"{MEASURE_WORDS[measured].capitalize()} of every run on the lengths trained on and at the "
-        f"longest test. At least {enough} there have, "
+        f"longest test. Runs with at least {enough} there: "
         + "; ".join(
-            f"{runs.label(model, arm)}, {(states == 'solved').sum()} of {len(states)} runs"
+            f"{runs.label(model, arm)} {(states == 'solved').sum()} of {len(states)}"
             for (model, arm), states in outcomes
         )
     )
@@ -451,7 +454,8 @@ def which_reading(paper: str, survey: Survey) -> str:
     data = ends(runs, runs.experiment.measure)
     arms = data.groupby("model")["arm"].nunique()
     both = data[data["model"].isin(arms.index[arms > 1])]
-    if both.empty:
+    tokens = runs.experiment.measure == "token_accuracy"
+    if both.empty or (tokens and _of_several_readings(runs, seeds=1).empty):
         return NOTHING
     said, kind = printed(*runs.experiment.tables), published.statistic(*runs.experiment.tables)
     margin, shown = load_margins().measures["accuracy"], []
@@ -464,6 +468,11 @@ def which_reading(paper: str, survey: Survey) -> str:
     names = ["task", "model", "test", "arm", "paper", "values", "near"]
     frame = pd.DataFrame(shown, columns=names)
     frame = frame.dropna(subset="paper")
+    few = _few(frame["values"].map(len))
+    figure = f"```{{raw}} html\n{_readings(runs, frame).html}\n```\n"
+    if tokens:  # where a longest test leaves few tokens right, all tests say more than that one
+        words = f"{_near_by_reading(runs)} {_best_by_task(runs)}".strip() + few
+        return f"{words}\n\n{figure}\n{_at_every_test(paper, runs)}".lstrip()
     near = frame.pivot(index=["task", "model"], columns="arm", values="near")
     near = near[near.notna().sum(axis=1) > 1].eq(True)
     alone = near[near.sum(axis=1) == 1]
@@ -472,19 +481,11 @@ def which_reading(paper: str, survey: Survey) -> str:
         for arm in ARM_LABELS
         if arm in near
     ]
-    least, seeds = load_margins().least_seeds, frame["values"].map(len)
     words = (
         f"{_cells(len(near))} runs of more than one reading. The {kind} of our seeds is the "
-        f"printed number within the margin at the longest test, {'; '.join(counts)}."
+        f"printed number within the margin at the longest test, {'; '.join(counts)}.{few}"
     )
-    if seeds.min() < least:
-        words += f" Some cells have {seeds.min()} of {least} seeds: it may be chance."
-    figure = f"```{{raw}} html\n{_readings(runs, frame).html}\n```\n"
-    if runs.experiment.measure == "exact_match":
-        return f"{words}\n\n{figure}\n{_apart(paper, runs, data)}"
-    # Where a longest test leaves few tokens right, all tests say more than that one.
-    said = f"{_near_by_reading(runs)} {_best_by_task(runs)}".strip()
-    return f"{said}\n\n{figure}\n{_at_every_test(paper, runs)}".lstrip()
+    return f"{words}\n\n{figure}\n{_apart(paper, runs, data)}"
 
 
 def _at_every_test(paper: str, runs: Runs) -> str:
@@ -513,12 +514,16 @@ def _at_every_test(paper: str, runs: Runs) -> str:
 def _best_by_task(runs: Runs) -> str:
     """Of every task the readings with which most of the numbers come out that tell them apart."""
     data, parts = _of_several_readings(runs, load_margins().least_seeds), []
-    for task, cells in data[data["telling"]].groupby("task", sort=False):
-        near = cells.groupby("arm")["near"].agg(["sum", "size"])
-        most = near["sum"].max()
-        first = [words for arm, words in ARM_LABELS.items() if near["sum"].get(arm) == most]
-        parts.append(f"{' and '.join(first)} in {title(task)} ({most} of {near['size'].max()})")
-    return f"Most of these come out {'; '.join(parts)}." if parts else ""
+    for task, cells in data[data["telling"] & data["earned"]].groupby("task", sort=False):
+        near = cells.groupby("arm")["near"].agg(["sum", "size", "mean"])
+        first = near[near["mean"] == near["mean"].max()]
+        words = (
+            f"{words} ({first.loc[arm, 'sum']:g} of {first.loc[arm, 'size']:g})"
+            for arm, words in ARM_LABELS.items()
+            if arm in first.index
+        )
+        parts.append(f"on {title(task)} {' and '.join(words)}")
+    return f"These come out most often, {'; '.join(parts)}." if parts else ""
 
 
 def _of_several_readings(runs: Runs, seeds: int) -> pd.DataFrame:
@@ -530,16 +535,19 @@ def _of_several_readings(runs: Runs, seeds: int) -> pd.DataFrame:
 
 
 def _telling(data: pd.DataFrame, runs: Runs) -> pd.DataFrame:
-    """With columns `floor`, what knowing the first symbol gives, and `telling`.
+    """With columns `floor`, what knowing the first symbol gives, `telling`, and `earned`.
 
     A printed number tells readings apart if it is of a length beyond L+1 and comes out with one
-    reading and not with another. Up to L+1 it may only say which reading has learnt the task.
+    reading and not with another. Up to L+1 it may only say which reading has learnt the task. It is
+    earned if it is above the floor by more than the margin.
     """
     tasks = {spec.task.name: spec.task for spec in runs.specs}
     floors = [first_symbol_alone(tasks[row.task], row.test) for row in data.itertuples()]
     far = np.array([r.test not in runs.tests[r.task][:2] for r in data.itertuples()], dtype=bool)
     differ = data.groupby(["model", "task", "test"])["near"].transform("nunique") > 1
-    return data.assign(floor=floors, telling=far & differ)
+    margin = data["paper"].map(load_margins().measures["accuracy"].around)
+    earned = data["paper"] - floors > margin
+    return data.assign(floor=floors, telling=far & differ, earned=earned)
 
 
 @cache
@@ -558,12 +566,12 @@ def against_baselines(survey: Survey) -> str:
     data = every[np.array(far, dtype=bool)]
     own, others = data[data["model"] == "PANM"], data[data["model"] != "PANM"]
     cells = ["task", "test"]
-    readings = own.pivot(index=cells, columns="arm", values="ours").dropna()
+    readings = own.pivot(index=cells, columns="arm", values="ours")
     beside = others.groupby(cells, sort=False)
     best, best_printed = (
         others.loc[beside[column].idxmax()].set_index(cells) for column in ("ours", "paper")
     )
-    readings = readings.reindex(best.index).dropna()
+    readings = readings.reindex(best.index).dropna(how="all")
     if readings.empty:
         return NOTHING
     best, best_printed = best.loc[readings.index], best_printed.loc[readings.index]
@@ -575,15 +583,20 @@ def against_baselines(survey: Survey) -> str:
         *((ARM_LABELS[arm], readings[arm], best["ours"]) for arm in arms),
         ("as printed", printed_own, best_printed["paper"]),
     ):
-        lead, level = numbers - least, least.map(margin)
+        lead = (numbers - least).dropna()
+        level = least[lead.index].map(margin)
         ahead, behind = int((lead > level).sum()), int((lead < -level).sum())
-        said.append(f"{words}, ahead in **{ahead}**, behind in {behind}")
+        of = f" of {len(lead)}" if len(lead) < len(readings) else ""
+        said.append(f"{words}, ahead in **{ahead}**{of}, behind in {behind}")
     heads = [*(ARM_LABELS[arm] for arm in arms), "best baseline", "PANM printed", "best printed"]
     rows = [
         (
             title(task),
             test,
-            *(short(readings.loc[(task, test), arm]) for arm in arms),
+            *(
+                short(value) if pd.notna(value) else ""
+                for value in readings.loc[(task, test), arms]
+            ),
             f"{short(best.loc[(task, test), 'ours'])} ({best.loc[(task, test), 'model']})",
             short(printed_own[task, test]),
             f"{short(best_printed.loc[(task, test), 'paper'])} "
@@ -609,7 +622,7 @@ def against_baselines(survey: Survey) -> str:
     return (
         f"Baselines with runs: {names}. Against the best of them at each of {len(readings)} tests "
         f"beyond L+1, by more than the margin, PANM is: {'; '.join(said)}."
-        f"{_few(data['seeds'])}\n\n```{{raw}} html\n"
+        f"{_few(data.set_index(cells).loc[readings.index, 'seeds'])}\n\n```{{raw}} html\n"
         f"{_by_length(runs, every[every['task'].isin(have.index)]).html}\n```\n\n{body}"
     )
 
@@ -622,7 +635,7 @@ def _by_length(runs: Runs, data: pd.DataFrame) -> Exhibit:
     tall, foot, head, names = 1.55, 0.36, 0.3, 0.92  # inches; names: those at the lines' ends
 
     def draw(layout: Layout) -> Figure:
-        across = 1 if layout.narrow else len(tasks)
+        across = 1 if layout.narrow else min(len(tasks), 3)
         down = -(-len(tasks) // across)
         pitch, block = layout.width / across, tall + foot + head
         figure = canvas(layout, down * block)
@@ -646,7 +659,7 @@ def _by_length(runs: Runs, data: pd.DataFrame) -> Exhibit:
         "the baselines that have runs (grey)."
     )
     told = "; ".join(
-        f"{title(task)}, {row_label(model, arm, 'released')}: "
+        f"{title(task)}, {runs.label(model, arm)}: "
         + ", ".join(
             f"{short(cell.ours)} at {cell.test}, printed {short(cell.paper)}"
             for cell in cells.itertuples()
@@ -708,9 +721,11 @@ def _near_by_reading(runs: Runs) -> str:
         f"numbers come out, within the margin: {_near_counts(data)}."
     )
     if "telling" in data:
+        telling = data[data["telling"]]
         said += (
             " Of those beyond L+1 that come out with one reading and not with another: "
-            f"**{_near_counts(data[data['telling']]) or 'none'}**."
+            f"{_near_counts(telling) or 'none'}; without those that remembering the first symbol "
+            f"gives as well: **{_near_counts(telling[telling['earned']]) or 'none'}**."
         )
     return said
 
@@ -846,7 +861,7 @@ def _solved_map(runs: Runs, data: pd.DataFrame) -> Exhibit:
         for row in rows
     )
     caption = (
-        f"Who walks ten times as far? How many of {plural(most, 'seed')} have at least "
+        f"Who solves the longest test? How many of {plural(most, 'seed')} have at least "
         f"{level.at_least:g} % of the outputs of a task's longest test right to the last symbol "
         "(fewer seeds are named). Framed: the paper prints as much."
     )
@@ -1039,6 +1054,9 @@ def _reading_panel(axes: Axes, frame: pd.DataFrame, tasks: Sequence[str], named:
             beside(axes, title(task), (0, i), -9, color=LIGHT.ink, size=7.2)
 
 
+SPEED = "about speed, on a processor's core"
+
+
 def standing(paper: str, survey: Survey) -> str:
     """Where a paper's claims stand today: a table of verdicts, and what stands behind it."""
     judged = survey.ledger[survey.ledger["paper"] == paper]
@@ -1047,21 +1065,26 @@ def standing(paper: str, survey: Survey) -> str:
         "in words": by_runs[by_runs["prose"]],
         "printed numbers": by_runs[~by_runs["prose"]],
         "computed or simulated": judged[judged["page"] == exposure.PAGE],
-        "about speed, on a processor's core": judged[judged["page"] == overhead.PAGE],
+        SPEED: judged[judged["page"] == overhead.PAGE],
     }
-    kinds = {kind: Counter(rows["verdict"]) for kind, rows in kinds.items() if len(rows)}
+    kinds = {kind: Counter(rows["label"]) for kind, rows in kinds.items() if len(rows)}
+    found = judged.drop_duplicates("label")
+    order = sorted(
+        found["label"],
+        key=dict(zip(found["label"], found["verdict"].map(VERDICTS.index), strict=True)).get,
+    )
     body = table(
         ("verdict", *kinds),
         [
             *(
-                (badge(verdict), *(counts[verdict] or "" for counts in kinds.values()))
-                for verdict in VERDICTS
-                if any(counts[verdict] for counts in kinds.values())
+                (badge(label), *(counts[label] or "" for counts in kinds.values()))
+                for label in order
             ),
             ("all", *(counts.total() for counts in kinds.values())),
         ],
         name=f"tab-letter-{paper}",
-        caption="Your claims, by their verdicts.",
+        caption="Your claims, by their verdicts; *reduced* is a verdict from shorter training."
+        + " A ratio of speeds on a core need not carry over to a GPU." * (SPEED in kinds),
         numbers=tuple(kinds),
     )
     parts, runs = [], busiest(survey, TABLES[paper])

@@ -319,11 +319,12 @@ def _by_heads(runs: Runs, panels: Sequence[tuple]) -> pd.DataFrame:
         for model, arm in runs.rows:
             for count in _counts(artifact):
                 if model == _row_of(pattern, count):
+                    records = runs.cell(model, arm, task)
                     values = runs.values(model, arm, task, test)
                     rows += [
                         dict(artifact=artifact, task=task, kind=what, pointers=count, arm=arm,
-                             seed=seed, accuracy=value)
-                        for seed, value in enumerate(values)
+                             seed=record["spec"]["seed"], accuracy=value)
+                        for record, value in zip(records, values, strict=True)
                     ]  # fmt: skip
     columns = ["artifact", "task", "kind", "pointers", "arm", "seed", "accuracy"]
     return pd.DataFrame(rows, columns=columns)
