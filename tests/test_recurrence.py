@@ -184,7 +184,8 @@ def test_gradient_of_the_fused_decoder_is_that_of_finite_differences(name, arm, 
     shapes = ((2, 4), (steps, 2, 12), (2, 4, 4), (2, 4, 4))
     inputs = [numbers(*shape, seed=i, grad=True) for i, shape in enumerate(shapes)]
     parameters = [*attention.parameters(), gru.weight_ih, gru.weight_hh, gru.bias_hh]
-    assert torch.autograd.gradcheck(decode, (*inputs, *parameters))
+    strict = {"fast_mode": True, "atol": 1e-7, "rtol": 1e-6}  # along random directions
+    assert torch.autograd.gradcheck(decode, (*inputs, *parameters), **strict)
 
 
 @every_reading

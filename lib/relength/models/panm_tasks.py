@@ -24,6 +24,7 @@ CODE |= {"temperature": 1.0}
 ARMS = {
     "paper": TEXT | {"temperature": 1.0},
     "repaired": TEXT | {"temperature": 0.1},
+    "fixed-base": TEXT | {"temperature": 0.1, "base_in_training": "zero"},
     "released": CODE,
     "mended": CODE,
     "contentless": CODE | {"content": False},
@@ -32,7 +33,7 @@ ARMS = {
     "ten-bit": CODE | {"bits": TEXT["bits"]},
     "wide": CODE | {"hidden_size": TEXT["hidden_size"]},
 }
-OF_THE_TEXT = ("paper", "repaired")
+OF_THE_TEXT = ("paper", "repaired", "fixed-base")
 
 
 HEADS = ("n_mode1", "n_mode2")
@@ -43,6 +44,7 @@ class PANMConfig(BaseModel):
 
     paper        the text's equations as printed
     repaired     the same with a temperature below 1, so that its softmaxes can point sharply
+    fixed-base   repaired, but the base address is never drawn, neither in training nor in tests
     released     the authors' code
 
     and the code with one thing as the text has it:
@@ -81,6 +83,9 @@ class PANMConfig(BaseModel):
         description="base address in tests: the text says that it can be 0, the code leaves it as "
         "random as in training"
     )
+    base_in_training: Literal["zero", "random"] = added(
+        "random", before="random", description="base address in training (Section 2.2: random)"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -95,8 +100,10 @@ class PANMConfig(BaseModel):
             raise ValueError(
                 "Mode-2 pointers ask with Mode-1 values: n_mode2 needs an n_mode1 above 0"
             )
-        if self.temperature != 1 and self.arm != "repaired":
+        if self.temperature != 1 and self.arm not in ("repaired", "fixed-base"):
             raise ValueError(f"arm {self.arm} has no temperature, only repaired has one")
+        if (self.base_in_training == "zero") != (self.arm == "fixed-base"):
+            raise ValueError("the arm fixed-base and no other trains with base_in_training zero")
         if self.dropout and self.of_the_text:
             raise ValueError(f"arm {self.arm} has no dropout, only the code's arms have it")
         if self.single_from != "base" and self.n_mode1 != 1:
@@ -230,9 +237,10 @@ class AlgorithmicPANM(FreeRunning):
         return self.panm(inputs, steps, self.base(inputs, key), key=within)
 
     def base(self, inputs: Tensor, key: Tensor | None) -> Tensor:
-        """Base addresses (B,) of a training step; of tests when there is no key: (1,) for all."""
+        """Base addresses (B,), or one for all (1,): of a training step, without key of tests."""
         bank, count, code = self.panm.bank, len(inputs), not self.config.of_the_text
-        if key is None and self.config.base_in_tests == "zero":
+        config = self.config
+        if (config.base_in_tests if key is None else config.base_in_training) == "zero":
             # The released read-back goes by the size of the batch.
             return torch.zeros(count if code else 1, dtype=torch.int64, device=inputs.device)
         key = evaluation_key(inputs.device) if key is None else fork(key, 0)

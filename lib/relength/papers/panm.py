@@ -156,15 +156,16 @@ def long_to_short(scale: Scale, seed: int) -> list[RunSpec]:
 def readings(scale: Scale, seed: int) -> list[RunSpec]:
     """What each contradiction between text and code is worth, beside the arms of the main table.
 
-    The code with one thing as in the text; base addresses in tests as the other arms have them;
-    the second readings of Mix and Dynamic Recall; those baselines that have two readings, with the
-    flags of the first, so that nothing but the model is another.
+    The code with one thing as in the text; base addresses in tests as the other arms have them, and
+    in training never drawn; the second readings of Mix and Dynamic Recall; those baselines that
+    have two readings, with the flags of the first, so that nothing but the model is another.
     """
     zero, random = {"base_in_tests": "zero"}, {"base_in_tests": "random"}
     pairs = [
         *((model, task) for task in (*FIRST_TASKS, *OTHER_TASKS) for model in panm(["mended"])),
         *((model, task) for task in FIRST_TASKS[:2] for model in panm(ONE_CHANGED[1:])),
         *((model, task) for task in FIRST_TASKS[:2] for model in panm(["repaired"], **random)),
+        *((model, task) for task in FIRST_TASKS[:2] for model in panm(["fixed-base"])),
         *((model, task) for task in FIRST_TASKS[:2] for model in panm(["released"], **zero)),
     ]
     arms = panm(("released", "repaired"))

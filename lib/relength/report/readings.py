@@ -85,6 +85,12 @@ CONTRASTS = (
         _runs(SECOND, "released"),
         FIRST_TASKS[:2],
     ),
+    Contrast(
+        "base address 0 in training, too, instead of a random one (arm repaired)",
+        _runs(MAIN, "repaired"),
+        _runs(SECOND, "fixed-base"),
+        FIRST_TASKS[:2],
+    ),
     *(
         Contrast(f"{what} (arm {arm})", _runs(MAIN, arm), _runs(SECOND, arm), [task])
         for what, task in (

@@ -44,6 +44,7 @@ ARM_LABELS = {
     "released": "as in the code",
     "paper": "as in the text",
     "repaired": "repaired",
+    "fixed-base": "fixed base",
     "mended": "mended",
     "contentless": "without content",
     "one-way": "read one way",

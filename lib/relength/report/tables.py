@@ -348,6 +348,7 @@ def _best_mean(runs: Runs, pairs: Sequence[tuple[str, str]], task: str) -> tuple
 READINGS = {  # what a row is whose arm is not the judged one
     "paper": "the paper's equations where its released code differs",
     "repaired": "the equations with a stated repair",
+    "fixed-base": "the repaired equations without random base addresses",
     "mended": "the code with one line set right",
     "contentless": "the code without attention to content",
     "one-way": "the code with an encoder that reads from the beginning only",
