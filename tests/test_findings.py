@@ -117,6 +117,16 @@ def test_seeds_that_one_task_lacks_are_not_paired_with_others(tmp_path):
     assert "| MonoAttn | 2 | 1 | 2 | 2 |" in findings.tasks_solved("mla", state)
 
 
+def test_errors_on_known_lengths_are_a_warning_among_runs_of_one_model_too(tmp_path):
+    """Seed 1 errs once in a hundred on known lengths and fails; the others never err and solve."""
+
+    def accuracy(spec, test):
+        return 1.0 if spec.seed != 1 else 0.99 * (test == "iid")
+
+    said = findings.known_is_not_enough("mla", mono(tmp_path, lambda _: True, accuracy))
+    assert "solve the longest test: without an error 4 of 4, with an error 0 of 2." in said
+
+
 def test_one_function_that_is_printed_twice_is_compared_with_both_rows(tmp_path, empty):
     """Seeds of MonoAttn that are always right: as printed for it, and not as for RMonoAttn."""
     said = findings.printed_twice(mono(tmp_path, lambda _: True, lambda *_: 1.0))
@@ -203,6 +213,36 @@ def test_of_panm_outputs_are_counted_and_tokens_compared(tmp_path):
     assert f"at every test beyond the lengths trained on in {len(arms)} of them." in said
 
 
+def test_runs_at_the_papers_own_scale_stand_beside_the_shorter_ones(tmp_path):
+    """As in the code has half of the tokens right there, the repair all of them."""
+    file = tmp_path / "panm" / "panm_algorithmic.runs.jsonl"
+    file.parent.mkdir(parents=True)
+    main = experiment("panm_algorithmic")
+    wanted = [
+        spec
+        for spec in (*main.specs("reduced", range(5)), *main.specs("paper", range(1)))
+        if (spec.model.name, spec.task.name) == ("PANM", "panm_copy")
+        and spec.model.arm
+        in ("released", "repaired", "paper")[: 3 if spec.scale == "reduced" else 2]
+    ]
+
+    def tokens(spec, test):
+        repaired = spec.model.arm == "repaired"
+        return 0.5 + 0.5 * repaired if spec.scale == "paper" else 0.9 + 0.05 * repaired
+
+    records = [handmade.record(spec, tokens, experiment=main.name) for spec in wanted]
+    file.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    store, nothing = Store(tmp_path), pd.DataFrame()
+    survey = Survey(nothing, nothing, nothing, scoreboard.runs(store), store)
+    said = findings.which_reading("panm", survey)
+    assert (
+        "At the paper's own scale there are PANM on Copy at 20, 40, 80: as in the code 50, 50, 50 "
+        "(1 seed); repaired 100, 100, 100 (1 seed); printed 84, 52, 36." in said
+    )
+    assert "The repair, over the text, gives at 2(L+1), in points: Copy +5.0." in said
+    assert "The code, over the text, gives at 2(L+1), in points: Copy 0." in said
+
+
 def test_seeds_of_panm_are_compared_where_they_are_furthest_apart(tmp_path):
     """At 20 symbols one seed of two has half of its tokens right and the other all."""
     file = tmp_path / "panm" / "panm_algorithmic.runs.jsonl"
@@ -220,7 +260,8 @@ def test_seeds_of_panm_are_compared_where_they_are_furthest_apart(tmp_path):
     file.write_text("".join(f"{json.dumps(record)}\n" for record in records))
     store, nothing = Store(tmp_path), pd.DataFrame()
     said = findings.luck("panm", Survey(nothing, nothing, nothing, scoreboard.runs(store), store))
-    assert "at every test beyond the lengths trained on in 0 of them;" in said
+    assert "at every test beyond the lengths trained on in 0 of them. The furthest apart" in said
+    assert "those of PANM on Copy at 20, 100; 50, where 84 is printed;" in said
     assert "| Copy | PANM | 100; 100 | 20 | 100; 50 | 84 |" in said
 
 
@@ -296,7 +337,8 @@ def test_printed_numbers_are_counted_by_the_papers_own_statistic(three, empty):
 def test_where_readings_solve_unequally_often_the_cell_and_its_chance_are_shown(three):
     told = findings.which_reading("mla", three)
     assert "In 1 of 1 cells one reading has more seeds" in told
-    assert "none of them is beyond chance by itself (smallest p 0.10)" in told
+    assert "none of them is beyond chance by itself, and none can be of 3 seeds (smallest p" in told
+    assert "Runs that solve the longest test: as in the code 0 of 3, as in the text 3 of 3." in told
     assert "| Copy | OneStepAttn | 0 of 3 | 3 of 3 | 0.10 |" in told
 
 
@@ -334,7 +376,8 @@ def test_failing_outputs_are_counted_by_their_first_error(three, empty, tmp_path
             lines.write(json.dumps(record) + "\n")
     told = findings.diverging("mla", three._replace(store=Store(tmp_path)))
     assert "**3 wrong symbol, 3 ends too early**" in told
-    lost = re.search(r"in the median: (.+)\.", told)[1]
+    assert "Of these 12, in all readings, 6 fail" in told
+    lost = re.search(r"in the median up to: (.+)\.", told)[1]
     assert re.sub(r" \d+ %", "", lost) == "Bi-Relative, OneStepAttn"  # Content knows no lengths
 
 

@@ -504,8 +504,8 @@ def outcome(runs: Runs) -> str:
         each = f"{seeds.min()} to {plural(seeds.max(), 'seed')}"
     return (
         f"Of {plural(len(last), 'run')} that test the prediction, {each} per length, these are "
-        f"nearest to the number of steps that it names: {', '.join(agree)}. In the "
-        f"longest copy, trained {'; '.join(parts)}."
+        f"nearest, by ratio, to the number of steps that it names: {', '.join(agree)}. Steps that "
+        f"are written right in the longest copy, chance taken off, trained {'; '.join(parts)}."
     )
 
 

@@ -103,7 +103,8 @@ def of_claims(shown: Iterable[str], survey: Survey) -> str:
         ("claim", "verdict", "our runs"),
         (
             (
-                f"{plain(row.statement)} {{ref}}`{row.name} <claim-{row.name}>`",
+                f"{plain(row.statement)} {{ref}}`{row.name} <claim-{row.name}>`"
+                + (f" *Judged:* {plain(row.scope)}" if row.scope else ""),
                 badge(row.label),
                 plain(row.seen + unsettled(row)) + (f" ({row.scale})" if row.scale else ""),
             )

@@ -253,6 +253,21 @@ def _outputs_in_words(data: pd.DataFrame, start: str) -> str:
             f"{_counted(perfect['state'])}; of the {len(flawed)} with at least one, "
             f"{_counted(flawed['state'])}."
         )
+        solves = knows["state"] == "solved"
+        can = solves.groupby([knows["task"], knows["model"], knows["arm"]]).transform("any")
+        within = [
+            f"{which} error {solves[can & own].sum()} of {(can & own).sum()}"
+            for which, own in (
+                ("without an", knows["known"] == 100),
+                ("with an", knows["known"] < 100),
+            )
+            if (can & own).any()
+        ]
+        if within:
+            said += (
+                " Models differ in both. Of a model and a task that some seed solves, these runs "
+                f"solve the longest test: {', '.join(within)}."
+            )
     return said
 
 
@@ -435,6 +450,15 @@ def luck(paper: str, survey: Survey) -> str:
         f"{'at the longest test' if whole else 'somewhere, at the test where they are furthest'}: "
         f"{MEASURE_WORDS[runs.experiment.measure]} in percent, a number per seed.",
     )
+    if not whole:
+        most = max(spread, key=lambda cell: np.ptp(cell["longest"]))
+        task, model, arm, test = most[["task", "model", "arm", "test"]].iloc[0]
+        said += (
+            f". The furthest apart are those of {runs.label(model, arm)} on {title(task)} at "
+            f"{test}, {'; '.join(map(short, most['longest']))}"
+        )
+        if (model, task, test) in there:
+            said += f", where {short(there[model, task, test])} is printed"
     return f"{said}; {{numref}}`tab-findings-{paper}-luck` has all that differ.\n\n{body}"
 
 
@@ -471,7 +495,8 @@ def which_reading(paper: str, survey: Survey) -> str:
     few = _few(frame["values"].map(len))
     figure = f"```{{raw}} html\n{_readings(runs, frame).html}\n```\n"
     if tokens:  # where a longest test leaves few tokens right, all tests say more than that one
-        words = f"{_near_by_reading(runs)} {_best_by_task(runs)}".strip() + few
+        parts = (_near_by_reading(runs), _best_by_task(runs), few, _step_by_step(runs))
+        words = " ".join(filter(None, map(str.strip, (*parts, _at_full_scale(paper, survey)))))
         return f"{words}\n\n{figure}\n{_at_every_test(paper, runs)}".lstrip()
     near = frame.pivot(index=["task", "model"], columns="arm", values="near")
     near = near[near.notna().sum(axis=1) > 1].eq(True)
@@ -485,7 +510,55 @@ def which_reading(paper: str, survey: Survey) -> str:
         f"{_cells(len(near))} runs of more than one reading. The {kind} of our seeds is the "
         f"printed number within the margin at the longest test, {'; '.join(counts)}.{few}"
     )
+    solved = (both["state"] == "solved").groupby(both["arm"]).agg(["sum", "size"])
+    counts = ", ".join(
+        f"{ARM_LABELS[arm]} {solved.loc[arm, 'sum']} of {solved.loc[arm, 'size']}"
+        for arm in ARM_LABELS
+        if arm in solved.index
+    )
+    words = f"{_near_by_reading(runs)} {words} Runs that solve the longest test: {counts}.".strip()
     return f"{words}\n\n{figure}\n{_apart(paper, runs, data)}"
+
+
+def _step_by_step(runs: Runs) -> str:
+    """By task, what the repair and the code change of the text's reading at 2(L+1)."""
+    data = _of_several_readings(runs, seeds=load_margins().least_seeds)
+    there = [row.test == runs.tests[row.task][2] for row in data.itertuples()]
+    data = data[np.array(there, dtype=bool)]
+    if data.empty:
+        return ""
+    ours = data.pivot(index="task", columns="arm", values="ours").reindex(runs.tasks)
+    said = []
+    for arm, words in (("repaired", "The repair"), ("released", "The code")):
+        if {arm, "paper"} <= set(ours):
+            gains = (ours[arm] - ours["paper"]).dropna()
+            points = ", ".join(f"{title(task)} {signed(gain)}" for task, gain in gains.items())
+            said.append(f"{words}, over the text, gives at 2(L+1), in points: {points}.")
+    return " ".join(said)
+
+
+def _at_full_scale(paper: str, survey: Survey) -> str:
+    """What runs at the paper's own scale have beyond L+1, where the table is of shorter ones."""
+    runs = Runs.read(experiment(TABLES[paper]), "paper", load_margins().least_seeds, survey.store)
+    data = _beside_printed(runs)
+    far = [row.test not in runs.tests[row.task][:2] for row in data.itertuples()]
+    data = data[np.array(far, dtype=bool)]
+    several = data.groupby(["model", "task"])["arm"].transform("nunique") > 1
+    if data.empty or busiest(survey, TABLES[paper]).scale == "paper" or not several.any():
+        return ""
+    parts = []
+    for (model, task), cells in data[several].groupby(["model", "task"], sort=False):
+        tests = cells.drop_duplicates("test")
+        arms = "; ".join(
+            f"{ARM_LABELS[arm]} {', '.join(map(short, own['ours']))} "
+            f"({plural(int(own['seeds'].min()), 'seed')})"
+            for arm, own in cells.groupby("arm", sort=False)
+        )
+        parts.append(
+            f"{model} on {title(task)} at {', '.join(tests['test'])}: {arms}; printed "
+            f"{', '.join(map(short, tests['paper']))}"
+        )
+    return f"At the paper's own scale there are {'. '.join(parts)}."
 
 
 def _at_every_test(paper: str, runs: Runs) -> str:
@@ -766,11 +839,16 @@ def _apart(paper: str, runs: Runs, data: pd.DataFrame) -> str:
         caption="Cells in which the readings differ in how many seeds solve the longest test. "
         "*p* is that of Fisher's exact test, two-sided, of that cell alone.",
     )
-    beyond = "at least one is" if least <= load_margins().level else "none of them is"
+    level = load_margins().level
+    beyond = "at least one is" if least <= level else "none of them is"
+    seeds = int(counts["size"].to_numpy().min())
+    enough = [k for k in range(seeds + 1) if fisher_exact([[0, seeds], [k, seeds - k]])[1] <= level]
+    power = f"which takes 0 against {enough[0]}" if enough else "and none can be"
+    power += f" of {plural(seeds, 'seed')}"
     return (
         f"In {len(differ)} of {len(counts)} cells one reading has more seeds that solve the "
-        f"longest test than another; {beyond} beyond chance by itself (smallest p {least:.2f})."
-        f"\n\n{body}"
+        f"longest test than another; {beyond} beyond chance by itself, {power} (smallest p "
+        f"{least:.2f}).\n\n{body}"
     )
 
 
@@ -951,17 +1029,18 @@ def selection(paper: str, survey: Survey) -> str:
     solved = (f"{sum(map(level.holds, results(rule, -1)))} {said}" for rule, said in RULES.items())
     margin = load_margins().measures["accuracy"].around(0)
     parts = []
-    for place, where in enumerate(("first", "second", "third"), start=1):
+    tests = min(len(spec.task.tests) for spec in runs.specs)
+    for place, where in enumerate(("first", "second", "third", "fourth")[: tests - 1], start=1):
         gain = results("selected", place) - results("best_iid", place)
         parts.append(
             f"at the {where} {signed(gain.mean())} points in the mean (more than {margin:g} points "
             f"gained in {plural((gain > margin).sum(), 'run')}, lost in {(gain < -margin).sum()})"
         )
     return (
-        f"Of {len(judged)} runs, {', '.join(solved)} solve the longest test. Over the best epoch "
-        "on known lengths, the authors' rule is worth, of the three lengths beyond training, "
-        f"{'; '.join(parts)}. The rule looks at a development set that reaches up to the first of "
-        "them, and not beyond.\n"
+        f"Of {len(judged)} runs, {', '.join(solved)} solve the longest test. The authors' rule "
+        "looks at a development set that reaches up to the first length beyond training, and not "
+        "further. Over the best epoch on known lengths it is worth, of the lengths beyond "
+        f"training, {'; '.join(parts)}.\n"
     )
 
 
@@ -969,6 +1048,7 @@ def diverging(paper: str, survey: Survey) -> str:
     """What the first error of failing outputs is, and how much of them is right before it."""
     runs = busiest(survey, TABLES[paper])
     kinds = failures.diverging(runs)["then"].value_counts()
+    shown = sum(bool(record.get("attention")) for record in runs.records)
     if kinds.empty:
         return "*No recorded output fails.*\n" if runs.records else NOTHING
     data, levels = ends(runs), load_margins().levels
@@ -981,10 +1061,10 @@ def diverging(paper: str, survey: Survey) -> str:
     models = ", ".join(f"{model} {share:.0f} %" for model, share in right.items())
     said = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
     return (
-        "Every run records its output for one test sample longer than those of training. By their "
-        f"first error, those that fail have: **{said}**. Where a run knows its lengths and fails "
-        "the longest test, wrong outputs are right for this part of them, in the median: "
-        f"{models}.\n"
+        "Every run records its output for one test sample longer than those of training. Of these "
+        f"{shown}, in all readings, {kinds.sum()} fail, by their first error: **{said}**. Where a "
+        "run of a judged reading knows its lengths and fails the longest test, the first part of "
+        f"its wrong outputs is right, in the median up to: {models}.\n"
     )
 
 
@@ -1093,6 +1173,7 @@ def standing(paper: str, survey: Survey) -> str:
         names = dict.fromkeys(published.name_of(tables[place]) for place in (0, -1))
         parts.append(f"{' to '.join(names)}: {_come_out(runs, beside)}{_few(beside['seeds'])}")
     parts.append(_near_by_reading(readings(paper, survey)))
+    parts.append(_at_full_scale(paper, survey))
     own = [name for name, found in EXPERIMENTS.items() if found.paper == paper]
     used = survey.runs[survey.runs["experiment"].isin(own) & survey.runs["scale"].isin(SCALES)]
     used = used.drop_duplicates("run_id")
@@ -1159,7 +1240,7 @@ PASSAGES = {
     )
     for paper in TABLES
 } | {
-    "findings_mla_chosen": partial(selection, "mla"),
+    **{f"findings_{paper}_chosen": partial(selection, paper) for paper in TABLES},
     "findings_mla_diverging": partial(diverging, "mla"),
     "findings_mla_solved": partial(tasks_solved, "mla"),
     "findings_mla_twice": printed_twice,
