@@ -104,7 +104,7 @@ def of_claims(shown: Iterable[str], survey: Survey) -> str:
         (
             (
                 f"{plain(row.statement)} {{ref}}`{row.name} <claim-{row.name}>`"
-                + (f" *Judged:* {plain(row.scope)}" if row.scope else ""),
+                + (f" *{plain(row.scope)}*" if row.scope else ""),
                 badge(row.label),
                 plain(row.seen + unsettled(row)) + (f" ({row.scale})" if row.scale else ""),
             )

@@ -495,8 +495,9 @@ def which_reading(paper: str, survey: Survey) -> str:
     few = _few(frame["values"].map(len))
     figure = f"```{{raw}} html\n{_readings(runs, frame).html}\n```\n"
     if tokens:  # where a longest test leaves few tokens right, all tests say more than that one
-        parts = (_near_by_reading(runs), _best_by_task(runs), few, _step_by_step(runs))
-        words = " ".join(filter(None, map(str.strip, (*parts, _at_full_scale(paper, survey)))))
+        counts = f"{_near_by_reading(runs)} {_best_by_task(runs)}".strip() + few
+        parts = (counts, _step_by_step(runs), _at_full_scale(paper, survey))
+        words = "\n\n".join(filter(None, map(str.strip, parts)))
         return f"{words}\n\n{figure}\n{_at_every_test(paper, runs)}".lstrip()
     near = frame.pivot(index=["task", "model"], columns="arm", values="near")
     near = near[near.notna().sum(axis=1) > 1].eq(True)
