@@ -239,8 +239,11 @@ def test_runs_at_the_papers_own_scale_stand_beside_the_shorter_ones(tmp_path):
         "At the paper's own scale there are PANM on Copy at 20, 40, 80: as in the code 50, 50, 50 "
         "(1 seed); repaired 100, 100, 100 (1 seed); printed 84, 52, 36." in said
     )
-    assert "The repair, over the text, gives at 2(L+1), in points: Copy +5.0." in said
+    assert "The repair, over the text, gives at 2(L+1), in points: Copy **+5.0**." in said
     assert "The code, over the text, gives at 2(L+1), in points: Copy 0." in said
+    assert (
+        "which by chance alone happens in 0.8 % of cells." in said
+    )  # 2 of the 252 orders of 5 + 5
 
 
 def test_seeds_of_panm_are_compared_where_they_are_furthest_apart(tmp_path):

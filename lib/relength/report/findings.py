@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import combinations
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
@@ -528,13 +529,26 @@ def _step_by_step(runs: Runs) -> str:
     data = data[np.array(there, dtype=bool)]
     if data.empty:
         return ""
-    ours = data.pivot(index="task", columns="arm", values="ours").reindex(runs.tasks)
+    cells = data.set_index(["arm", "task"])
     said = []
     for arm, words in (("repaired", "The repair"), ("released", "The code")):
-        if {arm, "paper"} <= set(ours):
-            gains = (ours[arm] - ours["paper"]).dropna()
-            points = ", ".join(f"{title(task)} {signed(gain)}" for task, gain in gains.items())
-            said.append(f"{words}, over the text, gives at 2(L+1), in points: {points}.")
+        points = []
+        for task in runs.tasks:
+            if {(arm, task), ("paper", task)} <= set(cells.index):
+                one, other = cells.loc[(arm, task)], cells.loc[("paper", task)]
+                first, second = one["values"], other["values"]
+                apart = min(first) > max(second) or max(first) < min(second)
+                gain = signed(one["ours"] - other["ours"])
+                points.append(f"{title(task)} {f'**{gain}**' if apart else gain}")
+        if points:
+            said.append(f"{words}, over the text, gives at 2(L+1), in points: {', '.join(points)}.")
+    seeds = int(data["seeds"].min())
+    chance = 100 * 2 / comb(2 * seeds, seeds)
+    if said:
+        said.append(
+            "**Bold**: no seed of the one reaches one of the other, which by chance alone happens "
+            f"in {chance:.1f} % of cells."
+        )
     return " ".join(said)
 
 
