@@ -39,7 +39,7 @@ def test_the_ledger_says_what_the_pages_say(survey, store):
         *overhead.lines(overhead.decisions(overhead.latest(store))).split("\n"),
     ]
     said = [f"{row.Index}: {row.verdict} ({row.seen})" for row in rows.itertuples()]
-    assert said == on_pages and len(said) == 9
+    assert said == on_pages and len(said) == 12
 
 
 def test_no_claim_is_decided_twice_and_each_is_one_of_the_paper(survey, store):
@@ -55,6 +55,7 @@ def test_what_is_not_measured_is_not_run_and_says_how_it_would_be(tmp_path):
     assert rows.loc["panm-077", ["verdict", "seeds"]].tolist() == ["not run", 0]
     assert rows.loc["panm-077", "needed"] == "relength bench --pointers"
     assert rows.loc["panm-018", "verdict"] == "reproduced"  # arithmetic needs no measurement
+    assert rows.loc[["panm-018", "panm-039"], "unit"].tolist() == ["calculation"] * 2
 
 
 def test_pages_link_to_the_page_that_decides(survey):

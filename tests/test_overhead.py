@@ -48,7 +48,12 @@ def test_without_a_measurement_the_page_says_so(tmp_path):
     for waits in (page.figure(nothing, 1), page.table(nothing)):
         words = re.sub("<[^>]*>", "", waits.html)
         assert "Not run yet" in words and "relength bench --pointers" in words
-    assert set(page.verdicts(nothing).data["verdict"]) == {"not run"}
+    verdicts = page.verdicts(nothing).data.set_index("claim")["verdict"]
+    assert set(verdicts.drop("panm-039")) == {"not run"}  # sizes are counted, not measured
+    older = measured()
+    del older["pairs"][overhead.MORE_POINTERS]  # a measurement from before that pair was asked for
+    said = dict(page.decisions(older))
+    assert said["panm-090"] is None and said["panm-076"].outcome == "reproduced"
 
 
 def test_the_last_measurement_of_its_kind_is_shown(tmp_path):
@@ -67,9 +72,24 @@ def test_five_rounds_within_the_margin_reproduce_and_outside_of_it_contradict():
     verdicts = dict(page.decisions(measured(0.75)))
     assert verdicts["panm-076"].outcome == verdicts["panm-077"].outcome == "reproduced"
     assert verdicts["panm-080"].outcome == "contradicted"  # the larger one gains nothing
+    assert verdicts["panm-074"].outcome == "reproduced"  # a quarter more: 80 % of the speed
+    assert verdicts["panm-090"].outcome == "reproduced"
+    assert dict(page.decisions(measured(1.1)))["panm-090"].outcome == "contradicted"
     assert dict(page.decisions(measured(0.3)))["panm-077"].outcome == "contradicted"
     wide = measured(0.75)
     pair = wide["pairs"][overhead.OF_THE_TABLES]
     pair["with"] = [3 * rate for rate in pair["with"]]
     assert dict(page.decisions(wide))["panm-076"].outcome == "reproduced", "it is no backbone"
     assert dict(page.decisions(measured(0.75, rounds=4)))["panm-077"].outcome == "inconclusive"
+
+
+def test_sizes_are_counted_and_compared_with_those_of_the_paper():
+    """The LSTM by hand: four gates, a learned first state, and an output layer of ten."""
+    found = page.sizes().set_index(["model", "arm"])
+    per_gate = 512 * (12 + 512 + 2)  # ten digits and two marks, the state, two biases
+    assert found.loc[("LSTM", "released"), "weights"] == 4 * per_gate + 2 * 512 + 512 * 10 + 10
+    assert found["judged"].groupby("model").sum().eq(1).all()
+    assert found.loc[("NTM", "released"), "near"] and not found.loc[("PANM", "released"), "near"]
+    assert page.sized().outcome == "contradicted" and "PANM 0.72" in page.sized().seen
+    words = re.sub("<[^>]*>", " ", page.sizes_table().html)
+    assert "1.2 million" in words and "1 to 3 million" in words

@@ -87,6 +87,7 @@ def _transformer(layers: int) -> Pair:
 
 LSTM = "LSTM, 256 units"  # the text's encoder of PANM
 OF_THE_TABLES = "LSTM, 512 units"  # the baseline, which is no backbone of the PANM beside it
+MORE_POINTERS = "PANM, 3 + 2 pointers for 2 + 1"  # of Mode 1 and Mode 2; PANM is its own backbone
 PAIRS = (
     Pair(LSTM, _named("LSTM", hidden_size=256), _named("PANM", arm="paper"), 15 / 20),
     Pair(OF_THE_TABLES, _named("LSTM"), _named("PANM", arm="paper"), None),
@@ -98,7 +99,14 @@ PAIRS = (
     ),
     _transformer(2),
     _transformer(6),
+    Pair(
+        MORE_POINTERS,
+        _named("PANM", arm="paper"),
+        _named("PANM", arm="paper", n_mode1=3, n_mode2=2),
+        None,
+    ),
 )
+NO_BACKBONE = (OF_THE_TABLES, MORE_POINTERS)
 
 
 def measure(rounds: int = 5) -> dict[str, Any]:

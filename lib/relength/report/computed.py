@@ -36,18 +36,23 @@ def _exposed() -> list[exposure.Checked]:
 def decided(store: Store) -> list[Computed]:
     """Every claim that a page decides. The simulations take some seconds, once."""
     simulated = [
-        Computed(one.claim, exposure.PAGE, _unit(one.decision), one.decision, one.computed)
+        Computed(
+            one.claim, exposure.PAGE, _unit(one.decision, "simulation"), one.decision, one.computed
+        )
         for one in _exposed()
     ]
     measured = [
-        Computed(claim, overhead.PAGE, "round", decision, overhead.judged(decision)[0])
+        Computed(
+            claim, overhead.PAGE, _unit(decision, "round"), decision, overhead.judged(decision)[0]
+        )
         for claim, decision in overhead.decisions(overhead.latest(store))
     ]
     return simulated + measured
 
 
-def _unit(decision: rules.Decision) -> str:
-    return "simulation" if decision.n > 1 else "calculation"
+def _unit(decision: rules.Decision | None, repeated: str) -> str:
+    """What is repeated, unless it is arithmetic, which is done once."""
+    return "calculation" if decision and decision.n == 1 else repeated
 
 
 def ledger(store: Store) -> pd.DataFrame:
@@ -58,7 +63,7 @@ def ledger(store: Store) -> pd.DataFrame:
 
 def _row(one: Computed, said: pd.Series) -> dict[str, object]:
     outcome = NOT_RUN if one.decision is None else one.decision.outcome
-    verb = "Measured" if one.page == overhead.PAGE else "Simulated"
+    verb = {"round": "Measured", "simulation": "Simulated", "calculation": "Counted"}[one.unit]
     row = dict.fromkeys(claims.COLUMNS, "") | {
         **{"paper": said["paper"], "claim": one.claim, "kind": said["kind"]},
         **{"statement": said["claim"], "where": said["where"]},

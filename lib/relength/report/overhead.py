@@ -1,6 +1,7 @@
 """The page on PANM's speed: what ``relength bench --pointers`` measured, beside the claims."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -9,18 +10,21 @@ from matplotlib.figure import Figure
 
 from relength import overhead, rules
 from relength.margins import load_margins
-from relength.papers import published
+from relength.models import MODELS
+from relength.papers import EXPERIMENTS, published
 from relength.prices import Device
 from relength.report import exhibits
-from relength.report.exhibits import MEASURED, Exhibit, rows_table, titled
+from relength.report.exhibits import COMPUTED, MEASURED, Exhibit, rows_table, titled
 from relength.report.figures import drawn
 from relength.report.grid import NOT_RUN
 from relength.report.style import LIGHT, Layout, beside, canvas, colour
 from relength.store import Store
+from relength.tasks.algorithmic import Copy
 
 PAGE = "panm_cost"
 COMMAND = "relength bench --pointers"
 ALLOWED = (70, 80)  # percent: what the paper says overall
+BACKBONES = [pair.name for pair in overhead.PAIRS if pair.name not in overhead.NO_BACKBONE]
 COLUMNS = ("backbone", "round", "bare", "with_pointers", "share", "printed")
 
 
@@ -145,35 +149,101 @@ def numbers(measured: dict[str, Any] | None) -> str:
 
 # Claim, backbone (None for all of them), the share that it states.
 STATED = (
+    ("panm-074", overhead.LSTM, 1 / 1.25),  # 20 to 30 % more for small backbones
     ("panm-076", None, 0.75),
     ("panm-077", overhead.LSTM, 15 / 20),
     ("panm-078", "Transformer, 2 layers", 77 / 90),
 )
 
 
+# Millions of weights that Appendix D.1 gives each model: the least and the most.
+SIZES = (
+    dict.fromkeys(("LSTM", "Location Attention", "Content Attention", "Hybrid Attention"), (1, 3))
+    | dict.fromkeys(("Transformer", "PtrNet"), (1, 3))
+    | dict.fromkeys(("NTM", "DNC", "ESBN"), (1.2, 1.2))
+    | dict.fromkeys(("Neural Stack", "NRAM", "PANM"), (1.1, 1.1))
+)
+
+
+@cache
+def sizes() -> pd.DataFrame:
+    """Weights of every model of the tables, in each of its readings, and what the paper says.
+
+    Columns: model, arm, weights, least, most (as printed, in millions), judged (whether claims
+    judge this arm), near (whether the weights are within the margin for costs of that).
+    """
+    experiment, room = EXPERIMENTS["panm_algorithmic"], load_margins().measures["cost_ratio"]
+    rows = []
+    for spec in experiment.specs("reduced", [0]):
+        if spec.task.name != Copy().name:
+            continue
+        model = MODELS[spec.model.name][1](spec.model, *spec.task.shape)
+        weights, (least, most) = sum(p.numel() for p in model.parameters()), SIZES[spec.row]
+        near = least - room.around(least) <= weights / 1e6 <= most + room.around(most)
+        judged = experiment.judges(spec.row, spec.model.arm)
+        rows.append((spec.row, spec.model.arm, weights, least, most, judged, near))
+    columns = ["model", "arm", "weights", "least", "most", "judged", "near"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def sized() -> rules.Decision:
+    """Whether all models have the sizes that the paper says (panm-039), each in its judged arm."""
+    judged = sizes().query("judged")
+    other = [f"{one.model} {one.weights / 1e6:.2f}" for one in judged.query("~near").itertuples()]
+    seen = f"{judged['near'].sum()} of {len(judged)} models have the size that is said"
+    seen += f"; in millions, {', '.join(other)}" if other else ""
+    return rules.fact(not other)._replace(seen=seen)
+
+
 def decisions(measured: dict[str, Any] | None) -> list[tuple[str, rules.Decision | None]]:
-    """(claim, what its rule says of the rounds); None where nothing is measured.
+    """(claim, what its rule says of the rounds, or of sizes); None where nothing is measured.
 
     The margin is that for ratios of costs. Where a claim is about every backbone, each is a part,
     but not the baseline of the tables, which is twice as wide as the encoder of the PANM beside it;
-    that a larger backbone loses less (panm-080) is asked of the Transformers' rounds.
+    that a larger backbone loses less (panm-080) is asked of the Transformers' rounds, and that
+    pointers are slow (panm-090) of PANM with two more of them.
     """
     margins = load_margins()
-    if measured is None:
-        return [(claim, None) for claim, *_ in STATED] + [("panm-080", None)]
-    room, pairs = margins.measures["cost_ratio"], measured["pairs"]
-    found: list[tuple[str, rules.Decision | None]] = []
+    room, pairs = margins.measures["cost_ratio"], measured["pairs"] if measured else {}
+
+    def of(names: Sequence[str], rule: Callable[..., rules.Decision]) -> rules.Decision | None:
+        known = all(name in pairs for name in names)
+        return rule(*(np.array(overhead.shares(pairs[name])) for name in names)) if known else None
+
+    found = []
     for claim, backbone, share in STATED:
-        asked = [backbone] if backbone else [n for n in pairs if n != overhead.OF_THE_TABLES]
-        parts = [rules.cost(overhead.shares(pairs[name]), share, room, margins) for name in asked]
-        found.append((claim, rules.conjunction(parts, margins)))
-    small, large = (overhead.shares(pairs[f"Transformer, {n} layers"]) for n in (2, 6))
-    less = [big > little for big, little in zip(large, small, strict=True)]
-    return [*found, ("panm-080", rules.majority(less, margins))]
+        asked = [backbone] if backbone else BACKBONES
+
+        def near(*shares: np.ndarray, share: float = share) -> rules.Decision:
+            parts = [rules.cost(one, share, room, margins) for one in shares]
+            return rules.conjunction(parts, margins)
+
+        found.append((claim, of(asked, near)))
+    two_and_six = [f"Transformer, {layers} layers" for layers in (2, 6)]
+    less = of(two_and_six, lambda small, large: rules.majority(large > small, margins))
+    slower = of([overhead.MORE_POINTERS], lambda shares: rules.majority(shares < 1, margins))
+    return [("panm-039", sized()), *found, ("panm-080", less), ("panm-090", slower)]
+
+
+def sizes_table() -> Exhibit:
+    """Weights of every reading of every model, beside what the paper says."""
+    found, name = sizes(), f"{PAGE}-sizes"
+    columns = {"model": "text", "arm": "text"} | dict.fromkeys(("weights", "printed"), "number")
+    rows = []
+    for one in found.itertuples():
+        printed = f"{one.least}" if one.least == one.most else f"{one.least} to {one.most}"
+        rows.append((one.model, one.arm, f"{one.weights:,}", f"{printed} million"))
+    caption = (
+        "<b>Weights of each model of Tables 13 to 18 on Copy.</b> Counted, in every reading that "
+        "it has; what the paper says is in Appendix D.1."
+    )
+    links = [exhibits.csv(name, found), exhibits.notebook(PAGE)]
+    html = exhibits.table(rows_table(columns, rows), titled(caption, COMPUTED), name, links)
+    return Exhibit(html, f"{sized().seen}.", found)
 
 
 def verdicts(measured: dict[str, Any] | None) -> Exhibit:
-    """What the measurement says of each claim about speed."""
+    """What the measurement says of each claim about speed, and the count of that about size."""
     said = published.prose_claims().set_index("claim_id")["claim"]
     columns = {"claim": "text", "what the paper says": "prose wide", "seen": "prose"}
     columns |= {"verdict": "text"}
@@ -185,8 +255,9 @@ def verdicts(measured: dict[str, Any] | None) -> Exhibit:
     ]
     name = f"{PAGE}-verdicts"
     caption = (
-        "<b>Verdicts on the claims about speed.</b> By the rule for costs: reproduced if every "
-        "round lies within the margin of the stated share, contradicted if every one lies outside."
+        "<b>Verdicts on the claims about speed and size.</b> By the rule for costs: reproduced if "
+        "every round lies within the margin of the stated share, contradicted if every one lies "
+        "outside. Sizes have the same margin, and need no rounds."
     )
     table_of = pd.DataFrame(rows, columns=["claim", "statement", "seen", "verdict"])
     links = [exhibits.csv(name, table_of), exhibits.notebook(PAGE)]
