@@ -231,7 +231,7 @@ def sizes_table() -> Exhibit:
     columns = {"model": "text", "arm": "text"} | dict.fromkeys(("weights", "printed"), "number")
     rows = []
     for one in found.itertuples():
-        printed = f"{one.least}" if one.least == one.most else f"{one.least} to {one.most}"
+        printed = " to ".join(f"{n:g}" for n in dict.fromkeys((one.least, one.most)))
         rows.append((one.model, one.arm, f"{one.weights:,}", f"{printed} million"))
     caption = (
         "<b>Weights of each model of Tables 13 to 18 on Copy.</b> Counted, in every reading that "
