@@ -54,7 +54,7 @@ def figure(measured: dict[str, Any] | None, number: int) -> Exhibit:
 
     def draw(layout: Layout) -> Figure:
         drawing = canvas(layout, 0.75 + 0.36 * len(names))
-        height, left = drawing.get_size_inches()[1], 1.75 if layout.narrow else 2.0
+        height, left = drawing.get_size_inches()[1], 1.95 if layout.narrow else 2.0
         size = (1 - (left + 0.5) / layout.width, 0.36 * len(names) / height)
         axes = drawing.add_axes((left / layout.width, 0.42 / height, *size))
         axes.set_facecolor(LIGHT.surface)
@@ -73,7 +73,8 @@ def figure(measured: dict[str, Any] | None, number: int) -> Exhibit:
             beside(axes, f"{rounds['share'].median():.0f} %", (1, i), 6, color=LIGHT.muted, size=7)
         high = max(100, found["share"].max() * 1.05) if len(found) else 100
         axes.set(xlim=(0, high), ylim=(len(names) - 0.5, -0.5), yticks=[])
-        axes.set_xticks([0, 25, 50, 75, 100], ["0", "25", "50", "75", "100 %"])
+        ticks = [0, 50, 100] if layout.narrow else [0, 25, 50, 75, 100]
+        axes.set_xticks(ticks, [*map(str, ticks[:-1]), "100 %"])
         axes.tick_params(colors=LIGHT.muted, labelsize=7, length=3)
         for side, spine in axes.spines.items():
             spine.set_visible(side == "bottom")
