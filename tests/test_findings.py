@@ -302,15 +302,21 @@ def test_a_letter_counts_the_claims_of_its_paper(three):
             row,
             row | {"verdict": "reproduced", "label": "reproduced (reduced)"},
             row | {"prose": False},
-            row | {"page": "panm_cost"},
+            row | {"page": "panm_cost", "unit": "round"},
+            row | {"page": "panm_cost", "unit": "calculation"},  # of sizes, on the page on speed
             row | {"paper": "panm"},
         ]
     )
     said = findings.standing("mla", three._replace(ledger=ledger))
-    assert "| verdict | in words | printed numbers | about speed, on a processor's core |" in said
-    assert re.search(r"^\| \[reproduced \(reduced\)\]\S+ .*\| 1 \| – \| – \|$", said, re.MULTILINE)
-    assert re.search(r"^\| \[inconclusive\]\S+ .*\| 1 \| 1 \| 1 \|$", said, re.MULTILINE)
-    assert "| all | 2 | 1 | 1 |" in said
+    assert (
+        "| verdict | in words | printed numbers | computed or simulated | "
+        "about speed, on a processor's core |"
+    ) in said
+    assert re.search(
+        r"^\| \[reproduced \(reduced\)\]\S+ .*\| 1 \| – \| – \| – \|$", said, re.MULTILINE
+    )
+    assert re.search(r"^\| \[inconclusive\]\S+ .*\| 1 \| 1 \| 1 \| 1 \|$", said, re.MULTILINE)
+    assert "| all | 2 | 1 | 1 | 1 |" in said
     assert said.count("The fewest seeds of a cell are 3: it may be chance.") == 1
     assert "12 trainings, which took 0.4 hours." in said
 
@@ -356,7 +362,10 @@ def test_choosing_a_checkpoint_is_counted_over_the_judged_runs(three, empty, tmp
                 earlier[test]["exact_match"] *= share  # one judged run had found its rule
             lines.write(json.dumps(record) + "\n")
     told = findings.selection("mla", three._replace(store=Store(tmp_path)))
-    assert told.startswith("Of 9 runs, 1 by the authors' rule, 0 at the best epoch on known")
+    assert told.startswith(
+        "Of 9 runs, 1 by the rule of the paper, 0 at the best checkpoint on known"
+    )
+    assert "solve the longest test (95 % of its outputs right). The paper's rule looks at a" in told
     assert "at the second +5.6 points in the mean" in told
     assert "at the third +1.1 points in the mean" in told
     gained = "(more than 5 points gained in 1 run, lost in 0)"
@@ -434,3 +443,8 @@ def test_the_development_set_reaches_the_first_unseen_length_as_the_sentence_on_
         assert len(unseen) == 3, "the sentence speaks of three"
         first = splits[unseen[0]]
         assert max(splits[name].longest for name in spec.task.dev_splits) == first.longest
+    for spec in experiment("panm_algorithmic").specs("reduced", [0]):
+        splits = spec.task.splits()
+        assert [splits[name].longest for name in spec.task.dev_splits] == [
+            splits[spec.task.tests[1]].longest
+        ]

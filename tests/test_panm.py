@@ -541,13 +541,14 @@ def test_without_pointers_the_controller_is_a_gru_that_sees_the_sum_of_the_memor
         ({"n_mode1": 0}, "n_mode2 needs"),
         ({"n_mode1": 4}, "less than or equal to 3"),
         ({"arm": "repaired", "temperature": 0}, "greater than 0"),
-        ({"arm": "paper", "temperature": 0.1}, "only repaired has one"),
+        ({"arm": "paper", "temperature": 0.1}, "only repaired and fixed-base have one"),
         ({"arm": "paper", "dropout": 0.5}, "only the code's arms"),
         ({"arm": "mendacious"}, "'mended'"),
         ({"bits": 0}, "greater than 0"),
         ({"base_in_tests": "one"}, "'zero'"),
         ({"base_in_training": "zero"}, "fixed-base and no other"),
         ({"arm": "fixed-base", "base_in_training": "random"}, "fixed-base and no other"),
+        ({"arm": "fixed-base", "base_in_tests": "random"}, "choose repaired"),
     ],
 )
 def test_impossible_models_are_refused_with_the_way_out(fields, complaint):

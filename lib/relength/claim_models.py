@@ -37,7 +37,7 @@ class Source(_Frozen):
     experiment: str
     metric: Metric = "exact_match"
     checkpoint: Literal["selected", "last", "best_iid"] = "selected"  # the paper's own rule
-    judged_arm: Literal["released", "paper", "repaired", "mended", "fixed-base"]
+    judged_arm: Literal["released", "paper", "repaired", "mended"]
     other_arms: dict[str, tuple[str, ...]] = {}  # arm: the models that have it
     claim_per_cell: bool = False  # each printed cell is a value claim of its own
     repeats: tuple[str, ...] = ()  # rows whose cells are claims of another table already
@@ -128,8 +128,7 @@ class ClaimEntry(_Frozen):
     quote: str | None = None  # at most one sentence of the paper, verbatim
     expect: tuple[Expectation, ...] = ()
     metric: Metric | None = None  # if it is not the artifact's
-    judged_arm: Literal["paper", "fixed-base"] | None = None  # where the artifact's cannot decide
-    experiment: str | None = None  # whose runs decide it, if not the artifact's
+    judged_arm: Literal["paper"] | None = None  # where the artifact's cannot decide; then alone
     scope: str | None = None  # what of the claim is left out here, and why
     not_testable: str | None = None  # why no run could decide it
 

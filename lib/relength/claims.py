@@ -109,8 +109,6 @@ def _prose_claim(entry: ClaimEntry, file: ClaimFile, prose: pd.DataFrame, path: 
     own: dict[str, object] = {} if entry.metric is None else {"metric": entry.metric}
     if entry.judged_arm is not None:
         own |= {"judged_arm": entry.judged_arm, "other_arms": {}}
-    if entry.experiment is not None:
-        own |= {"experiment": entry.experiment}
     return Claim(
         id=entry.id,
         paper=file.paper,

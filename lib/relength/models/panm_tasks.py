@@ -101,9 +101,13 @@ class PANMConfig(BaseModel):
                 "Mode-2 pointers ask with Mode-1 values: n_mode2 needs an n_mode1 above 0"
             )
         if self.temperature != 1 and self.arm not in ("repaired", "fixed-base"):
-            raise ValueError(f"arm {self.arm} has no temperature, only repaired has one")
+            raise ValueError(
+                f"arm {self.arm} has no temperature, only repaired and fixed-base have one"
+            )
         if (self.base_in_training == "zero") != (self.arm == "fixed-base"):
             raise ValueError("the arm fixed-base and no other trains with base_in_training zero")
+        if self.arm == "fixed-base" and self.base_in_tests != "zero":
+            raise ValueError("the arm fixed-base draws no base in tests either: choose repaired")
         if self.dropout and self.of_the_text:
             raise ValueError(f"arm {self.arm} has no dropout, only the code's arms have it")
         if self.single_from != "base" and self.n_mode1 != 1:

@@ -10,6 +10,7 @@ from typing import Any
 
 from relength import deviations, stats
 from relength.claim_models import OrderPart, Part
+from relength.report import computed
 from relength.report.deviations import anchor, measured
 from relength.report.markdown import badge, grid, plain
 from relength.report.scoreboard import Survey
@@ -34,7 +35,9 @@ CLAIMS = {
     "findings_panm_addresses": ("panm-013", "panm-015", "panm-016", "panm-017", "panm-018"),
     "findings_panm_tables": ("panm-004", "panm-020", "panm-021", "panm-028", "panm-031"),
     "findings_panm_pointers": ("panm-025", "panm-026", "panm-027", "panm-029", "panm-030"),
-    "findings_panm_cost": ("panm-076", "panm-077", "panm-078", "panm-080"),
+    "findings_panm_cost": (
+        *("panm-074", "panm-076", "panm-077", "panm-078", "panm-080", "panm-090"),
+    ),
     "findings_panm_heads": ("panm-081", "panm-082", "panm-083", "panm-086", "panm-087"),
 }
 # {included passage: a paper, and of its page of deviations {title of an entry: what the box calls
@@ -98,13 +101,13 @@ def _name(part: Part) -> str:
 
 def of_claims(shown: Iterable[str], survey: Survey) -> str:
     """Claims in short: what is said, whether it holds, what the runs look like."""
-    rows = survey.ledger.set_index("claim")
+    rows, said_of_all = survey.ledger.set_index("claim"), {"", *computed.HOW.values()}
     body = grid(
         ("claim", "verdict", "our runs"),
         (
             (
                 f"{plain(row.statement)} {{ref}}`{row.name} <claim-{row.name}>`"
-                + (f" *{plain(row.scope)}*" if row.scope else ""),
+                + ("" if row.scope in said_of_all else f" *{plain(row.scope)}*"),
                 badge(row.label),
                 plain(row.seen + unsettled(row)) + (f" ({row.scale})" if row.scale else ""),
             )

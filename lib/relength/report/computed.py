@@ -18,12 +18,14 @@ from relength.store import Store
 class Computed(NamedTuple):
     """A claim, the page that decides it, and what comes of it; None where nothing is measured.
 
-    unit  what stands in the place of a seed
+    unit   what stands in the place of a seed
+    scope  how it was decided, and what that leaves out
     """
 
     claim: str
     page: str
     unit: str
+    scope: str
     decision: rules.Decision | None
     seen: str
 
@@ -36,23 +38,28 @@ def _exposed() -> list[exposure.Checked]:
 def decided(store: Store) -> list[Computed]:
     """Every claim that a page decides. The simulations take some seconds, once."""
     simulated = [
-        Computed(
-            one.claim, exposure.PAGE, _unit(one.decision, "simulation"), one.decision, one.computed
-        )
+        Computed(one.claim, exposure.PAGE, one.unit, "", one.decision, one.computed)
         for one in _exposed()
     ]
     measured = [
         Computed(
-            claim, overhead.PAGE, _unit(decision, "round"), decision, overhead.judged(decision)[0]
+            claim,
+            overhead.PAGE,
+            "calculation" if claim == overhead.SIZED else "round",
+            overhead.SCOPES.get(claim, ""),
+            decision,
+            overhead.judged(decision)[0],
         )
         for claim, decision in overhead.decisions(overhead.latest(store))
     ]
     return simulated + measured
 
 
-def _unit(decision: rules.Decision | None, repeated: str) -> str:
-    """What is repeated, unless it is arithmetic, which is done once."""
-    return "calculation" if decision and decision.n == 1 else repeated
+HOW = {
+    "round": overhead.MEASURED_HERE,
+    "simulation": "Simulated on a page of its own: no training decides this.",
+    "calculation": "Calculated on a page of its own: no training decides this.",
+}
 
 
 def ledger(store: Store) -> pd.DataFrame:
@@ -63,13 +70,12 @@ def ledger(store: Store) -> pd.DataFrame:
 
 def _row(one: Computed, said: pd.Series) -> dict[str, object]:
     outcome = NOT_RUN if one.decision is None else one.decision.outcome
-    verb = {"round": "Measured", "simulation": "Simulated", "calculation": "Counted"}[one.unit]
     row = dict.fromkeys(claims.COLUMNS, "") | {
         **{"paper": said["paper"], "claim": one.claim, "kind": said["kind"]},
         **{"statement": said["claim"], "where": said["where"]},
         **dict.fromkeys(("verdict", "label", "outcome"), outcome),
         **{"seen": one.seen, "parts": (), "margins_changed": None},
-        "scope": f"{verb} on a page of its own: no training decides this.",
+        "scope": one.scope or HOW[one.unit],
         "needed": "" if one.decision else "relength bench --pointers",
         "seeds": one.decision.n if one.decision else 0,
         "p": one.decision.p_for if one.decision else float("nan"),

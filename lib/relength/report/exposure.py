@@ -202,6 +202,7 @@ class Checked(NamedTuple):
     claim: str
     computed: str
     decision: rules.Decision
+    unit: str = "simulation"  # or a calculation, which is done once
 
 
 def checked(data: pd.DataFrame, training: pd.DataFrame) -> list[Checked]:
@@ -247,6 +248,7 @@ def checked(data: pd.DataFrame, training: pd.DataFrame) -> list[Checked]:
             "panm-018",
             f"2^10 = 1,024 addresses, longest test {longest}",
             rules.fact(longest < 2**10),
+            "calculation",
         ),
     ]
 

@@ -23,7 +23,7 @@ from relength import pointing
 from relength.claims import VERDICTS, plural
 from relength.margins import load_margins
 from relength.papers import EXPERIMENTS, experiment, published
-from relength.report import address_bits, exhibits, exposure, failures, figures, overhead
+from relength.report import address_bits, exhibits, failures, figures
 from relength.report.boxes import of_claims
 from relength.report.exhibits import Exhibit, badges
 from relength.report.markdown import badge, table
@@ -266,8 +266,8 @@ def _outputs_in_words(data: pd.DataFrame, start: str) -> str:
         ]
         if within:
             said += (
-                " Models differ in both. Of a model and a task that some seed solves, these runs "
-                f"solve the longest test: {', '.join(within)}."
+                " Among runs of one model on one task that some seed solves, these solve the "
+                f"longest test: {', '.join(within)}."
             )
     return said
 
@@ -286,9 +286,10 @@ def _tokens_in_words(data: pd.DataFrame, start: str, runs: Runs) -> str:
     floors = [first_symbol_alone(tasks[t], runs.tests[t][-1]) for t in knows["task"]]
     best = (knows["longest"] - floors).argmax()
     run = knows.iloc[best]
+    above = "Furthest above" if run["longest"] > floors[best] else "None is above, and nearest to"
     return (
         f"{said} At the longest test of their tasks, where guessing gives {100 / CLASSES:g} %, "
-        f"these have right **{knows['longest'].median():.0f} %** in the median. Furthest above "
+        f"these have right **{knows['longest'].median():.0f} %** in the median. {above} "
         f"what remembering the first symbol alone gives, {floors[best]:.0f} %, is a run of "
         f"{runs.label(run['model'], run['arm'])} on {title(run['task'])}, with "
         f"{run['longest']:.0f} %."
@@ -1018,9 +1019,14 @@ def printed_twice(survey: Survey) -> str:
 
 
 RULES = {
-    "selected": "by the authors' rule",
-    "best_iid": "at the best epoch on known lengths",
-    "last": "after the last epoch",
+    "selected": "by the rule of the paper",
+    "best_iid": "at the best checkpoint on known lengths",
+    "last": "at the last checkpoint",
+}
+RULE = {
+    "mla": "The paper's rule looks at a development set that reaches up to the first length beyond "
+    "training, and not further.",
+    "panm": "The paper's rule looks at the first length beyond training, L+1, and not further.",
 }
 
 
@@ -1036,6 +1042,7 @@ def selection(paper: str, survey: Survey) -> str:
     if not judged:
         return NOTHING
     metric, level = runs.experiment.measure, load_margins().levels["solved"]
+    unit = "outputs" if metric == "exact_match" else "tokens"
 
     def results(rule: str, place: int) -> np.ndarray:
         tests = (r["checkpoints"][rule]["tests"] for r in judged)
@@ -1052,10 +1059,9 @@ def selection(paper: str, survey: Survey) -> str:
             f"gained in {plural((gain > margin).sum(), 'run')}, lost in {(gain < -margin).sum()})"
         )
     return (
-        f"Of {len(judged)} runs, {', '.join(solved)} solve the longest test. The authors' rule "
-        "looks at a development set that reaches up to the first length beyond training, and not "
-        "further. Over the best epoch on known lengths it is worth, of the lengths beyond "
-        f"training, {'; '.join(parts)}.\n"
+        f"Of {len(judged)} runs, {', '.join(solved)} solve the longest test ({level.at_least:g} % "
+        f"of its {unit} right). {RULE[paper]} Over the best checkpoint on known lengths it is "
+        f"worth, of the lengths beyond training, {'; '.join(parts)}.\n"
     )
 
 
@@ -1159,8 +1165,8 @@ def standing(paper: str, survey: Survey) -> str:
     kinds = {
         "in words": by_runs[by_runs["prose"]],
         "printed numbers": by_runs[~by_runs["prose"]],
-        "computed or simulated": judged[judged["page"] == exposure.PAGE],
-        SPEED: judged[judged["page"] == overhead.PAGE],
+        "computed or simulated": judged[judged["unit"].isin(("simulation", "calculation"))],
+        SPEED: judged[judged["unit"] == "round"],
     }
     kinds = {kind: Counter(rows["label"]) for kind, rows in kinds.items() if len(rows)}
     found = judged.drop_duplicates("label")
