@@ -132,6 +132,12 @@ def test_released_dropout_acts_on_mode_2_weights_while_training_only():
 # --- addresses ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("bits", [0, -1])
+def test_an_address_has_bits(bits):
+    with pytest.raises(RelengthError, match=f"{bits} bits make no address"):
+        AddressBank(bits)
+
+
 @given(bits=st.integers(1, 12), base=st.integers(0, 4095), length=st.integers(1, 40))
 def test_addresses_are_consecutive_and_wrap_around(bits, base, length):
     bank = AddressBank(bits)
@@ -442,6 +448,8 @@ def test_generated_tokens_are_those_of_teacher_forcing_on_themselves(released):
     tokens = model.generate(x, 6, base, start)
     written = torch.cat([start[:, None], tokens[:, :-1]], dim=1)
     assert torch.equal(model(x, 6, base, written=written).argmax(2), tokens)
+    with pytest.raises(RelengthError, match="give written"):
+        model(x, 6, base)
     others = (written + 1) % 5
     assert not torch.allclose(model(x, 6, base, written=others), model(x, 6, base, written=written))
 

@@ -186,6 +186,10 @@ class PANM(nn.Module):
         lengths  (B,) valid slots of each memory, if some are padded
         key      of what is drawn inside a training step
         """
+        if self.decoder is not None and written is None:
+            raise RelengthError(
+                "This PANM has a decoder, which reads what has been written: give written."
+            )
         reading, state = self.read(x, steps, base, lengths=lengths, key=key)
         z = None if self.decoder is None else self.decoder(written)
         return self.controller(reading, z, state)[0]

@@ -29,9 +29,14 @@ from relength.streams import EVALUATION_SEED, dropout_key, hashed_integers, step
 
 
 class AddressBank:
-    """A: consecutive b-bit addresses, one per slot, from a base address on and modulo 2^b."""
+    """A: consecutive b-bit addresses, one per slot, from a base address on and modulo 2^b.
+
+    Raises RelengthError without bits.
+    """
 
     def __init__(self, bits: int):
+        if bits < 1:
+            raise RelengthError(f"{bits} bits make no address: give at least one.")
         self.bits = bits
 
     @property

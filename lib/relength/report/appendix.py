@@ -197,7 +197,7 @@ def cap_check(runs: Runs) -> Exhibit:
     name = f"{runs.page}-cap"
     caption = (
         "<b>Does the shorter training matter?</b> The same seed trained at both scales, reduced "
-        "on the left of each bar and the paper's on the right: steps, then "
+        "on the left of each bar and the paper's, with its batches, on the right: steps, then "
         f"{MEASURE_WORDS[runs.experiment.measure]} in percent at the test lengths, shortest first."
     )
     if not rows:

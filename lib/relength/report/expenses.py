@@ -299,7 +299,12 @@ def _goals(outcomes: Sequence[dict[str, Any]]) -> str:
             missed = sum(ratio < goal for ratio in found.values() if ratio)
             outcome = f"missed on {missed} of {len(found)}" if missed else "reached"
             said.append(f"{goal:g} times on {way}, **{outcome}** ({told})")
-    return f"What we aimed at for {model}: {'; '.join(said)}.\n" if said else ""
+    if not said:
+        return ""
+    return (
+        f"What we aimed at for {model}: {'; '.join(said)}. The plain loop has all cores for its "
+        "one run; on several cores ours are as many runs, one on each, and counted together.\n"
+    )
 
 
 def _ways(outcome: dict[str, Any]) -> Iterator[tuple[str, ...]]:

@@ -162,7 +162,14 @@ STATED = (
 EXTRA = ("panm-074", overhead.LSTM, (20, 30))  # percent of computing that pointers add
 SIZED = "panm-039"
 # What the verdicts on these claims leave out.
+HALF = (
+    "The Transformer without pointers reads twice as many places as the one under them, which "
+    "alone lets a deeper one lose less."
+)
 SCOPES = {
+    "panm-076": HALF,
+    "panm-078": HALF,
+    "panm-080": HALF,
     "panm-074": "For an LSTM as the backbone; no language model is measured.",
     SIZED: "Counted for the models whose code is public, as that code has them, without weights "
     "that it never uses.",
