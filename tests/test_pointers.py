@@ -296,6 +296,7 @@ def test_every_exhibit_of_every_page_can_be_shown(stores, seeds):
         figures.cost(short, number=1),
         readings.table(own, second),
         readings.sharpness(own, number=1),
+        readings.nearness(own, second),
         address_bits.bits(own, number=1),
         address_bits.what_is_left(own),
         address_bits.table(own),
@@ -440,6 +441,23 @@ def test_a_contrast_compares_equal_seeds_of_the_two_readings(stores):
     rest = data.drop(mended.index)
     assert (rest["median"].abs() < 1e-9).all()  # hand-made runs of all other readings are alike
     assert "+40.0" in readings.numbers(main, runs_of(READINGS, stores[2]))
+
+
+def test_readings_stand_beside_the_printed_row_nearest_first(stores):
+    """Print has 84, 52 and 36 % of Copy at the lengths where mended has all, and others less."""
+    main, second = (runs_of(found, stores[2]) for found in (ALGORITHMIC, READINGS))
+    data = readings.beside_printed(main, second)
+    copied = data[data["task"] == "panm_copy"].drop_duplicates("reading")
+    assert copied["reading"].iloc[0] == readings.PRINTED and (copied["seeds"][1:] == 2).all()
+    assert copied["reading"].is_unique and len(copied) == 1 + 3 + 9  # main arms, further readings
+    away = copied.set_index("reading")["away"]
+    assert away["mended"] == pytest.approx((16 + 48 + 64) / 3)
+    assert away["no dropout"] == away["as in the text"] == pytest.approx((4 + 18 + 24) / 3)
+    assert away.is_monotonic_increasing and away.index[-1] == "mended"
+    assert "Copy: nearest" in (said := readings.nearest(main, second))
+    assert "furthest mended (42.7 points away, seeds: 2)" in said
+    main, second = (runs_of(found, stores[0]) for found in (ALGORITHMIC, READINGS))
+    assert readings.nearest(main, second) == ""
 
 
 def test_a_cell_counts_when_the_row_is_in_the_arm_it_is_judged_in():

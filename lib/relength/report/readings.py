@@ -10,8 +10,8 @@ from relength.report import exhibits, pointers
 from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.style import title
-from relength.report.tables import signed
+from relength.report.style import ARM_LABELS, title
+from relength.report.tables import printed, short, signed
 
 MAIN, SECOND = "panm_algorithmic", "panm_readings"
 PAGE = "panm_readings"
@@ -43,6 +43,7 @@ def _runs(experiment: str, arm: str) -> dict[str, str]:
     return {"experiment": experiment, "arm": arm}
 
 
+ALL_CHANGED = FIRST_TASKS[:2]  # where every change is tried
 SIX_TASKS = [*FIRST_TASKS, "panm_mix", "panm_priority_sort", "panm_dynamic_recall"]
 CONTRASTS = (
     Contrast(
@@ -64,7 +65,7 @@ CONTRASTS = (
         SIX_TASKS,
     ),
     *(
-        Contrast(what, _runs(MAIN, "released"), _runs(SECOND, arm), FIRST_TASKS[:2])
+        Contrast(what, _runs(MAIN, "released"), _runs(SECOND, arm), ALL_CHANGED)
         for arm, what in (
             ("contentless", "the code's controller without attention to content"),
             ("one-way", "the code's encoder from the beginning only, instead of both ways"),
@@ -77,19 +78,19 @@ CONTRASTS = (
         "a random base address in tests, instead of 0 (arm repaired)",
         _runs(MAIN, "repaired"),
         _runs(SECOND, "repaired"),
-        FIRST_TASKS[:2],
+        ALL_CHANGED,
     ),
     Contrast(
         "base address 0 in tests, instead of a random one (arm released)",
         _runs(MAIN, "released"),
         _runs(SECOND, "released"),
-        FIRST_TASKS[:2],
+        ALL_CHANGED,
     ),
     Contrast(
         "base address 0 in training, too, instead of a random one (arm repaired)",
         _runs(MAIN, "repaired"),
         _runs(SECOND, "fixed-base"),
-        FIRST_TASKS[:2],
+        ALL_CHANGED,
     ),
     *(
         Contrast(f"{what} (arm {arm})", _runs(MAIN, arm), _runs(SECOND, arm), [task])
@@ -180,6 +181,85 @@ def numbers(main: Runs, second: Runs) -> str:
             head = f"  {title(task):<18}{cells['seeds'].max():>3}"
             lines.append(head + "".join(f"{words:>12}" for words in shown))
     return "\n".join(lines)
+
+
+PRINTED = "printed"
+NAMES = {  # of the readings that differ in base addresses; the others go by their arm
+    (MAIN, "repaired"): "repaired, base 0 in tests",
+    (SECOND, "repaired"): "repaired, random base in tests",
+    (SECOND, "fixed-base"): "repaired, base 0 in training and tests",
+    (MAIN, "released"): "as in the code, random base in tests",
+    (SECOND, "released"): "as in the code, base 0 in tests",
+}
+
+
+def beside_printed(main: Runs, second: Runs) -> pd.DataFrame:
+    """One row per task, reading and test: the printed number, or the mean of a reading's seeds.
+
+    Of each task the printed row first, then the readings from the nearest to the furthest. Columns:
+    task, reading, test, seeds, percent (of tokens) and away: how far a reading is from print on
+    average over the tests beyond L+1, in points.
+    """
+    paper = printed(*main.experiment.tables)
+    rows = [
+        (task, PRINTED, test, 0, paper["PANM", task, test], 0.0)
+        for task in ALL_CHANGED
+        for test in main.tests[task]
+    ]
+    runs = pd.concat([main.selected, second.selected], ignore_index=True)
+    runs = runs[(runs["model"] == "PANM") & runs["task"].isin(ALL_CHANGED)]
+    for (task, name, arm), cell in runs.groupby(["task", "experiment", "arm"]):
+        means = cell.groupby("test")["token_accuracy"].mean()
+        far = main.tests[task][2:]
+        away = sum(abs(means[test] - paper["PANM", task, test]) for test in far) / len(far)
+        reading = NAMES.get((name, arm), ARM_LABELS[arm])
+        seeds = cell["seed"].nunique()
+        rows += [(task, reading, test, seeds, means[test], away) for test in main.tests[task]]
+    data = pd.DataFrame(rows, columns=["task", "reading", "test", "seeds", "percent", "away"])
+    return data.sort_values(["task", "away"], kind="stable", ignore_index=True)
+
+
+def nearness(main: Runs, second: Runs) -> Exhibit:
+    """Every reading of Copy and Reverse beside the printed row, nearest first."""
+    data = beside_printed(main, second)
+    heads = LENGTHS[: max(map(len, main.tests.values()))]
+    columns = {"task": "text", "reading": "prose", "seeds": "number"}
+    columns |= dict.fromkeys((*heads, "away"), "number")
+    rows = [
+        (
+            title(task),
+            f"<b>{reading}</b>" if reading == PRINTED else reading,
+            "" if reading == PRINTED else str(cells["seeds"].iloc[0]),
+            *map(short, cells["percent"]),
+            "" if reading == PRINTED else f"{cells['away'].iloc[0]:.1f}",
+        )
+        for (task, reading), cells in data.groupby(["task", "reading"], sort=False)
+    ]
+    name = f"{PAGE}-nearness"
+    caption = (
+        f"<b>Which reading is near the printed row?</b> {badges(main.scale, main.freshness)} "
+        "Percent of tokens, mean over seeds; <i>away</i>: how many points from print, on average "
+        "over the three tests beyond L+1. Nearest first."
+    )
+    if not (main.records and second.records):
+        return exhibits.waiting(caption, name, exhibits.training(main, second), data)
+    links = [exhibits.csv(name, data), exhibits.notebook(PAGE)]
+    html = exhibits.table(rows_table(columns, rows), caption, name, links)
+    return Exhibit(html, nearest(main, second), data)
+
+
+def nearest(main: Runs, second: Runs) -> str:
+    """For each task the readings that are nearest to print and furthest from it."""
+    said = []
+    for task, data in beside_printed(main, second).groupby("task", sort=False):
+        ours = data[data["reading"] != PRINTED].drop_duplicates("reading")
+        if len(ours) > 1:
+            ends = [
+                f"{row.reading} ({row.away:.1f} points away, seeds: {row.seeds})"
+                for row in (ours.iloc[0], ours.iloc[-1])
+            ]
+            said.append(f"{title(task)}: nearest {ends[0]}, furthest {ends[1]}.")
+    return " ".join(said)
 
 
 def sharpness(main: Runs, number: int) -> Exhibit:
