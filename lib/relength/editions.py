@@ -12,8 +12,12 @@ from pathlib import Path
 from relength.bookbuild import jupyter_book
 from relength.errors import RelengthError
 
-# Under which names Chromium and its relatives are installed.
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+# Under which names Chromium and its relatives are installed; first the one without windows, which
+# does the same with a sixth less of a processor.
+BROWSERS = (
+    *("chromium-headless-shell", "chromium", "chromium-browser"),
+    *("google-chrome", "google-chrome-stable", "chrome"),
+)
 # No profile of the user's, no network; a budget of virtual time lets MathJax finish first.
 QUIET = (
     *("--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
