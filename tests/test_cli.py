@@ -51,6 +51,15 @@ def relength(monkeypatch, capsys):
     warnings.formatwarning = formatting
 
 
+def test_what_trains_nothing_waits_for_no_compiler(python):
+    script = """import sys, relength.campaign, relength.notebook, relength.report.scoreboard
+print({"numba", "torch._dynamo"} & set(sys.modules))
+from relength.models import late
+late.compiled.softmax, print("numba" in sys.modules)"""
+    done = python("-c", script)
+    assert done.communicate() == ("set()\nTrue\n", "")
+
+
 @pytest.mark.parametrize(
     ("arguments", "cause", "way_out"),
     [

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from relength.models import compiled
+from relength.models.late import compiled
 
 # From about this many multiplications on, oneDNN's product in float32 takes half the time of
 # PyTorch's own, and less; below, its longer call is not worth it.

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from relength.models import compiled
+from relength.models.late import compiled
 
 
 class SoftmaxKernel:

@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from relength.models import compiled
 from relength.models.fused import Gates, affine, product
+from relength.models.late import compiled
 
 
 def point(
