@@ -36,7 +36,7 @@ COLUMNS = (
     *pointing.METRICS,
 )
 
-_sound: set[bytes] = set()  # digests of lines that were found to be valid records
+_known: dict[bytes, Record] = {}  # by digest of their lines: pages read the same over and over
 
 
 class Unwritable(RelengthError):
@@ -202,7 +202,10 @@ class Store:
 
 
 def read(file: Path) -> Iterator[Record]:
-    """The records of one file in order; damage is reported as by :meth:`Store.records`."""
+    """The records of one file in order; damage is reported as by :meth:`Store.records`.
+
+    Equal lines give the same object: whoever changes a record copies it first.
+    """
     data = file.read_bytes()
     whole, torn = data[: data.rfind(b"\n") + 1], data[data.rfind(b"\n") + 1 :]
     if torn:
@@ -213,12 +216,12 @@ def read(file: Path) -> Iterator[Record]:
         )
     for number, line in enumerate(whole.splitlines(), start=1):
         where = f"{file}, line {number},"
-        record = _json(line, where)
-        seen = blake2b(line, digest_size=16).digest()
-        if seen not in _sound:  # pages read the same lines over and over
+        digest = blake2b(line, digest_size=16).digest()
+        if digest not in _known:
+            record = _json(line, where)
             _check(record, where)
-            _sound.add(seen)
-        yield record
+            _known[digest] = record
+        yield _known[digest]
 
 
 def _json(line: bytes, where: str) -> Any:
