@@ -477,8 +477,13 @@ def test_padding_changes_nothing(n_mode1):
     close(together[1:], model(long, 4, base[1:]).detach().numpy())
 
 
-def test_an_encoder_of_another_rank_is_refused():
-    for encoder, what in ((nn.Flatten(), r"\(2, 12\)"), (nn.GRU(3, 6), "tuple")):
+def test_an_encoder_of_another_rank_or_length_is_refused():
+    shorter = nn.Sequential(nn.AvgPool2d((2, 1)), nn.Linear(3, 6))
+    for encoder, what in (
+        (nn.Flatten(), r"\(2, 12\)"),
+        (nn.GRU(3, 6), "tuple"),
+        (shorter, r"\(2, 2, 6\)"),
+    ):
         model = PANM(encoder, bits=6, memory_size=6, classes=5)
         with pytest.raises(RelengthError, match=rf"\(batch, length, size\), and gave {what}"):
             model(torch.zeros(2, 4, 3), 2, torch.tensor([0]))

@@ -137,8 +137,8 @@ class PANM(nn.Module):
     hidden_size   of the pointer units;  mlp_size: hidden layer of g^a, g^c and g^o
     temperature   of both softmaxes; the paper has none, 1
 
-    Raises RelengthError when a number is impossible, when the encoder gives no (B, L, d) of this
-    memory_size, and when a memory is longer than the address space.
+    Raises RelengthError when a number is impossible, when the encoder gives no (B, L, d) of the
+    input's B and L and this memory_size, and when a memory is longer than the address space.
     """
 
     def __init__(
@@ -226,21 +226,21 @@ class PANM(nn.Module):
 
     def encode(self, x: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
         """Memory (B, L, d) and the controller's first state (B, d): the sum of the memory."""
-        memory = self.fitting(self.encoder(x))
+        memory = self.fitting(self.encoder(x), x)
         if lengths is None:
             return memory, memory.sum(1)
         mask = torch.arange(memory.shape[1], device=x.device) < lengths[:, None]
         return memory, (memory * mask[:, :, None]).sum(1)
 
-    def fitting(self, memory: Tensor) -> Tensor:
-        """What an encoder gave, if it is (B, L, d) with this memory's d; else RelengthError."""
-        size = self.memory_size
-        if not isinstance(memory, Tensor) or memory.ndim != 3 or memory.shape[2] != size:
-            given = tuple(memory.shape) if isinstance(memory, Tensor) else type(memory).__name__
+    def fitting(self, memory: Tensor, x: Tensor) -> Tensor:
+        """What an encoder gave for x (B, L, …), if it is (B, L, d); else RelengthError."""
+        wanted = (*x.shape[:2], self.memory_size)
+        given = tuple(memory.shape) if isinstance(memory, Tensor) else type(memory).__name__
+        if given != wanted:
             raise RelengthError(
-                f"The encoder of a PANM must give one vector of {size} numbers (its memory_size) "
-                f"per input position, a tensor of shape (batch, length, size), and gave {given}: "
-                "keep its last layer's states of all positions."
+                f"The encoder of a PANM must give one vector of {self.memory_size} numbers (its "
+                f"memory_size) per input position, a tensor of shape {wanted}, (batch, length, "
+                f"size), and gave {given}: keep its last layer's states of all positions."
             )
         return memory
 

@@ -305,4 +305,4 @@ class ReleasedPANM(PANM):
                 "length, size) and the controller's first state (batch, size): return both."
             )
         memory, state = given
-        return self.fitting(memory), state
+        return self.fitting(memory, x), state
