@@ -1,5 +1,7 @@
 """Claims that pages decide: the ledger says of them what the pages say."""
 
+import re
+
 import pytest
 
 from relength import claims
@@ -48,6 +50,14 @@ def test_no_claim_is_decided_twice_and_each_is_one_of_the_paper(survey, store):
     assert {one.claim for one in computed.decided(store)} <= known
     judged = {claim.id for paper in claims.papers() for claim in claims.load(paper)}
     assert not judged & {one.claim for one in computed.decided(store)}
+
+
+def test_each_stands_beside_the_papers_own_sentence(survey):
+    rows = survey.ledger[survey.ledger["page"] != ""].set_index("claim")
+    assert rows["quote"].to_dict() == computed.QUOTES
+    for quote in computed.QUOTES.values():
+        assert quote.endswith(".") and not re.search(r"[.!?] [A-Z]", quote)
+    assert "“This ensures any address in the address space" in claims_list(survey)
 
 
 def test_what_is_not_measured_is_not_run_and_says_how_it_would_be(tmp_path):
