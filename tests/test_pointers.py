@@ -455,7 +455,7 @@ def test_readings_stand_beside_the_printed_row_nearest_first(stores):
     assert away["no dropout"] == away["as in the text"] == pytest.approx((4 + 18 + 24) / 3)
     assert away.is_monotonic_increasing and away.index[-1] == "mended"
     assert "Copy: nearest" in (said := readings.nearest(main, second))
-    assert "furthest mended (42.7 points away, seeds: 2)" in said
+    assert "\n  furthest mended (42.7 points away, seeds: 2)" in said
     main, second = (runs_of(found, stores[0]) for found in (ALGORITHMIC, READINGS))
     assert readings.nearest(main, second) == ""
 

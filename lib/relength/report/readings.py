@@ -258,8 +258,8 @@ def nearest(main: Runs, second: Runs) -> str:
                 f"{row.reading} ({row.away:.1f} points away, seeds: {row.seeds})"
                 for row in (ours.iloc[0], ours.iloc[-1])
             ]
-            said.append(f"{title(task)}: nearest {ends[0]}, furthest {ends[1]}.")
-    return " ".join(said)
+            said.append(f"{title(task)}: nearest {ends[0]},\n  furthest {ends[1]}")
+    return "\n".join(said)
 
 
 def sharpness(main: Runs, number: int) -> Exhibit:
