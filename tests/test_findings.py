@@ -198,6 +198,9 @@ def test_of_panm_outputs_are_counted_and_tokens_compared(tmp_path):
         "remembering the first symbol gives as well: "
         "**as in the code 0 of 1, as in the text 0 of 1, repaired 1 of 1**." in said
     )
+    (row,) = (line for line in said.splitlines() if "instead of across the batch" in line)
+    assert row.split(" | ")[1:] == ["+10.0", "1", "–", "– |"]  # mended 100 %, as in the code 90
+    assert "| a temperature of 0.1" not in said  # told of all six tasks before
     assert "These come out most often, on Copy repaired (1 of 1)." in said
     assert "The fewest seeds of a cell are 1: it may be chance." in said
     # Who remembers the first of n symbols and guesses the others has 1/n + (1 - 1/n)/10 right.

@@ -28,6 +28,7 @@ from relength.report.boxes import of_claims
 from relength.report.exhibits import Exhibit, badges
 from relength.report.markdown import badge, table
 from relength.report.pointers import apart
+from relength.report.readings import ALL_CHANGED, CONTRASTS, differences
 from relength.report.runs import Runs
 from relength.report.scoreboard import PAPERS, SCALES, Survey
 from relength.report.style import (
@@ -500,7 +501,8 @@ def which_reading(paper: str, survey: Survey) -> str:
         counts = f"{_near_by_reading(runs)} {_best_by_task(runs)}".strip() + few
         parts = (counts, _step_by_step(runs), _at_full_scale(paper, survey))
         words = "\n\n".join(filter(None, map(str.strip, parts)))
-        return f"{words}\n\n{figure}\n{_at_every_test(paper, runs)}".lstrip()
+        tables = f"{_at_every_test(paper, runs)}\n{_one_by_one(runs, survey)}"
+        return f"{words}\n\n{figure}\n{tables}".strip() + "\n"
     near = frame.pivot(index=["task", "model"], columns="arm", values="near")
     near = near[near.notna().sum(axis=1) > 1].eq(True)
     alone = near[near.sum(axis=1) == 1]
@@ -596,6 +598,37 @@ def _at_every_test(paper: str, runs: Runs) -> str:
         f"{published.statistic(*runs.experiment.tables)} in percent, **bold** within the margin, "
         "and how many seeds. *First symbol alone*: what a model has that remembers the first "
         "symbol it read and guesses all others.",
+        numbers=heads,
+    )
+
+
+def _one_by_one(runs: Runs, survey: Survey) -> str:
+    """What is worth how much at 2(L+1), of all that was changed of PANM on its own."""
+    main, second = (
+        Runs.read(experiment(name), runs.scale, load_margins().least_seeds, survey.store)
+        for name in (TABLES["panm"], MORE["panm"][0])
+    )
+    main_table = TABLES["panm"]  # the differences within it are told before, of all six tasks
+    further = [c.what for c in CONTRASTS if c.second["experiment"] != main_table]
+    data = differences(main, second)
+    data = data[data["what"].isin(further) & (data["seeds"] > 0)]
+    there = [r.task in ALL_CHANGED and r.test == runs.tests[r.task][2] for r in data.itertuples()]
+    data = data[np.array(there, dtype=bool)]
+    heads = tuple(f"{title(task)}{unit}" for task in ALL_CHANGED for unit in ("", ", pairs"))
+    rows = []
+    for what, cells in data.groupby("what", sort=False):
+        own = cells.set_index("task")
+        rows.append([what])
+        for task in ALL_CHANGED:
+            found = own.loc[task] if task in own.index else None
+            rows[-1] += ["", ""] if found is None else [signed(found["median"]), found["seeds"]]
+    return table(
+        ("one thing changed", *heads),
+        rows,
+        name="tab-findings-panm-one-by-one",
+        caption="What one thing is worth at 2(L+1), in points of tokens right: the median over "
+        "pairs of runs of equal seed, and how many pairs. {doc}`/executed/panm_readings` has the "
+        "other lengths and how far pairs differ.",
         numbers=heads,
     )
 
