@@ -238,6 +238,13 @@ def test_a_picture_of_every_page_is_left_to_look_at(visit, page):
 
 
 @every_page
+def test_no_markup_is_left_for_the_reader_to_read(book, page):
+    html = (book / page).read_text()
+    prose = re.sub(r"(?s)<(pre|code|script|style|template)\b.*?</\1>", "", html)
+    assert re.findall(r".{0,60}(?:```|:::|\{[a-z:]+\}`).{0,60}", prose) == []
+
+
+@every_page
 def test_links_within_the_book_lead_somewhere(visit, book, page):
     seen, _ = visit(page, PLAIN, "file")
     inside = [address for address in seen.links if address.startswith(book.as_uri())]

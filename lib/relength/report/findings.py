@@ -622,14 +622,16 @@ def _one_by_one(runs: Runs, survey: Survey) -> str:
         for task in ALL_CHANGED:
             found = own.loc[task] if task in own.index else None
             rows[-1] += ["", ""] if found is None else [signed(found["median"]), found["seeds"]]
-    return table(
+    body = table(
         ("one thing changed", *heads),
         rows,
         name="tab-findings-panm-one-by-one",
         caption="What one thing is worth at 2(L+1), in points of tokens right: the median over "
-        "pairs of runs of equal seed, and how many pairs. {doc}`/executed/panm_readings` has the "
-        "other lengths and how far pairs differ.",
+        "pairs of runs of equal seed, and how many pairs.",
         numbers=heads,
+    )
+    return (
+        f"{body}\n{{doc}}`/executed/panm_readings` has the other lengths, and how far pairs differ."
     )
 
 
