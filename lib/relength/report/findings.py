@@ -630,9 +630,8 @@ def _one_by_one(runs: Runs, survey: Survey) -> str:
         "pairs of runs of equal seed, and how many pairs.",
         numbers=heads,
     )
-    return (
-        f"{body}\n{{doc}}`/executed/panm_readings` has the other lengths, and how far pairs differ."
-    )
+    more = "{doc}`/executed/panm_readings` has the other lengths, and how far pairs differ."
+    return f"{body}\n{more}{_few(data['seeds']) if len(data) else ''}"
 
 
 def _best_by_task(runs: Runs) -> str:
