@@ -18,10 +18,13 @@ try:
 except RelengthError:
     CHROMIUM = None
 LEAVES = re.compile(r"^(?!file:|data:|blob:|about:|http://127\.0\.0\.1[:/])")  # this machine
-ROWS = 8
+# No name is looked up. (To stop requests one by one would keep the browser from caching any.)
+OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+FIRST = 8  # rows of a table, entries of a list, marks of a drawing
 ALIKE = 3  # of text that looks the same, the contrast of as many is measured
 MORE_OF_A_KIND = ", ".join(
-    f"{many}:nth-child(n+{ROWS + 1}):not(:has([data-sample]))" for many in ("tbody tr", "details")
+    f"{many}:nth-child(n+{FIRST + 1}):not([data-sample], :has([data-sample]))"
+    for many in ("tbody tr", "details", "svg g > *")
 )
 SAMPLED = """;axe.configure({rules: [
   {id: "color-contrast", selector: "[data-sample]"},
@@ -167,17 +170,17 @@ class Window:
         size = {"width": view.width, "height": 900}
         self.context = browser.new_context(color_scheme=view.theme, viewport=size)
         self.context.set_default_timeout(20_000)
-        self.context.route(LEAVES, self._refuse)
         self.page = self.context.new_page()
+        self.page.on("request", self._asked)
         self.page.on("console", self._note)
         self.page.on("pageerror", lambda error: self.complaints.append(f"uncaught: {error}"))
         self.page.on("requestfailed", lambda r: self.complaints.append(f"{r.failure}: {r.url}"))
         self.page.on("response", self._answered)
         self.page.on("websocket", lambda socket: self.outside.append(socket.url))
 
-    def _refuse(self, route) -> None:
-        self.outside.append(route.request.url)
-        route.abort()
+    def _asked(self, request) -> None:
+        if LEAVES.match(request.url):
+            self.outside.append(request.url)
 
     def _note(self, message) -> None:
         if message.type in ("error", "warning"):
@@ -215,9 +218,9 @@ class Window:
     def violations(self) -> list[str]:
         """What axe-core finds on the open page, everything that can be unfolded being unfolded.
 
-        Of a long table it sees the first rows and those that look otherwise, and of text that looks
-        alike it measures the contrast of the first few: the others are of their kind, and take it
-        minutes.
+        Of a long table or drawing it sees the first rows or marks and those that look otherwise,
+        and of text that looks alike it measures the contrast of the first few: the others are of
+        their kind, and take it minutes.
         """
         from axe_playwright_python.base import AXE_SCRIPT
         from axe_playwright_python.sync_playwright import Axe

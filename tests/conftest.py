@@ -58,11 +58,11 @@ def table_2():
 @pytest.fixture(scope="module")
 def chromium():
     """A browser for all tests of a file."""
-    from browser import CHROMIUM
+    from browser import CHROMIUM, OFFLINE
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[OFFLINE])
         yield browser
         browser.close()
 
