@@ -50,7 +50,8 @@ FOLDER = BOOK / "claims"
 NOT_REACHED = "not reached at reduced scale"
 EXCEEDED = "exceeded at reduced scale"
 DECIDED = ("reproduced", "contradicted")
-VERDICTS = (*DECIDED, NOT_REACHED, EXCEEDED, "inconclusive", "not run", "not testable")
+LEFT_OPEN = ("inconclusive", "not run", "not testable")
+VERDICTS = (*DECIDED, NOT_REACHED, EXCEEDED, *LEFT_OPEN)
 
 
 # Loading

@@ -494,7 +494,7 @@ def outcome(runs: Runs) -> str:
     agree = [f"{n} in copies of {test} symbols" for test, n in counts.items()]
     last = data[data["test"] == data["test"].max()]
     parts = [
-        f"up to {trained}: {', '.join(f'{right:.0f}' for right in cell['right'])} steps "
+        f"up to {trained}: {', '.join(f'{right:.0f}' for right in cell['right'])} "
         f"(predicted {most})"
         for (trained, most), cell in last.groupby(["trained", "predicted"])
     ]
@@ -503,9 +503,10 @@ def outcome(runs: Runs) -> str:
     if seeds.max() > seeds.min():
         each = f"{seeds.min()} to {plural(seeds.max(), 'seed')}"
     return (
-        f"Of {plural(len(last), 'run')} that test the prediction, {each} per length, these are "
-        f"nearest, by ratio, to the number of steps that it names: {', '.join(agree)}. Steps that "
-        f"are written right in the longest copy, chance taken off, trained {'; '.join(parts)}."
+        f"{plural(len(last), 'run')} test the prediction, {each} per training length. It names how "
+        "many symbols of a copy are written right. Of the numbers that it names for all training "
+        f"lengths, a run's own is the nearest by ratio in {', '.join(agree)}. Symbols written "
+        f"right in the longest copy, chance taken off, after training {'; '.join(parts)}."
     )
 
 

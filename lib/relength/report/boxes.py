@@ -69,7 +69,7 @@ EFFECTS = {
             "How sharply a pointer can point": "a temperature in Eqs. 2 and 5",
             "The pointer that is read back": "the released code, with one line mended",
             "Base address at test": "a random base instead of 0",
-            "The rule of Mix": "the example's rule of Mix",
+            "The rule of Mix": "Mix by the rule of the paper's example, not of its text",
             "Answer of Dynamic Recall": "Dynamic Recall with all tokens that follow",
         },
     ),

@@ -20,13 +20,13 @@ from matplotlib.patches import Rectangle
 from scipy.stats import fisher_exact
 
 from relength import pointing
-from relength.claims import VERDICTS, plural
+from relength.claims import LEFT_OPEN, VERDICTS, counted, plural
 from relength.margins import load_margins
 from relength.papers import EXPERIMENTS, experiment, published
 from relength.report import address_bits, exhibits, failures, figures
 from relength.report.boxes import of_claims
 from relength.report.exhibits import Exhibit, badges
-from relength.report.markdown import badge, table
+from relength.report.markdown import badge, plain, table
 from relength.report.pointers import apart
 from relength.report.readings import ALL_CHANGED, CONTRASTS, differences
 from relength.report.runs import Runs
@@ -53,6 +53,10 @@ SHOWN = {  # claims by which a paper would be quoted
     "panm": ("panm-020", "panm-025", "panm-027", "panm-028"),
 }
 NOTHING = "*Nothing is recorded yet.*\n"
+RIGHT = {
+    "exact_match": "outputs right to the last symbol",
+    "token_accuracy": "tokens right",
+}
 
 
 class Mark(NamedTuple):
@@ -140,6 +144,100 @@ def _cells(count: int) -> str:
     return "One cell has" if count == 1 else f"{count} cells have"
 
 
+def conclusion(paper: str, survey: Survey) -> str:
+    """The chapter in short: the claims in words that are decided, by verdict, and how many are not.
+
+    Of a table of token accuracies also how far each reading is from the printed numbers.
+    """
+    if survey.ledger.empty:
+        return NOTHING
+    said = survey.ledger[(survey.ledger["paper"] == paper) & survey.ledger["prose"]]
+    still_open = said["verdict"].isin(LEFT_OPEN)
+    decided = said[~still_open]
+    order = sorted(
+        decided.drop_duplicates("label").itertuples(),
+        key=lambda row: (VERDICTS.index(row.verdict), row.scale or ""),
+    )
+    lists = []
+    for first in order:
+        own = decided[decided["label"] == first.label]
+        lists.append(f"{badge(first.label)}\n")
+        lists += [
+            f"- {plain(row.statement)} {{ref}}`{row.claim} <claim-{row.claim}>`"
+            for row in own.itertuples()
+        ]
+        lists.append("")
+    parts = [
+        f"Of {plural(len(said), 'claim')} that the paper makes in words, {len(decided)} have an "
+        f"answer{'' if decided.empty else ':'}",
+        "\n".join((":::{container} measured", *lists[:-1], ":::")),
+        f"The others: {counted(said['verdict'][still_open].value_counts())}.",
+    ]
+    if decided.empty:
+        parts = [f"{parts[0]}.", parts[2]]
+    runs = readings(paper, survey)
+    if runs.experiment.measure == "token_accuracy":
+        parts.append(_away(paper, runs))
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _away(paper: str, runs: Runs) -> str:
+    """By task, how far each reading is from print beyond L+1, and whose numbers are nearest."""
+    data = _of_several_readings(runs, load_margins().least_seeds)
+    if data.empty:
+        return ""
+    far = [row.test not in runs.tests[row.task][:2] for row in data.itertuples()]
+    data = data[np.array(far, dtype=bool)]
+    by_arm = data.assign(away=abs(data["ours"] - data["paper"]))
+    by_arm = by_arm.pivot_table(index="task", columns="arm", values="away", sort=False)
+    by_arm = by_arm[[arm for arm in ARM_LABELS if arm in by_arm]]
+    cells = data.drop_duplicates(["task", "test"])
+    floor = abs(cells["floor"] - cells["paper"]).groupby(cells["task"]).mean()[by_arm.index]
+    nearest, least = by_arm.idxmin(axis=1), by_arm.min(axis=1)
+    words = "; ".join(
+        f"{ARM_LABELS[arm]} on {', '.join(title(task) for task in nearest.index[nearest == arm])}"
+        for arm in by_arm
+        if (nearest == arm).any()
+    )
+    luck = [title(task) for task in by_arm.index if floor[task] <= least[task]]
+    beside = (
+        f" On {' and '.join(luck)} a model that remembers the first symbol and guesses all others "
+        "would be as near."
+    )
+    rows = [
+        (
+            title(task),
+            short(floor[task]),
+            *(
+                "" if pd.isna(away) else f"**{away:.1f}**" if away == least[task] else f"{away:.1f}"
+                for away in row
+            ),
+        )
+        for task, row in zip(by_arm.index, by_arm.to_numpy(), strict=True)
+    ]
+    whole = by_arm.mean().where(by_arm.notna().all())
+    if len(rows) > 1:
+        rows.append(
+            ("all tasks", short(floor.mean()), *("" if pd.isna(x) else f"{x:.1f}" for x in whole))
+        )
+    heads = ("first symbol alone", *(ARM_LABELS[arm] for arm in by_arm))
+    body = table(
+        ("task", *heads),
+        rows,
+        name=f"tab-findings-{paper}-away",
+        caption="How far from print? Points between ours and the printed number, in the mean over "
+        "the tests beyond L+1; **bold** the nearest. Readings with "
+        f"{load_margins().least_seeds} seeds at scale *{runs.scale}*. *First symbol alone*: what "
+        "a model would have that remembers the first symbol it read and guesses all others.",
+        numbers=heads,
+    )
+    one = "One reading is" if (nearest == nearest.iloc[0]).all() else "No one reading is"
+    return (
+        f"**Which reading gives the printed numbers?** {one} nearest to them on all tasks. "
+        f"Nearest beyond L+1: {words}.{beside if luck else ''}\n\n{body}"
+    )
+
+
 def printed_numbers(paper: str, survey: Survey) -> str:
     """How many printed numbers come out, by the paper's own statistic, and which do not."""
     runs = busiest(survey, TABLES[paper])
@@ -152,11 +250,11 @@ def printed_numbers(paper: str, survey: Survey) -> str:
     models = ", ".join(f"{row.Index} {row.sum} of {row.size}" for row in by_model.itertuples())
     said = (
         f"{_come_out(runs, data)}{_few(data['seeds'])} By model: {models}. "
-        f"{between.sum()} of the printed numbers are neither a success nor a failure, so that it "
-        "takes more to hit them than to succeed and fail where the paper does; "
-        f"{near[between].sum()} of these come out. (To come out takes the printed "
-        f"{MEASURE_WORDS[found.measure]}, be it high or low; to *solve* a test, below, takes "
-        f"{levels['solved'].at_least:g} % of outputs right to the last symbol.)"
+        f"{between.sum()} of the printed numbers lie between {levels['failed'].below:g} % and "
+        f"{levels['solved'].at_least:g} %, where it takes more to meet them than to succeed or to "
+        f"fail as the paper does; {near[between].sum()} of these come out. (To come out takes the "
+        f"printed {MEASURE_WORDS[found.measure]}, be it high or low; to *solve* a test, below, "
+        f"takes {levels['solved'].at_least:g} % of {RIGHT[found.measure]}.)"
     )
     far = data[~near]
     if far.empty:
@@ -207,7 +305,11 @@ def _few(seeds: pd.Series) -> str:
     """A warning where a cell has fewer seeds than verdicts take."""
     if seeds.min() >= load_margins().least_seeds:
         return ""
-    return f" The fewest seeds of a cell are {seeds.min()}: it may be chance."
+    least = load_margins().least_seeds
+    return (
+        f" (Some cells have fewer seeds than the {least} that a verdict takes, at least "
+        f"{seeds.min()}: there it may be chance.)"
+    )
 
 
 def known_is_not_enough(paper: str, survey: Survey) -> str:
@@ -498,10 +600,10 @@ def which_reading(paper: str, survey: Survey) -> str:
     few = _few(frame["values"].map(len))
     figure = f"```{{raw}} html\n{_readings(runs, frame).html}\n```\n"
     if tokens:  # where a longest test leaves few tokens right, all tests say more than that one
-        counts = f"{_near_by_reading(runs)} {_best_by_task(runs)}".strip() + few
+        counts = f"{_near_by_reading(runs)} {_best_by_task(runs)}"
         parts = (counts, _step_by_step(runs), _at_full_scale(paper, survey))
         words = "\n\n".join(filter(None, map(str.strip, parts)))
-        tables = f"{_at_every_test(paper, runs)}\n{_one_by_one(runs, survey)}"
+        tables = f"{_at_every_test(paper, runs)}\n{few.strip()}\n\n{_one_by_one(runs, survey)}"
         return f"{words}\n\n{figure}\n{tables}".strip() + "\n"
     near = frame.pivot(index=["task", "model"], columns="arm", values="near")
     near = near[near.notna().sum(axis=1) > 1].eq(True)
@@ -1076,13 +1178,13 @@ def selection(paper: str, survey: Survey) -> str:
     if not judged:
         return NOTHING
     metric, level = runs.experiment.measure, load_margins().levels["solved"]
-    unit = "outputs" if metric == "exact_match" else "tokens"
 
     def results(rule: str, place: int) -> np.ndarray:
         tests = (r["checkpoints"][rule]["tests"] for r in judged)
         return 100 * np.array([list(test.values())[place][metric] for test in tests])
 
     solved = (f"{sum(map(level.holds, results(rule, -1)))} {said}" for rule, said in RULES.items())
+    unit = RIGHT[metric]
     margin = load_margins().measures["accuracy"].around(0)
     parts = []
     tests = min(len(spec.task.tests) for spec in runs.specs)
@@ -1093,9 +1195,10 @@ def selection(paper: str, survey: Survey) -> str:
             f"gained in {plural((gain > margin).sum(), 'run')}, lost in {(gain < -margin).sum()})"
         )
     return (
-        f"Of {len(judged)} runs, {', '.join(solved)} solve the longest test ({level.at_least:g} % "
-        f"of its {unit} right). {RULE[paper]} Over the best checkpoint on known lengths it is "
-        f"worth, of the lengths beyond training, {'; '.join(parts)}.\n"
+        f"Of {len(judged)} runs, so many solve the longest test ({level.at_least:g} % of {unit}): "
+        f"{', '.join(solved)}. {RULE[paper]} Against the best checkpoint on known lengths, the one "
+        f"that it chooses is better by so much, at the lengths beyond training: {'; '.join(parts)}."
+        "\n"
     )
 
 
@@ -1288,6 +1391,7 @@ def _exhibit(
 PASSAGES = {
     f"findings_{paper}_{name}": partial(passage, paper)
     for name, passage in (
+        ("conclusion", conclusion),
         ("printed", printed_numbers),
         ("known", known_is_not_enough),
         ("luck", luck),

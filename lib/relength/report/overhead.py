@@ -163,8 +163,8 @@ EXTRA = ("panm-074", overhead.LSTM, (20, 30))  # percent of computing that point
 SIZED = "panm-039"
 # What the verdicts on these claims leave out.
 HALF = (
-    "The Transformer without pointers reads twice as many places as the one under them, which "
-    "alone lets a deeper one lose less."
+    "Alone, a Transformer reads the input and as many empty places of the answer; under pointers "
+    "it reads the input only, and is cheaper for it, the more so the deeper it is."
 )
 SCOPES = {
     "panm-076": HALF,
