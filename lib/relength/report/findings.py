@@ -207,7 +207,7 @@ def _away(paper: str, runs: Runs) -> str:
     rows = [
         (
             title(task),
-            short(floor[task]),
+            f"{floor[task]:.1f}",
             *(
                 "" if pd.isna(away) else f"**{away:.1f}**" if away == least[task] else f"{away:.1f}"
                 for away in row
@@ -218,7 +218,11 @@ def _away(paper: str, runs: Runs) -> str:
     whole = by_arm.mean().where(by_arm.notna().all())
     if len(rows) > 1:
         rows.append(
-            ("all tasks", short(floor.mean()), *("" if pd.isna(x) else f"{x:.1f}" for x in whole))
+            (
+                "all tasks",
+                f"{floor.mean():.1f}",
+                *("" if pd.isna(x) else f"{x:.1f}" for x in whole),
+            )
         )
     heads = ("first symbol alone", *(ARM_LABELS[arm] for arm in by_arm))
     body = table(
