@@ -249,13 +249,13 @@ def test_the_outcome_of_the_prediction_is_counted(tmp_path):
     file.write_text("".join(f"{line}\n" for line in lines))
     runs = runs_of(BITS, Store(tmp_path))
     said = address_bits.outcome(runs)
-    assert said.startswith("Of 3 runs that test the prediction, 1 to 2 seeds per length, these are")
+    assert said.startswith("3 runs test the prediction, 1 to 2 seeds per training length.")
     assert (
-        "steps that it names: 1 in copies of 20 symbols, 1 in copies of 40 symbols, 1 in copies of"
+        "is the nearest by ratio in 1 in copies of 20 symbols, 1 in copies of 40 symbols, 1 in"
         in said
     )
     assert said.endswith(
-        "trained up to 8: 16, 16 steps (predicted 8); up to 16: 16 steps (predicted 16)."
+        "after training up to 8: 16, 16 (predicted 8); up to 16: 16 (predicted 16)."
     )
     assert address_bits._nearest(19.8, {4, 8, 16, 32}, 20) == 20, "all that there are"
     data = address_bits.counted(runs)
