@@ -10,7 +10,7 @@ import pytest
 
 from relength.papers import experiment
 from relength.paths import BOOK
-from relength.report import findings, scoreboard
+from relength.report import findings, scoreboard, tables
 from relength.report.scoreboard import Survey
 from relength.store import Store
 
@@ -381,6 +381,38 @@ def test_printed_numbers_are_counted_by_the_papers_own_statistic(three, empty):
     assert "at least 3: there it may be chance." in told
     assert "| Copy | Bi-Relative | 100 | 100 | 0 | 0; 100; 0 |" in told
     assert findings.printed_numbers("mla", empty) == findings.NOTHING
+
+
+def test_other_tables_are_counted_and_opposite_outcomes_named(tmp_path, empty):
+    """Without the sigmoid all fail, and the paper solves Copy; without Step 3 all is as printed."""
+    file = tmp_path / "mla" / "mla_ablations.runs.jsonl"
+    file.parent.mkdir(parents=True)
+    known = tables.printed("mla-table-4")
+
+    def like_print(spec, test: str) -> float:
+        if test == "iid":
+            return 1.0
+        return 0.0 if spec.row == "-Sigmoid" else known[spec.row, spec.task.name, test] / 100
+
+    specs = [
+        spec
+        for spec in experiment("mla_ablations").specs("reduced", [0])
+        if spec.row in ("-Sigmoid", "-Step 3")
+        and spec.task.name in ("copy", "inv_recopy")
+        and spec.model.arm == "released"
+    ]
+    assert len(specs) == 4
+    lines = (json.dumps(handmade.record(spec, like_print)) for spec in specs)
+    file.write_text("".join(f"{line}\n" for line in lines))
+    store, nothing = Store(tmp_path), pd.DataFrame()
+    state = Survey(nothing, nothing, nothing, scoreboard.runs(store), store)
+    told = findings.other_tables("mla", state)
+    # Both tasks without Step 3, and Inv ReCopy without the sigmoid, where the paper has 0.
+    assert "Table 4 </executed/mla_ablations>` (scale *reduced*): as in the code 9 of 12" in told
+    assert "| Copy | -Sigmoid | 15; 30; 100 | 100; 100; 99.8 | 0; 0; 0 | 1 |" in told
+    assert told.count("| 1 |") == 1
+    assert "at least 1: there it may be chance." in told
+    assert findings.other_tables("mla", empty) == findings.NOTHING
 
 
 def test_where_readings_solve_unequally_often_the_cell_and_its_chance_are_shown(three):

@@ -5,7 +5,7 @@ it, which cells depend on the seed, and which reading of a paper comes close to 
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import combinations
@@ -314,6 +314,54 @@ def _few(seeds: pd.Series) -> str:
         f" (Some cells have fewer seeds than the {least} that a verdict takes, at least "
         f"{seeds.min()}: there it may be chance.)"
     )
+
+
+def other_tables(paper: str, survey: Survey) -> str:
+    """How many numbers of the other tables come out, and where ours say the opposite of print."""
+    main = {cell[:2] for cell in printed(*experiment(TABLES[paper]).tables)}
+    said, opposed, seeds = [], [], []
+    for name, found in EXPERIMENTS.items():
+        if found.paper != paper or not found.tables or found.distance or name == TABLES[paper]:
+            continue
+        runs = busiest(survey, name)
+        data = _beside_printed(runs)
+        data = data[[cell not in main for cell in zip(data["model"], data["task"], strict=True)]]
+        if data.empty:
+            continue
+        numbers = " and ".join(map(published.name_of, found.tables))
+        counts = _near_counts(data)
+        page = f"{{doc}}`{numbers} </executed/{runs.page}>`"
+        said.append(f"- {page} (scale *{runs.scale}*): {counts}")
+        seeds.append(data["seeds"])
+        opposed.extend(_opposed(runs, data))
+    if not said:
+        return NOTHING
+    lines = "\n".join(said)
+    told = (
+        "Of the numbers that the main table does not have, so many come out, within the margin."
+        f"{_few(pd.concat(seeds))}\n\n{lines}\n"
+    )
+    if not opposed:
+        return f"{told}\nNowhere do ours fail where the paper succeeds, or the other way round.\n"
+    name = f"tab-findings-{paper}-opposed"
+    body = table(
+        ("task", "model", "tests", "printed", "ours", "seeds"),
+        opposed,
+        name=name,
+        caption="Where ours fail and the printed numbers succeed, or the other way round, percent.",
+    )
+    where = f"{{numref}}`{name}` has the tests at which one succeeds and the other fails."
+    return f"{told}\n{where}\n\n{body}"
+
+
+def _opposed(runs: Runs, data: pd.DataFrame) -> Iterator[tuple[str, ...]]:
+    """Rows of a table: per cell and reading the tests that only one, print or we, solves."""
+    states = [{_state(row.paper), _state(row.ours)} for row in data.itertuples()]
+    data = data[[state == {"solved", "failed"} for state in states]]
+    for (task, model, arm), cells in data.groupby(["task", "model", "arm"], sort=False):
+        paper, ours = ("; ".join(map(short, cells[column])) for column in ("paper", "ours"))
+        tests, seeds = "; ".join(cells["test"]), str(cells["seeds"].min())
+        yield title(task), runs.label(model, arm), tests, paper, ours, seeds
 
 
 def known_is_not_enough(paper: str, survey: Survey) -> str:
@@ -1405,6 +1453,7 @@ PASSAGES = {
 } | {
     **{f"findings_{paper}_chosen": partial(selection, paper) for paper in TABLES},
     "findings_mla_diverging": partial(diverging, "mla"),
+    "findings_mla_others": partial(other_tables, "mla"),
     "findings_mla_solved": partial(tasks_solved, "mla"),
     "findings_mla_twice": printed_twice,
     "findings_panm_counting": counting,
