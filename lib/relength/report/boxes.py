@@ -28,7 +28,7 @@ CLAIMS = {
     "findings_mla_distance": ("mla-002", "mla-006", "mla-054"),
     "findings_mla_content": ("mla-003", "mla-049"),
     "findings_mla_walking": ("mla-010", "mla-011", "mla-012", "mla-013", "mla-014", "mla-015"),
-    "findings_mla_freedom": ("mla-009", "mla-017", "mla-024", "mla-025", "mla-026", "mla-028"),
+    "findings_mla_freedom": ("mla-007", "mla-008", "mla-009", "mla-017", "mla-024", "mla-025", "mla-026", "mla-028"),
     "findings_mla_best": ("mla-016", "mla-018", "mla-052"),
     "findings_mla_end": ("mla-019",),
     "findings_mla_failures": ("mla-050", "mla-051"),
