@@ -22,6 +22,11 @@ def scored(prediction: list[int], target: list[int]):
     return score([(batch, torch.tensor([prediction]))])
 
 
+def first_error(*tenths: int) -> tuple[int, ...]:
+    """As many outputs as there are numbers, each with its first error in that tenth."""
+    return tuple(tenths.count(part) for part in range(10))
+
+
 @pytest.mark.parametrize(
     ("prediction", "target", "exact", "true_length", "tokens", "prefix", "edits"),
     [
@@ -36,9 +41,10 @@ def scored(prediction: list[int], target: list[int]):
     ],
 )
 def test_one_output(prediction, target, exact, true_length, tokens, prefix, edits):
-    assert scored(prediction, target) == pytest.approx(
-        (1, exact, true_length, tokens, prefix, edits)
-    )
+    *means, errors = scored(prediction, target)
+    assert means == pytest.approx([1, exact, true_length, tokens, prefix, edits])
+    # Of three symbols the first error is at the beginning, one third in, or two thirds in.
+    assert errors == (first_error() if exact else first_error((0, 3, 6)[round(3 * prefix)]))
 
 
 @pytest.mark.parametrize(
@@ -54,8 +60,9 @@ def test_without_an_end_token_every_token_counts_and_nothing_ends(
     prediction, target, exact, tokens, prefix, edits
 ):
     batch = pad_tokens([[A]], [target], PAD)
-    metrics = score([(batch, torch.tensor([prediction]))], end=None)
-    assert metrics == pytest.approx((1, exact, exact, tokens, prefix, edits))
+    *means, errors = score([(batch, torch.tensor([prediction]))], end=None)
+    assert means == pytest.approx([1, exact, exact, tokens, prefix, edits])
+    assert errors == (first_error() if exact else first_error((0, 3, 6)[round(3 * prefix)]))
 
 
 def test_samples_of_unequal_length_in_several_batches():
@@ -69,6 +76,7 @@ def test_samples_of_unequal_length_in_several_batches():
     assert metrics.token_accuracy == pytest.approx((2 + 3 + 1) / (2 + 4 + 1))  # a share of tokens
     assert metrics.correct_prefix == pytest.approx((1 + 2 / 4 + 1) / 3)  # a mean over samples
     assert metrics.edit_distance == pytest.approx(1 / 3)
+    assert metrics.first_errors == first_error(5)  # two symbols of four are right
 
 
 tokens = st.lists(st.sampled_from([PAD, SOS, EOS, A, B]), min_size=6, max_size=6)
@@ -76,7 +84,7 @@ tokens = st.lists(st.sampled_from([PAD, SOS, EOS, A, B]), min_size=6, max_size=6
 
 @given(prediction=tokens, target=st.lists(st.sampled_from([A, B]), max_size=5))
 def test_metrics_agree_with_each_other(prediction, target):
-    items, exact, true_length, share, prefix, edits = scored(prediction, target)
+    items, exact, true_length, share, prefix, edits, errors = scored(prediction, target)
     output = prediction[: prediction.index(EOS)] if EOS in prediction else prediction
     assert exact == (output == target and EOS in prediction)
     assert true_length == (prediction[: len(target)] == target)
@@ -84,6 +92,8 @@ def test_metrics_agree_with_each_other(prediction, target):
     assert (exact == 1) == (share == 1) == (prefix == 1)
     assert abs(len(output) - len(target)) <= edits <= max(len(output), len(target))
     assert exact == 0 or edits == 0
+    assert sum(errors) == items - exact
+    assert errors == first_error() or errors.index(1) <= 10 * prefix < errors.index(1) + 1
 
 
 class Echo(torch.nn.Module):
@@ -139,6 +149,6 @@ def test_free_running_scores_what_is_generated():
     # An echo solves Copy and nothing else; it is decoded up to the longest target of the whole set.
     copy = TASKS["copy"](test_size=300)
     metrics = free_running(Echo(), by_length(copy.dataset("iid", 0)))
-    assert metrics == (300, 1.0, 1.0, 1.0, 1.0, 0.0)
+    assert metrics == (300, 1.0, 1.0, 1.0, 1.0, 0.0, first_error())
     reverse = TASKS["reverse_copy"](test_size=300)
     assert free_running(Echo(), by_length(reverse.dataset("iid", 0))).exact_match < 0.05

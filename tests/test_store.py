@@ -109,6 +109,18 @@ def test_a_malformed_record_is_refused_and_nothing_written(store, make_record, c
     assert file.read_bytes() == before
 
 
+@pytest.mark.parametrize("counts", [[4, *[0] * 8], [3, *[0] * 9], [5, -1, *[0] * 8]])
+def test_a_record_counts_a_first_error_for_every_wrong_output(store, make_record, counts):
+    """Half of the eight outputs are wrong; their first errors are in tenths."""
+    record = make_record(1)
+    test = record["checkpoints"]["selected"]["tests"]["15"]
+    test["first_errors"] = [0, 3, *[0] * 7, 1]
+    store.append("mla", record)
+    test["first_errors"] = counts
+    with pytest.raises(RelengthError, match="new record .*first_errors"):
+        store.append("mla", record | {"run_id": f"{2:016x}"})
+
+
 # --- damage -------------------------------------------------------------------------------------
 
 

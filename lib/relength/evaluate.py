@@ -11,6 +11,7 @@ from relength.batch import Batch
 from relength.tasks.base import EOS
 
 BATCH_SIZE = 256
+PARTS = 10  # of a target, in which first errors are counted
 
 Measure = Literal["exact_match", "token_accuracy"]
 Criterion = Callable[[Tensor, Batch], Tensor]
@@ -27,6 +28,7 @@ class Metrics(NamedTuple):
     token_accuracy           share of target tokens (end included) that are right at their place
     correct_prefix           mean share of a target that is right before the first error
     edit_distance            mean Levenshtein distance of output and target, both without end token
+    first_errors             outputs that are wrong, by the tenth of the target with the first error
     """
 
     items: int
@@ -35,6 +37,7 @@ class Metrics(NamedTuple):
     token_accuracy: float
     correct_prefix: float
     edit_distance: float
+    first_errors: tuple[int, ...]
 
 
 def by_length(data: Batch) -> list[Batch]:
@@ -85,7 +88,7 @@ def score(predictions: list[tuple[Batch, Tensor]], end: int | None = EOS) -> Met
     """Metrics of decoded tokens (B, steps) against the targets of their batches."""
     items = exact = true_length = 0
     right_tokens = all_tokens = edits = 0
-    prefix = 0.0
+    prefix, parts = 0.0, torch.zeros(PARTS, dtype=torch.long)
     for batch, tokens in predictions:
         items += len(batch)
         width = batch.targets.shape[1]
@@ -95,8 +98,11 @@ def score(predictions: list[tuple[Batch, Tensor]], end: int | None = EOS) -> Met
         true_length += int((right | ~body).all(1).sum())
         right_tokens += int(right.sum())
         all_tokens += int(batch.mask.sum())
-        first_error = (right | ~batch.mask).int().cumprod(1).mul(batch.mask).sum(1)
-        prefix += float((first_error / batch.target_lengths).sum())
+        before = (right | ~batch.mask).int().cumprod(1).mul(batch.mask).sum(1)  # the first error
+        prefix += float((before / batch.target_lengths).sum())
+        wrong = before < batch.target_lengths
+        place = PARTS * before[wrong] // batch.target_lengths[wrong]
+        parts += place.bincount(minlength=PARTS)
         for given, wanted, n in zip(
             tokens.tolist(), batch.targets.tolist(), batch.target_lengths.tolist(), strict=True
         ):
@@ -109,4 +115,5 @@ def score(predictions: list[tuple[Batch, Tensor]], end: int | None = EOS) -> Met
         right_tokens / all_tokens,
         prefix / items,
         edits / items,
+        tuple(parts.tolist()),
     )

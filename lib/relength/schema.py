@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from relength.evaluate import PARTS
 from relength.spec import spec_of_key
 
 # What a run that ended well has, and one that failed has not.
@@ -27,6 +28,17 @@ class _Metrics(_Part):
     token_accuracy: Share
     correct_prefix: Share
     edit_distance: Amount
+    # What records made before this was counted do not have.
+    first_errors: list[Annotated[int, Field(ge=0)]] | None = Field(
+        None, min_length=PARTS, max_length=PARTS
+    )
+
+    @model_validator(mode="after")
+    def _each_wrong_output_has_a_first_error(self) -> "_Metrics":
+        wrong = round(self.items * (1 - self.exact_match))
+        if self.first_errors is not None and sum(self.first_errors) != wrong:
+            raise ValueError(f"{wrong} outputs are wrong, and first_errors counts another number")
+        return self
 
 
 class _Checkpoint(_Part):
