@@ -159,7 +159,7 @@ def test_both_pages_can_be_shown_from_any_store(tmp_path, seeds):
     paths = runs_of(tmp_path, PATHS, lambda r: r, seeds)
     exhibits = [
         *(failures.where(wrong, number=1), failures.samples(wrong), failures.examples()),
-        *(focus.paths(paths, number=1), focus.table(paths)),
+        *(focus.paths(paths, number=1), focus.table(paths), focus.ways(paths, number=2)),
     ]
     for shown in exhibits:
         assert shown._repr_html_() and "\n\n" not in repr(shown)
@@ -274,3 +274,22 @@ def test_a_focus_beside_the_answer_is_on_the_path_and_a_lame_one_is_not(tmp_path
 def test_the_spread_of_attention_is_a_standard_deviation_in_positions():
     even = sample([[0.25] * 4, [0, 0.5, 0, 0.5], [0, 0, 1, 0]])
     assert focus.spread(even).tolist() == pytest.approx([1.25**0.5, 1, 0])
+
+
+def test_a_focus_walks_the_way_that_most_of_its_steps_go(tmp_path):
+    """A seed reads Copy from its beginning, one jumps to the end and comes back, one waits."""
+
+    def walking(record):
+        found = record["attention"]
+        places = np.arange(len(found["target"])) + 1
+        way = {0: places, 1: places[::-1], 2: np.ones_like(places)}[record["spec"]["seed"]]
+        found["weights"] = np.eye(len(found["source"]))[way].tolist()
+        return record
+
+    runs = runs_of(tmp_path, PATHS, lambda r: walking(r) if is_copy(r) else r, seeds=3)
+    data = focus.walks(runs).query("task == 'copy' and model == 'LocAttn'")
+    assert data["way"].tolist() == ["forward", "back", "neither"]
+    assert data["ahead"].tolist() == [15, 0, 0] and data["back"].tolist() == [0, 15, 0]
+    assert set(focus.walks(runs)["model"]) == {"LocAttn", "OneStepAttn"}  # those with a focus
+    # In the tasks with repetitions the records made by hand go less than ROOM a step.
+    assert "LocAttn: 16 forward, 1 back, 7 neither" in focus.ways(runs, number=1).html

@@ -136,6 +136,32 @@ def test_one_function_that_is_printed_twice_is_compared_with_both_rows(tmp_path,
     assert findings.printed_twice(empty) == findings.NOTHING
 
 
+def test_runs_are_told_apart_by_the_way_that_they_walk(tmp_path, empty):
+    """Without a sigmoid, seed 1 jumps to the far end of Copy, walks back, and fails."""
+    file = tmp_path / "mla" / "mla_ablations.runs.jsonl"
+    file.parent.mkdir(parents=True)
+    lines = []
+    for spec in experiment("mla_ablations").specs("reduced", range(3)):
+        if spec.row == findings.FREE and spec.task.name in ("copy", "lookup"):
+            back = spec.seed == 1 and spec.task.name == "copy"
+            made = handmade.record(
+                spec,
+                lambda _, test, back=back: float(test == "iid" or not back),
+                experiment="mla_ablations",
+            )
+            if back:
+                made["attention"]["weights"].reverse()
+            lines.append(json.dumps(made))
+    file.write_text("".join(f"{line}\n" for line in lines))
+    store, nothing = Store(tmp_path), pd.DataFrame()
+    said = findings.which_way(Survey(nothing, nothing, nothing, scoreboard.runs(store), store))
+    assert said.startswith("Of 12 runs with a focus, 2 walk back. 2 of these know the lengths")
+    assert "**0** solve the longest test of their task" in said
+    assert "by 4 of 4 runs that walk forward and by 0 of 2 runs that walk back." in said
+    assert "| -Sigmoid | 5 | 5 | 1 | 0 |" in said
+    assert findings.which_way(empty) == findings.NOTHING
+
+
 def test_the_reading_that_gives_the_printed_number_is_found(three):
     """OneStepAttn on Copy is printed as 100, and here only the text's reading has it."""
     said = findings.which_reading("mla", three)

@@ -117,7 +117,7 @@ def test_a_record_counts_a_first_error_for_every_wrong_output(store, make_record
     test["first_errors"] = [0, 3, *[0] * 7, 1]
     store.append("mla", record)
     test["first_errors"] = counts
-    with pytest.raises(RelengthError, match="new record .*first_errors"):
+    with pytest.raises(RelengthError, match=r"new record .*first_errors"):
         store.append("mla", record | {"run_id": f"{2:016x}"})
 
 

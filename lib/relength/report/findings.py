@@ -23,7 +23,7 @@ from relength import pointing
 from relength.claims import LEFT_OPEN, VERDICTS, counted, plural
 from relength.margins import load_margins
 from relength.papers import EXPERIMENTS, experiment, published
-from relength.report import address_bits, exhibits, failures, figures
+from relength.report import address_bits, exhibits, failures, figures, focus
 from relength.report.boxes import of_claims
 from relength.report.exhibits import Exhibit, badges
 from relength.report.markdown import badge, plain, table
@@ -1206,6 +1206,63 @@ def printed_twice(survey: Survey) -> str:
     )
 
 
+FREE = "-Sigmoid"  # steps of any length and either way
+
+
+def which_way(survey: Survey) -> str:
+    """Whether a focus walks forward or back over the source, and what becomes of such runs."""
+    parts, labels = [], {}
+    for name in (TABLES["mla"], "mla_ablations"):
+        runs = busiest(survey, name)
+        parts.append(focus.walks(runs))
+        labels |= {row: runs.label(*row) for row in runs.rows}
+    data = pd.concat(parts).drop_duplicates(["task", "model", "arm", "seed"])
+    if data.empty:
+        return NOTHING
+    back = data[data["way"] == "back"]
+    solved = printed("mla-table-4")
+    tasks = [
+        task
+        for task, tests in busiest(survey, "mla_ablations").tests.items()
+        if _is_solved(solved.get((FREE, task, tests[-1]), 0.0))
+    ]
+    free = data[(data["model"] == FREE) & data["task"].isin(tasks)]
+    counts = [
+        f"{own['solves'].sum()} of {plural(len(own), 'run')} that "
+        f"{'walks' if len(own) == 1 else 'walk'} {way}"
+        for way in focus.WAYS[:2]
+        for own in [free[free["way"] == way]]
+    ]
+    heads = [f"{word}{way}" for way in focus.WAYS[:2] for word in ("walk ", "solve, walking ")]
+    body = table(
+        ("model", *heads),
+        (
+            (
+                labels[model, arm],
+                *(
+                    str(count)
+                    for way in focus.WAYS[:2]
+                    for walking in [own[own["way"] == way]]
+                    for count in (len(walking), int(walking["solves"].sum()))
+                ),
+            )
+            for (model, arm), own in data.groupby(["model", "arm"], sort=False)
+        ),
+        name="tab-findings-mla-way",
+        caption="Runs by the way that their focus walks over the source, in the order in which the "
+        "model reads it, on the sample that each run keeps; and how many of them solve the longest "
+        f"test of their task. {(data['way'] == focus.WAYS[2]).sum()} runs go neither way.",
+        numbers=heads,
+    )
+    return (
+        f"Of {len(data)} runs with a focus, {len(back)} walk back. {back['knows'].sum()} of these "
+        f"know the lengths they were trained on; **{back['solves'].sum()}** solve the longest test "
+        f"of their task. For {FREE} on the tasks that are printed as solved "
+        f"({', '.join(map(title, tasks))}), in both readings: the longest test is solved by "
+        f"{' and by '.join(counts)}.\n\n{body}"
+    )
+
+
 RULES = {
     "selected": "by the rule of the paper",
     "best_iid": "at the best checkpoint on known lengths",
@@ -1456,6 +1513,7 @@ PASSAGES = {
     "findings_mla_others": partial(other_tables, "mla"),
     "findings_mla_solved": partial(tasks_solved, "mla"),
     "findings_mla_twice": printed_twice,
+    "findings_mla_way": which_way,
     "findings_panm_counting": counting,
     "findings_panm_against": against_baselines,
     **{f"letter_{paper}": partial(standing, paper) for paper in TABLES},

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from relength.margins import load_margins
 from relength.models.attentions import BY_LOCATION
 from relength.models.seq2seq import Seq2SeqConfig
 from relength.report import exhibits
@@ -25,7 +26,8 @@ from relength.report.style import LIGHT, Layout, aligned, colour, title
 from relength.report.tables import number as shown_number
 from relength.store import Record
 
-ROOM = 0.75  # positions beside the path that still count as on it
+ROOM = 0.75  # positions beside the path that still count as on it; less than that is no step
+WAYS = ("forward", "back", "neither")
 MEASURES = {
     "needed": "step needed",
     "taken": "step taken",
@@ -211,6 +213,78 @@ def steps(runs: Runs) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows, columns=["task", "model", "arm", "seed", *MEASURES, "right"])
+
+
+def walks(runs: Runs) -> pd.DataFrame:
+    """One row per run with a focus: which way it walks over the source as the model reads it.
+
+    Where a model turned its encodings that is the turned source, so that forward is the way in
+    which a step grows, whatever the task asks for. Columns: task, model, arm, seed; ahead and back,
+    how many steps of more than ROOM go either way on its sample; way (one of WAYS: the one that
+    more of them go); known and longest, exact match on the lengths trained on and at the longest
+    test, in percent; knows and solves, whether these count as solved.
+    """
+    level, rows = load_margins().levels["solved"].holds, []
+    for model, arm, task, record, sample in _samples(runs):
+        if record["spec"]["model"]["name"] not in BY_LOCATION:
+            continue
+        moves = np.diff(centre(sample))
+        ahead, back = int((moves > ROOM).sum()), int((moves < -ROOM).sum())
+        way = WAYS[0] if ahead > back else WAYS[1] if back > ahead else WAYS[2]
+        tests = record["checkpoints"]["selected"]["tests"]
+        ends = (runs.tests[task][0], runs.tests[task][-1])
+        known, longest = (100 * tests[name]["exact_match"] for name in ends)
+        who = (task, model, arm, record["spec"]["seed"])
+        rows.append((*who, ahead, back, way, known, longest, level(known), level(longest)))
+    names = ["task", "model", "arm", "seed", "ahead", "back", "way"]
+    return pd.DataFrame(rows, columns=[*names, "known", "longest", "knows", "solves"])
+
+
+def ways(runs: Runs, number: int) -> Exhibit:
+    """The paths that :func:`walks` counts, as the models walk them: a panel per model and task."""
+    data = walks(runs)
+    solves = data.set_index(["task", "model", "arm", "seed"])["solves"]
+
+    def draw(layout: Layout) -> Figure:
+        kinds = [("line", "in colour: solves the longest test"), ("thin", "thin: does not")]
+        grid = Grid(runs, layout, kinds)
+        lengths = {task: len(sample["target"]) for _, _, task, _, sample in _samples(runs)}
+        for j, task in enumerate(runs.tasks):
+            if task in lengths:
+                grid.ticks(j, (0.04, 0.94), ("1", str(lengths[task])), "step")
+        for i, j, records in runs.panels():
+            if not any(record.get("attention") for record in records):
+                grid.not_run(i, j)
+        places = {pair: k for k, pair in enumerate(runs.rows)}
+        for model, arm, task, record, sample in _samples(runs):
+            who = (task, model, arm, record["spec"]["seed"])
+            if who not in solves.index:
+                continue
+            focus, last = centre(sample), len(sample["source"]) - 1
+            steps = np.linspace(0, 1, len(sample["target"]))[: len(focus)]
+            i, j = places[model, arm], runs.tasks.index(task)
+            x, y = grid.points(i, j, steps, focus / last)
+            look = {"color": colour(model), "lw": 1.3, "zorder": 2}
+            grid.axes.plot(x, y, **(look if solves[who] else {"color": LIGHT.ink, "lw": 0.8}))
+        return grid.figure
+
+    caption = (
+        "Which way they walk. The centre of focus on the sample that every run keeps, the first of "
+        "the shortest unseen length, as the model walks: over the source as it reads it, turned "
+        "around where it turned it. Decoding steps run from left to right, positions from the "
+        "first (0) to the last (100). A line that rises walks forward; one that falls has jumped "
+        "ahead and walks back."
+    )
+    counts = [
+        f"{runs.label(model, arm).replace(', ', ' ')}: "
+        + ", ".join(f"{(own['way'] == way).sum()} {way}" for way in WAYS)
+        for (model, arm), own in data.groupby(["model", "arm"], sort=False)
+    ]
+    alt = (
+        "Grid of the centre of attention against decoding step, a column per task and a row per "
+        f"model. Runs by the way that they walk: {'; '.join(counts) or NOT_RUN}."
+    )
+    return exhibit(runs, number, draw, "ways", caption, alt, data)
 
 
 def table(runs: Runs) -> Exhibit:
