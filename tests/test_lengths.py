@@ -60,6 +60,71 @@ def test_an_error_that_is_the_same_at_every_symbol_gives_a_level_row(tmp_path):
     assert "1000" in lengths.errors_table(runs).html and "–" in lengths.errors_table(runs).html
 
 
+def placed(chances, items=20_000, length=1001) -> list[int]:
+    """First errors by tenth, as expected where a symbol in that tenth is wrong with its chance."""
+    left, counts = float(items), []
+    for chance in chances:
+        through = left * (1 - chance) ** (length / 10)
+        counts.append(round(left - through))
+        left = through
+    return counts
+
+
+def with_errors(folder, counts) -> Runs:
+    """One run of OneStepAttn on Copy whose longest test has these first errors."""
+    found, store = EXPERIMENTS["mla_lengths"], Store(folder)
+    spec = next(
+        spec
+        for spec in found.specs("reduced", range(1))
+        if (spec.row, spec.model.arm, spec.task.name) == ("OneStepAttn", "released", "copy")
+    )
+    record = handmade.record(spec, lambda *_: 1.0, experiment="mla_lengths")
+    items = 20_000
+    tests = record["checkpoints"]["selected"]["tests"]
+    tests["1000"] = tests["1000"] | {
+        "items": items,
+        "exact_match": 1 - sum(counts) / items,
+        "first_errors": counts,
+    }
+    store.append("mla", record)
+    return Runs.read(found, "reduced", 1, store)
+
+
+def test_an_error_that_is_the_same_at_every_symbol_is_the_same_in_both_halves(tmp_path):
+    runs = with_errors(tmp_path, placed([ERROR] * 10))
+    first, second = lengths.halves(runs).query("test == '1000'").itertuples()
+    assert first.chance == pytest.approx(ERROR, rel=0.01)
+    assert second.chance == pytest.approx(ERROR, rel=0.01)
+    assert second.items == first.right < first.items == 20_000
+    course = lengths.still_right(runs).query("test == '1000'")["right"].to_numpy()
+    assert course == pytest.approx(100 * (1 - ERROR) ** (1001 * np.arange(11) / 10), rel=1e-3)
+
+
+def test_a_chance_that_grows_on_the_way_is_seen_in_the_second_half(tmp_path):
+    runs = with_errors(tmp_path, placed([0.0] * 5 + [ERROR] * 5))
+    first, second = lengths.halves(runs).query("test == '1000'").itertuples()
+    assert first.chance == first.low == 0 and second.chance == pytest.approx(ERROR, rel=0.01)
+    assert second.low > first.high
+    html = lengths.halves_table(runs).html
+    assert html.count("<tr>") == 2 and "&lt; 3.7e-05" in html  # tests without an error are left out
+    assert "100 and 37" in lengths.course_figure(runs, 1).html
+
+
+def test_outputs_that_all_go_wrong_at_once_have_no_second_half(tmp_path):
+    runs = with_errors(tmp_path, [20_000, *[0] * 9])
+    assert lengths.halves(runs).query("test == '1000'")["half"].tolist() == ["first"]
+    assert "–" in lengths.halves_table(runs).html
+
+
+def test_records_that_do_not_say_where_outputs_fail_are_left_out(tmp_path):
+    runs = with_errors(tmp_path, [0] * 10)
+    for test in runs.records[0]["checkpoints"]["selected"]["tests"].values():
+        del test["first_errors"]
+    assert lengths.still_right(runs).empty and lengths.halves(runs).empty
+    assert "No output has an error" in lengths.halves_table(runs).html
+    assert "not run" in lengths.course_figure(runs, 1).html
+
+
 def test_success_counts_seeds_with_an_exact_interval(tmp_path):
     runs = runs_of(
         "mla_table2",
@@ -82,3 +147,5 @@ def test_without_runs_the_page_says_so(tmp_path):
     runs = Runs.read(EXPERIMENTS["mla_lengths"], "reduced", 5, Store(tmp_path))
     assert "Not run yet" in lengths.errors_table(runs).html
     assert "Not run yet" in lengths.success_figure(runs, 1).html
+    assert "Not run yet" in lengths.course_figure(runs, 1).html
+    assert "Not run yet" in lengths.halves_table(runs).html

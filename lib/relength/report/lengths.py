@@ -2,10 +2,13 @@
 
 If every written symbol were wrong with the same chance e, whatever came before, outputs of n
 symbols would be right with chance (1 - e)^n. Solved for e at each test length, that tells two ways
-of failing apart: an e that stays the same is noise, one that grows with the length is drift.
+of failing apart: an e that stays the same is noise, one that grows with the length is drift. And
+within the outputs of one length, the place of their first errors tells whether the chance grows as
+they go on.
 """
 
 from functools import cache
+from html import escape
 from typing import NamedTuple
 
 import numpy as np
@@ -16,11 +19,12 @@ from relength import stats
 from relength.margins import load_margins
 from relength.report import exhibits, figures
 from relength.report.exhibits import Exhibit, badges, rows_table
-from relength.report.grid import NOT_RUN
+from relength.report.grid import NOT_RUN, Grid
 from relength.report.runs import Runs
 from relength.report.style import LIGHT, Layout, beside, canvas, colour, title
 from relength.tasks import TASKS
 
+PRINTED = "100"  # the longest test of the paper's tables
 DRAWN = 200  # samples that tell how long an output is
 
 
@@ -117,7 +121,136 @@ def _median_error(cell: pd.DataFrame) -> str:
     if cell.empty:
         return "–"
     middle = cell.sort_values("chance").iloc[(len(cell) - 1) // 2]
-    return str(Error(*middle[list(Error._fields)]))
+    return escape(str(Error(*middle[list(Error._fields)])))
+
+
+def still_right(runs: Runs) -> pd.DataFrame:
+    """How many outputs have no error yet, over their course: a row per run, test and tenth.
+
+    Columns: task, model, arm, seed, test, symbols (of an output, on average), items, part (tenths
+    of the output that are written, 0 to 10) and right (percent of outputs without an error so far).
+    Records made before first errors were counted are left out.
+    """
+    rows = []
+    for model, arm in runs.rows:
+        for task, tests in runs.tests.items():
+            for record in runs.cell(model, arm, task):
+                for test in tests[1:]:
+                    found = record["checkpoints"]["selected"]["tests"][test]
+                    if "first_errors" not in found:
+                        continue
+                    wrong, items = np.cumsum([0, *found["first_errors"]]), found["items"]
+                    who = (task, model, arm, record["spec"]["seed"], test, symbols(task, test))
+                    rows += [
+                        (*who, items, part, 100 * (1 - count / items))
+                        for part, count in enumerate(wrong)
+                    ]
+    names = ["task", "model", "arm", "seed", "test", "symbols", "items", "part", "right"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def course_figure(runs: Runs, number: int) -> Exhibit:
+    """The share of outputs that are still right, from their first symbol to their last.
+
+    At the longest test, and at the longest one that the paper has.
+    """
+    data = still_right(runs)
+
+    def draw(layout: Layout) -> Figure:
+        key = [("line", "longest test, a line per seed"), ("thin", f"length {PRINTED}")]
+        grid = Grid(runs, layout, key)
+        for j in range(len(runs.tasks)):
+            grid.ticks(j, (0.04, 0.9), ("first", "last"), "symbol")
+        for i, j, records in runs.panels():
+            (model, arm), task = runs.rows[i], runs.tasks[j]
+            own = data[(data["model"] == model) & (data["arm"] == arm) & (data["task"] == task)]
+            if not records:
+                grid.not_run(i, j)
+            for (test, _), line in own.groupby(["test", "seed"]):
+                x, y = grid.points(i, j, line["part"] / 10, line["right"] / 100)
+                if test == runs.tests[task][-1]:
+                    grid.axes.plot(x, y, color=colour(model), lw=1.3, zorder=2)
+                elif test == PRINTED:
+                    grid.axes.plot(x, y, color=LIGHT.ink, lw=0.8, zorder=1)
+        return grid.figure
+
+    caption = (
+        "Still right. The share of outputs without an error so far, from their first symbol (left) "
+        "to their last (right), in percent. Where every symbol is wrong with the same chance, a "
+        "line falls steeply first and then ever less; where the focus drifts, it holds and then "
+        "falls."
+    )
+    ends = data[
+        (data["part"] == 10) & (data["test"] == data["task"].map(lambda t: runs.tests[t][-1]))
+    ]
+    halves = data[(data["part"] == 5)].merge(
+        ends, on=["task", "model", "arm", "seed", "test"], suffixes=("_half", "")
+    )
+    said = [
+        f"{runs.label(row.model, row.arm).replace(', ', ' ')} on {title(row.task)} "
+        f"{row.right_half:.0f} and {row.right:.0f}"
+        for row in halves.groupby(["model", "arm", "task"], sort=False)
+        .median(numeric_only=True)
+        .reset_index()
+        .itertuples()
+    ]
+    alt = (
+        "Grid of the share of outputs without an error so far against the share of the output that "
+        "is written, a column per task and a row per model. Percent after half of the outputs of "
+        f"the longest test, and at their end, medians of seeds: {'; '.join(said) or NOT_RUN}."
+    )
+    return figures.exhibit(runs, number, draw, "course", caption, alt, data)
+
+
+def halves(runs: Runs) -> pd.DataFrame:
+    """The chance of a wrong symbol in the first half of an output and in the second.
+
+    Of outputs without an error before that half. Columns: task, model, arm, seed, test, half
+    ("first" or "second"), right (outputs that get through it), items (that come to it), chance,
+    low, high. A half that no output comes to has no row.
+    """
+    rows = []
+    middle = still_right(runs).query("part in (0, 5, 10)")
+    for who, course in middle.groupby(["task", "model", "arm", "seed", "test"], sort=False):
+        counts = (course["right"] / 100 * course["items"]).round().astype(int).tolist()
+        length = course["symbols"].iloc[0] / 2
+        for half, items, right in zip(("first", "second"), counts, counts[1:], strict=False):
+            if items:
+                rows.append((*who, half, right, items, *error_per_symbol(right, items, length)))
+    names = ["task", "model", "arm", "seed", "test", "half", "right", "items", *Error._fields]
+    return pd.DataFrame(rows, columns=names)
+
+
+def halves_table(runs: Runs) -> Exhibit:
+    """A row per model, task and test that errors are seen at: both halves, of the median seed."""
+    data = halves(runs)
+    rows = []
+    for (task, model, arm, test), cell in data.groupby(
+        ["task", "model", "arm", "test"], sort=False
+    ):
+        seeds = cell.pivot(index="seed", columns="half", values="chance")
+        if not (seeds > 0).any(axis=None):
+            continue
+        first = cell[cell["half"] == "first"].sort_values("chance")
+        middle = cell[cell["seed"] == first["seed"].iloc[(len(first) - 1) // 2]]
+        shown = {row.half: str(Error(row.chance, row.low, row.high)) for row in middle.itertuples()}
+        both = (escape(shown.get(half, "–")) for half in ("first", "second"))
+        rows.append((title(task), runs.label(model, arm), test, str(len(seeds)), *both))
+    caption = (
+        f"<b>Does the chance grow on the way?</b> {badges(runs.scale, runs.freshness)} The chance "
+        "of a wrong symbol in percent, in the first half of an output and in the second, of those "
+        "that were right until then, with its 95 % interval; of the median seed. Tests without any "
+        "error are left out."
+    )
+    name = f"{runs.page}-halves"
+    if not runs.records:
+        return exhibits.waiting(caption, name, exhibits.training(runs), data)
+    columns = {"task": "text", "model": "text", "length": "number", "seeds": "number"}
+    columns |= {"first half": "number", "second half": "number"}
+    body = rows_table(columns, rows) if rows else "<p>No output has an error.</p>"
+    links = [exhibits.csv(name, data), exhibits.notebook(runs.page)]
+    html = exhibits.table(body, caption, name, links)
+    return Exhibit(html, f"{len(rows)} rows, {len(data)} halves.", data)
 
 
 def success(runs: Runs) -> pd.DataFrame:
