@@ -10,7 +10,8 @@ import pytest
 
 from relength.papers import experiment
 from relength.paths import BOOK
-from relength.report import findings, scoreboard, tables
+from relength.report import findings, mixtures, scoreboard, tables
+from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.store import Store
 
@@ -160,6 +161,45 @@ def test_runs_are_told_apart_by_the_way_that_they_walk(tmp_path, empty):
     assert "by 4 of 4 runs that walk forward and by 0 of 2 runs that walk back." in said
     assert "| -Sigmoid | 5 | 5 | 1 | 0 |" in said
     assert findings.which_way(empty) == findings.NOTHING
+
+
+def mixed(folder: Path, accuracy) -> tuple[Survey, Runs]:
+    """Runs of OneStepAttn and of Mix OneStepAttn PR, repaired, on Copy."""
+    found, store = experiment("mla_variants"), Store(folder)
+    for spec in found.specs("reduced", range(2)):
+        row = (spec.model.name, spec.model.arm, spec.task.name)
+        if row in (
+            ("OneStepAttn", "released", "copy"),
+            ("Mix OneStepAttn PR", "repaired", "copy"),
+        ):
+            name = "mla_table2" if spec.model.name == "OneStepAttn" else "mla_variants"
+            store.append("mla", handmade.record(spec, accuracy, experiment=name))
+    nothing = pd.DataFrame()
+    survey = Survey(nothing, nothing, nothing, scoreboard.runs(store), store)
+    return survey, Runs.read(found, "reduced", 2, store)
+
+
+def test_readings_of_a_mixed_model_are_counted_on_the_numbers_that_all_have(tmp_path):
+    """Mix OneStepAttn PR is printed as solving Copy: here the unmixed model does, the mixed not."""
+    survey, runs = mixed(tmp_path, lambda spec, _: float(spec.model.name == "OneStepAttn"))
+    data = mixtures.beside_printed(runs)
+    pair = data[data["model"] == "Mix OneStepAttn PR"]
+    assert pair.groupby("source")["near"].sum().to_dict() == {"released": 3, "repaired": 0}
+    assert pair["shared"].all() and set(pair["test"]) == {"15", "30", "100"}
+    # Rows without runs of their own are compared with the unmixed model alone.
+    assert set(data[data["model"] == "Mix OneStepAttn"]["source"]) == {"released"}
+    said = findings.whether_mixed(survey)
+    assert "of 1 mixed model" in said and "as released, unmixed 3 of 3, 0 points away" in said
+    assert "repaired 0 of 3, 100 points away" in said
+    html = mixtures.table(runs).html
+    assert "3 <small>(0.0)</small>" in html and "0 <small>(100.0)</small>" in html
+    assert "LocAttn" not in html  # as released it mixes
+
+
+def test_mixed_models_without_runs_are_not_compared(tmp_path, empty):
+    assert findings.whether_mixed(empty) == "*No mixed model has a run yet.*\n"
+    runs = Runs.read(experiment("mla_variants"), "reduced", 1, Store(tmp_path))
+    assert "Not run yet" in mixtures.table(runs).html
 
 
 def test_the_reading_that_gives_the_printed_number_is_found(three):

@@ -118,8 +118,7 @@ def test_outputs_that_all_go_wrong_at_once_have_no_second_half(tmp_path):
 
 def test_records_that_do_not_say_where_outputs_fail_are_left_out(tmp_path):
     runs = with_errors(tmp_path, [0] * 10)
-    for test in runs.records[0]["checkpoints"]["selected"]["tests"].values():
-        del test["first_errors"]
+    del runs.records[0]["checkpoints"]["selected"]["tests"]["1000"]["first_errors"]
     assert lengths.still_right(runs).empty and lengths.halves(runs).empty
     assert "No output has an error" in lengths.halves_table(runs).html
     assert "not run" in lengths.course_figure(runs, 1).html

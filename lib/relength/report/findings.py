@@ -23,7 +23,7 @@ from relength import pointing
 from relength.claims import LEFT_OPEN, VERDICTS, counted, plural
 from relength.margins import load_margins
 from relength.papers import EXPERIMENTS, experiment, published
-from relength.report import address_bits, exhibits, failures, figures, focus
+from relength.report import address_bits, exhibits, failures, figures, focus, mixtures
 from relength.report.boxes import of_claims
 from relength.report.exhibits import Exhibit, badges
 from relength.report.markdown import badge, plain, table
@@ -1206,6 +1206,12 @@ def printed_twice(survey: Survey) -> str:
     )
 
 
+def whether_mixed(survey: Survey) -> str:
+    """Which reading gives the printed numbers of the models that mix content in."""
+    said = mixtures.in_words(busiest(survey, "mla_variants"))
+    return f"{said}\n" if said else "*No mixed model has a run yet.*\n"
+
+
 FREE = "-Sigmoid"  # steps of any length and either way
 
 
@@ -1514,6 +1520,7 @@ PASSAGES = {
     "findings_mla_solved": partial(tasks_solved, "mla"),
     "findings_mla_twice": printed_twice,
     "findings_mla_way": which_way,
+    "findings_mla_mixed": whether_mixed,
     "findings_panm_counting": counting,
     "findings_panm_against": against_baselines,
     **{f"letter_{paper}": partial(standing, paper) for paper in TABLES},

@@ -1,0 +1,109 @@
+"""Which reading gives the printed numbers of models that mix content into location attention?
+
+Three could. As released, Mix OneStepAttn, Mix MonoAttn and Mix RMonoAttn, with PR or without, are
+the same model without content (tests compare them), so that runs of that model stand for this
+reading. Repaired, they are mixed; and as in the text, they are mixed by its equations.
+"""
+
+import pandas as pd
+
+from relength.claims import plural
+from relength.margins import load_margins
+from relength.models.attentions import BY_LOCATION, MENDED
+from relength.papers import published
+from relength.report import exhibits
+from relength.report.exhibits import Exhibit, badges, rows_table
+from relength.report.grid import NOT_RUN
+from relength.report.runs import Runs
+from relength.report.tables import comparison, printed
+
+TABLE = "mla-table-7"
+SOURCES = {
+    "released": "as released, unmixed",
+    "repaired": "repaired",
+    "paper": "as in the text",
+}
+
+
+def unmixed(model: str) -> str:
+    """The model that a mixed one computes as released, in the row of Table 2.
+
+    >>> unmixed("Mix OneStepAttn PR"), unmixed("Mix RMonoAttn")
+    ('OneStepAttn', 'MonoAttn')
+    """
+    name = model.removeprefix("Mix ").removesuffix(" PR")
+    return "MonoAttn" if name == "RMonoAttn" else name  # as released, both step by a ReLU
+
+
+def beside_printed(runs: Runs) -> pd.DataFrame:
+    """One row per printed number of such a model and reading that has runs of it.
+
+    Columns: model, task, test, paper, source (of SOURCES), seeds, ours, away (points from the
+    printed number), near (within the margin) and shared: whether every reading that has runs of the
+    model has this number.
+    """
+    data = comparison(runs, TABLE)
+    data = data[data["seeds"] > 0].set_index(["model", "arm", "task", "test"])
+    margin = load_margins().measures["accuracy"].around
+    rows = []
+    for (model, task, test), paper in printed(TABLE).items():
+        if model not in BY_LOCATION or BY_LOCATION[model].arms != MENDED:
+            continue
+        if not BY_LOCATION[model].mixed:
+            continue
+        for source in SOURCES:
+            row = (unmixed(model) if source == "released" else model, source, task, test)
+            if row in data.index:
+                ours, seeds = data.loc[row, "ours"], data.loc[row, "seeds"]
+                away = abs(ours - paper)
+                rows.append(
+                    (model, task, test, paper, source, seeds, ours, away, away <= margin(paper))
+                )
+    names = ["model", "task", "test", "paper", "source", "seeds", "ours", "away", "near"]
+    found = pd.DataFrame(rows, columns=names)
+    there = found.groupby(["model", "task", "test"])["source"].transform("nunique")
+    return found.assign(shared=there == found.groupby("model")["source"].transform("nunique"))
+
+
+def table(runs: Runs) -> Exhibit:
+    """A row per mixed model: how many printed numbers each reading gives, and how far it is."""
+    data = beside_printed(runs)
+    columns = {"model": "text", "numbers": "number"} | dict.fromkeys(SOURCES.values(), "number")
+    rows = []
+    for model, cells in data[data["shared"]].groupby("model", sort=False):
+        by_source = {source: own for source, own in cells.groupby("source")}
+        shown = (
+            f"{own['near'].sum()} <small>({own['away'].mean():.1f})</small>"
+            if (own := by_source.get(source)) is not None
+            else f"<i>{NOT_RUN}</i>"
+            for source in SOURCES
+        )
+        rows.append((model, str(len(cells) // len(by_source)), *shown))
+    caption = (
+        f"<b>Did they mix?</b> {badges(runs.scale, runs.freshness)} Of the printed numbers for "
+        "which every reading with runs of the model has them, how many the "
+        f"{published.statistic(TABLE)} of our seeds meets within the margin, and how many points "
+        "it is away from them on average (small)."
+    )
+    name = f"{runs.page}-mixed"
+    if data.empty:
+        return exhibits.waiting(caption, name, exhibits.training(runs), data)
+    links = [exhibits.csv(name, data), exhibits.notebook(runs.page)]
+    html = exhibits.table(rows_table(columns, rows), caption, name, links)
+    return Exhibit(html, f"{len(rows)} mixed models with runs.", data)
+
+
+def in_words(runs: Runs) -> str:
+    """The sum over all mixed models, for the numbers that every reading with runs has; or ""."""
+    data = beside_printed(runs)
+    data = data[data["shared"] & (data.groupby("model")["source"].transform("nunique") > 1)]
+    if data.empty:
+        return ""
+    said = ", ".join(
+        f"{SOURCES[source]} {own['near'].sum()} of {len(own)}, {own['away'].mean():.0f} points away"
+        for source in SOURCES
+        for own in [data[data["source"] == source]]
+        if len(own)
+    )
+    models = plural(data["model"].nunique(), "mixed model")
+    return f"Printed numbers of {models} that come out: {said}."
