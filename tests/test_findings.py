@@ -181,6 +181,8 @@ def mixed(folder: Path, accuracy) -> tuple[Survey, Runs]:
 
 def test_readings_of_a_mixed_model_are_counted_on_the_numbers_that_all_have(tmp_path):
     """Mix OneStepAttn PR is printed as solving Copy: here the unmixed model does, the mixed not."""
+    assert mixtures.unmixed("Mix OneStepAttn PR") == "OneStepAttn"
+    assert mixtures.unmixed("Mix RMonoAttn") == "MonoAttn"
     survey, runs = mixed(tmp_path, lambda spec, _: float(spec.model.name == "OneStepAttn"))
     data = mixtures.beside_printed(runs)
     pair = data[data["model"] == "Mix OneStepAttn PR"]
