@@ -135,9 +135,13 @@ def test_fused_and_readable_agree_on_real_samples(name, arm, task):
     torch.testing.assert_close(*gradients, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("onednn", [False, True])  # on any processor both must be right
 @pytest.mark.parametrize("size", [3, 200])  # on both sides of where oneDNN takes over
-def test_products_of_single_precision_are_right_however_the_operands_lie_in_memory(size):
+def test_products_of_single_precision_are_right_however_the_operands_lie_in_memory(
+    monkeypatch, size, onednn
+):
     assert 3**3 < fused.WORTH_ONEDNN <= 200**3
+    monkeypatch.setattr(fused, "_ONEDNN", onednn)
     a, b = numbers(size, size, seed=1), numbers(size, size, seed=2)
 
     def lying(x: Tensor) -> list[Tensor]:

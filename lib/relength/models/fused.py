@@ -8,6 +8,7 @@ without this file: it is a switch (``fused``), and tests compare both sides of i
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,28 +19,39 @@ from torch.autograd.function import once_differentiable
 
 from relength.models.late import compiled
 
-# From about this many multiplications on, oneDNN's product in float32 takes half the time of
-# PyTorch's own, and less; below, its longer call is not worth it.
+# PyTorch's own product is MKL's, which is slow on AMD's processors: there, from about this many
+# multiplications on, oneDNN's in float32 takes half the time, and less; below, its longer call is
+# not worth it. On Intel's, MKL's is never slower, and it needs no copy of a transposed factor.
 WORTH_ONEDNN = 2_000_000
-_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+CPUINFO = Path("/proc/cpuinfo")
+_ONEDNN = (
+    torch.backends.mkldnn.is_available()
+    and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    and CPUINFO.exists()
+    and "AuthenticAMD" in CPUINFO.read_text()
+)
+
+
+def _worth_onednn(multiplications: int) -> bool:
+    return _ONEDNN and multiplications >= WORTH_ONEDNN
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
     """a (M, K) times b (K, N), without a gradient."""
-    worth = a.shape[0] * a.shape[1] * b.shape[1] >= WORTH_ONEDNN
-    if worth and _ONEDNN and a.dtype == torch.float32 and a.device.type == "cpu":
+    worth = _worth_onednn(a.numel() * b.shape[1])
+    if worth and a.dtype == torch.float32 and a.device.type == "cpu":
         return torch.ops.mkldnn._linear_pointwise(_dense(a), _dense(b).T, None, "none", [], "")
     return a @ b
 
 
 def affine(bias: Tensor, x: Tensor, weight: Tensor, out: Tensor) -> None:
     """out = bias + x·weight for x (B, K), weight (K, N); or for D of each side by side."""
-    if x.ndim == 3 and len(x) > 1 and x[0].numel() * weight.shape[2] < WORTH_ONEDNN:
+    if x.ndim == 3 and len(x) > 1 and not _worth_onednn(x[0].numel() * weight.shape[2]):
         torch.baddbmm(bias, x, weight, out=out)
     elif x.ndim == 3:
         for parts in zip(bias, x, weight, out, strict=True):
             affine(*parts)
-    elif x.numel() * weight.shape[1] < WORTH_ONEDNN:
+    elif not _worth_onednn(x.numel() * weight.shape[1]):
         torch.addmm(bias, x, weight, out=out)
     else:
         torch.add(product(x, weight), bias, out=out)
