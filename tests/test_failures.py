@@ -158,7 +158,8 @@ def test_both_pages_can_be_shown_from_any_store(tmp_path, seeds):
     wrong = runs_of(tmp_path, FAILURES, lambda r: r, seeds)
     paths = runs_of(tmp_path, PATHS, lambda r: r, seeds)
     exhibits = [
-        *(failures.where(wrong, number=1), failures.samples(wrong), failures.examples()),
+        *(failures.where(wrong, number=1), failures.where_exactly(wrong, number=2)),
+        *(failures.samples(wrong), failures.examples()),
         *(focus.paths(paths, number=1), focus.table(paths), focus.ways(paths, number=2)),
     ]
     for shown in exhibits:
@@ -167,6 +168,41 @@ def test_both_pages_can_be_shown_from_any_store(tmp_path, seeds):
             assert shown.html.count("<svg") == 2 and "var(--rl-" in shown.html
     for text in (failures.numbers(wrong), focus.numbers(paths)):
         assert ("not run" in text) == (seeds == 0)
+
+
+def test_first_errors_are_counted_along_the_output(tmp_path):
+    """LocAttn on Copy errs in the first tenth and in the last, other runs nowhere."""
+
+    def counted(record):
+        spec = record["spec"]
+        errs = (spec["model"]["name"], spec["task"]["name"]) == ("LocAttn", "copy")
+        for test in record["checkpoints"]["selected"]["tests"].values():
+            test["first_errors"] = [0] * 10
+        if errs:
+            test |= {"exact_match": 1601 / 2001, "first_errors": [300, *[0] * 8, 100]}
+        return record
+
+    runs = runs_of(tmp_path, FAILURES, counted)
+    data = failures.tenths(runs)
+    own = data.query("task == 'copy' and model == 'LocAttn'")
+    assert own["failed"].tolist() == [0, *[75] * 9, 100] and set(own["test"]) == {"100"}
+    others = data.drop(own.index)
+    assert others["failed"].isna().all() and len(others) == 11 * (len(runs.records) - 1)
+    html = failures.where_exactly(runs, 1).html
+    assert "LocAttn 75" in html and "OneStepAttn none fails" in html
+
+
+def test_first_errors_are_taken_from_the_execution_that_counted_them(tmp_path):
+    """The first execution of a run is of an older version; the second one has the counts."""
+    runs = runs_of(tmp_path, FAILURES, lambda record: record)
+    assert failures.tenths(runs).empty
+    assert "not counted" in failures.where_exactly(runs, 1).html
+    again = json.loads(json.dumps(runs.records[0])) | {"run_id": "f" * 16}
+    for test in again["checkpoints"]["selected"]["tests"].values():
+        test["first_errors"] = [0] * 10
+    Store(tmp_path).append("mla", again)
+    later = Runs.read(FAILURES, "reduced", 1, Store(tmp_path), models=MODELS)
+    assert len(failures.tenths(later)) == 11 and len(later.records) == len(runs.records)
 
 
 # Paths
@@ -290,6 +326,7 @@ def test_a_focus_walks_the_way_that_most_of_its_steps_go(tmp_path):
     data = focus.walks(runs).query("task == 'copy' and model == 'LocAttn'")
     assert data["way"].tolist() == ["forward", "back", "neither"]
     assert data["ahead"].tolist() == [15, 0, 0] and data["back"].tolist() == [0, 15, 0]
+    assert data["peak"].tolist() == [16, 16, 1] and set(data["end"]) == {16}
     assert set(focus.walks(runs)["model"]) == {"LocAttn", "OneStepAttn"}  # those with a focus
     # In the tasks with repetitions the records made by hand go less than ROOM a step.
     assert "LocAttn: 16 forward, 1 back, 7 neither" in focus.ways(runs, number=1).html

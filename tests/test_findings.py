@@ -138,12 +138,12 @@ def test_one_function_that_is_printed_twice_is_compared_with_both_rows(tmp_path,
 
 
 def test_runs_are_told_apart_by_the_way_that_they_walk(tmp_path, empty):
-    """Without a sigmoid, seed 1 jumps to the far end of Copy, walks back, and fails."""
+    """Without a sigmoid, seed 1 of Copy starts at its far end, walks back, and fails."""
     file = tmp_path / "mla" / "mla_ablations.runs.jsonl"
     file.parent.mkdir(parents=True)
     lines = []
     for spec in experiment("mla_ablations").specs("reduced", range(3)):
-        if spec.row == findings.FREE and spec.task.name in ("copy", "lookup"):
+        if spec.row == "-Sigmoid" and spec.task.name in ("copy", "lookup"):
             back = spec.seed == 1 and spec.task.name == "copy"
             made = handmade.record(
                 spec,
@@ -156,10 +156,16 @@ def test_runs_are_told_apart_by_the_way_that_they_walk(tmp_path, empty):
     file.write_text("".join(f"{line}\n" for line in lines))
     store, nothing = Store(tmp_path), pd.DataFrame()
     said = findings.which_way(Survey(nothing, nothing, nothing, scoreboard.runs(store), store))
-    assert said.startswith("Of 12 runs with a focus, 2 walk back. 2 of these know the lengths")
-    assert "**0** solve the longest test of their task" in said
-    assert "by 4 of 4 runs that walk forward and by 0 of 2 runs that walk back." in said
-    assert "| -Sigmoid | 5 | 5 | 1 | 0 |" in said
+    forward = "{} walk forward, of which {} know their lengths and **{}** solve the longest test"
+    back = "2 walk back, of which 2 know their lengths and **0** solve the longest test"
+    assert f"of 12 runs of -Step 3 and -Sigmoid, {forward.format(10, 10, 10)}; {back}." in said
+    assert f"(-Sigmoid on Copy), {forward.format(4, 4, 4)}; {back}." in said
+    assert "in 6 of 6 pairs they walk the same way" in said
+    assert re.search(r"turns at position 15\.\d \(median; .* of a source that ends at 16", said)
+    assert "training ends beyond 11." in said  # ten digits between START and END
+    assert "paper's own scale" not in said
+    assert "| Copy | – | – | 4 of 4 | 0 of 2 | – |" in said
+    assert "| Lookup | – | – | 6 of 6 | – | – |" in said
     assert findings.which_way(empty) == findings.NOTHING
 
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relength.papers import EXPERIMENTS
-from relength.report import lengths
+from relength.margins import load_margins
+from relength.papers import EXPERIMENTS, mla
+from relength.report import lengths, tables
 from relength.report.runs import Runs
 from relength.store import Store
 
@@ -60,7 +61,7 @@ def test_an_error_that_is_the_same_at_every_symbol_gives_a_level_row(tmp_path):
     assert "1000" in lengths.errors_table(runs).html and "–" in lengths.errors_table(runs).html
 
 
-def placed(chances, items=20_000, length=1001) -> list[int]:
+def placed(chances, items=20_000, length=1000) -> list[int]:
     """First errors by tenth, as expected where a symbol in that tenth is wrong with its chance."""
     left, counts = float(items), []
     for chance in chances:
@@ -70,8 +71,11 @@ def placed(chances, items=20_000, length=1001) -> list[int]:
     return counts
 
 
-def with_errors(folder, counts) -> Runs:
-    """One run of OneStepAttn on Copy whose longest test has these first errors."""
+def with_errors(folder, counts, only_end=0) -> Runs:
+    """One run of OneStepAttn on Copy whose longest test has these first errors.
+
+    only_end  how many of them are outputs that are right but for their end
+    """
     found, store = EXPERIMENTS["mla_lengths"], Store(folder)
     spec = next(
         spec
@@ -84,6 +88,7 @@ def with_errors(folder, counts) -> Runs:
     tests["1000"] = tests["1000"] | {
         "items": items,
         "exact_match": 1 - sum(counts) / items,
+        "exact_match_true_length": 1 - (sum(counts) - only_end) / items,
         "first_errors": counts,
     }
     store.append("mla", record)
@@ -97,7 +102,8 @@ def test_an_error_that_is_the_same_at_every_symbol_is_the_same_in_both_halves(tm
     assert second.chance == pytest.approx(ERROR, rel=0.01)
     assert second.items == first.right < first.items == 20_000
     course = lengths.still_right(runs).query("test == '1000'")["right"].to_numpy()
-    assert course == pytest.approx(100 * (1 - ERROR) ** (1001 * np.arange(11) / 10), rel=1e-3)
+    expected = 20_000 * (1 - ERROR) ** (1000 * np.arange(11) / 10)
+    assert course == pytest.approx(expected, rel=1e-3)
 
 
 def test_a_chance_that_grows_on_the_way_is_seen_in_the_second_half(tmp_path):
@@ -116,12 +122,49 @@ def test_outputs_that_all_go_wrong_at_once_have_no_second_half(tmp_path):
     assert "–" in lengths.halves_table(runs).html
 
 
+def test_a_missed_end_is_no_error_on_the_way(tmp_path):
+    runs = with_errors(tmp_path, [0] * 9 + [5_000], only_end=5_000)
+    assert (lengths.halves(runs)["chance"] == 0).all()
+    assert "No output has an error" in lengths.halves_table(runs).html
+    assert "100 and 100" in lengths.course_figure(runs, 1).html
+
+
 def test_records_that_do_not_say_where_outputs_fail_are_left_out(tmp_path):
     runs = with_errors(tmp_path, [0] * 10)
     del runs.records[0]["checkpoints"]["selected"]["tests"]["1000"]["first_errors"]
     assert lengths.still_right(runs).empty and lengths.halves(runs).empty
-    assert "No output has an error" in lengths.halves_table(runs).html
-    assert "not run" in lengths.course_figure(runs, 1).html
+    assert "Errors were not counted." in lengths.halves_table(runs).html
+    assert "not counted" in lengths.course_figure(runs, 1).html
+
+
+def test_a_row_is_of_one_seed_whatever_its_length(tmp_path):
+    """Seed 0 is the worst at 200 and the best at 1,000; seed 1 is in the middle in the mean."""
+    shares = {
+        0: {"200": 0.2, "1000": 0.7},
+        1: {"200": 0.6, "1000": 0.5},
+        2: {"200": 1, "1000": 0.4},
+    }
+
+    def accuracy(spec, test):
+        return shares[spec.seed].get(test, 1.0)
+
+    runs = runs_of("mla_lengths", accuracy, tmp_path, seeds=3, models=("Relative",))
+    shown = lengths.errors_table(runs).html
+    for seed, test, there in ((1, "200", True), (1, "1000", True), (0, "1000", False)):
+        right = round(2001 * shares[seed][test])
+        error = lengths.error_per_symbol(right, 2001, lengths.symbols("copy", test))
+        assert (str(error) in shown) == there
+
+
+def test_every_task_without_lookup_that_is_printed_as_solved_is_asked_for():
+    level = load_margins().levels["solved"]
+    solved = {
+        (model, task)
+        for (model, task, test), value in tables.printed("mla-table-2").items()
+        if test == "100" and level.holds(value)
+    }
+    asked = {(model, task) for model, tasks in mla.FAR_TASKS.items() for task in tasks}
+    assert asked == solved
 
 
 def test_success_counts_seeds_with_an_exact_interval(tmp_path):

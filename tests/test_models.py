@@ -289,7 +289,7 @@ def test_weights_are_a_distribution_over_the_source(name, arm, batch, seed):
     assert (weights.masked_select(beyond) == 0).all()
     sums = weights.sum(2)
     # Unclamped, a focus can run so far past the end that nothing is left to look at.
-    unclamped = name in BY_LOCATION and arm != "paper" and BY_LOCATION[name].reference == "last"
+    unclamped = name in BY_LOCATION and arm != "paper" and not BY_LOCATION[name].clamped
     lost = (sums < 1) if unclamped else (sums < 0)
     assert (sums < 1 + 1e-9).all()
     assert torch.allclose(sums[~lost], torch.ones_like(sums[~lost]), atol=1e-9)

@@ -29,20 +29,22 @@ ONE = ("released",)  # text and released code agree
 MENDED = ("repaired", "paper")
 
 BY_LOCATION: dict[str, Motion] = {
-    "LocAttn": Motion("gated", "softstair", bidirectional=False, arms=ONE),
+    "LocAttn": Motion("gated", "softstair", clamped=True, bidirectional=False, arms=ONE),
     "OneStepAttn": Motion("last", "sigmoid"),
     "MonoAttn": Motion("last", "sigmoid or relu"),
     # Table 4: OneStepAttn with a part of LocAttn
-    "OneStepAttn -Step 2": Motion("gated", "sigmoid"),
+    "OneStepAttn -Step 2": Motion("gated", "sigmoid", clamped=True),
     "OneStepAttn -Step 3": Motion("last", "softstair"),
     "OneStepAttn -Sigmoid": Motion("last", "free"),
     # Tables 7 and 8
-    "LocAttn S": Motion("chosen once", "softstair", bidirectional=False, arms=ONE),
+    "LocAttn S": Motion("chosen once", "softstair", clamped=True, bidirectional=False, arms=ONE),
     "RMonoAttn": Motion("last", "relu"),
-    "Mix LocAttn": Motion("gated", "softstair", bidirectional=False, mixed=True),
-    "Mix LocAttn S": Motion("chosen once", "softstair", bidirectional=False, mixed=True),
+    "Mix LocAttn": Motion("gated", "softstair", clamped=True, bidirectional=False, mixed=True),
+    "Mix LocAttn S": Motion(
+        "chosen once", "softstair", clamped=True, bidirectional=False, mixed=True
+    ),
     "Mix LocAttn S PR": Motion(
-        "chosen once", "softstair", bidirectional=False, mixed=True, own_past=True
+        "chosen once", "softstair", clamped=True, bidirectional=False, mixed=True, own_past=True
     ),
     "Mix OneStepAttn": Motion("last", "sigmoid", mixed=True, arms=MENDED),
     "Mix OneStepAttn PR": Motion("last", "sigmoid", mixed=True, own_past=True, arms=MENDED),

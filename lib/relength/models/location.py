@@ -3,9 +3,9 @@
 Source: "Monotonic Location Attention for Length Generalization", Sections 4.3, 5.3 and 5.4, and
 Appendix B.1 (location attention itself: Dubois et al., 2020).
 
-Its many variants are made of four parts, and a :class:`Motion` says which: a reference position, a
-number of steps from there, the encodings it moves over, and whether attention by content is mixed
-in. All are listed in relength.models.attentions.
+Its many variants are made of five parts, and a :class:`Motion` says which: a reference position, a
+number of steps from there, a clamp, the encodings it moves over, and whether attention by content
+is mixed in. All are listed in relength.models.attentions.
 
 | paper | here |
 | --- | --- |
@@ -107,6 +107,7 @@ class Motion:
                    (Section 5.3, second change)
     steps          steps_t, of ``STEPS``: softstair (Eq. 13), sigmoid (third change), sigmoid or
                    relu (Eq. 19), relu (Appendix B.1), or free: the readout itself
+    clamped        whether the released code keeps centres within the source (Eq. 8); the text does
     bidirectional  over e^dir (Eq. 18, first change) instead of e
     mixed          content attention is mixed in (Eq. 15)
     own_past       pa_{t-1} is what the location part attended to, not the mixture (PR)
@@ -115,6 +116,7 @@ class Motion:
 
     reference: str = "last"
     steps: str = "sigmoid"
+    clamped: bool = False
     bidirectional: bool = True
     mixed: bool = False
     own_past: bool = False
@@ -126,8 +128,8 @@ class LocationAttention(Attention):
 
     paper      one step is σ(r), Eq. 6 clamps every centre, and content gets the share
                mix_t = σ(β·f_mix(h_{t-1})) of the weights (Eqs. 15, 16)
-    released   one step is σ(5·r); centres are clamped only where ref_t is not the last position;
-               *location* gets the share σ(f_mix(h_{t-1}))
+    released   one step is σ(5·r); centres are clamped only where the motion says so; *location*
+               gets the share σ(f_mix(h_{t-1}))
     repaired   as released, for models in which released configurations switch content off, and
                with a gate_start at which MonoAttn's gate learns
 
@@ -143,7 +145,7 @@ class LocationAttention(Attention):
         self.bidirectional = motion.bidirectional
         self.reference, self.steps = REFERENCES[motion.reference], STEPS[motion.steps]
         self.sharpness = 1.0 if arm == "paper" else BETA
-        self.clamped = arm == "paper" or motion.reference != "last"
+        self.clamped = arm == "paper" or motion.clamped
         self.hidden = nn.Linear(hidden_size, hidden_size)  # f_l
         # f_σ, f_step, then what the reference asks for
         self.heads = nn.Linear(hidden_size, 2 + self.reference.scalars, bias=False)

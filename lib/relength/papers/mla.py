@@ -50,8 +50,11 @@ CFQ_SIZES: dict[Scale, dict[str, int]] = {
     "paper": {},
 }
 FAR_TASKS = {  # tasks without lookup that are printed as solved at length 100
-    "OneStepAttn": ("copy", "reverse_copy", "recopy"),
-    "MonoAttn": ("copy", "reverse_copy", "recopy", "inv_recopy"),
+    "OneStepAttn": ("copy", "reverse_copy", "recopy", "reverse_recopy"),
+    "MonoAttn": (
+        *("copy", "reverse_copy", "recopy", "reverse_recopy"),
+        *("inv_recopy", "inv_reverse_recopy"),
+    ),
     "Bi-Relative": ("copy", "reverse_copy"),
     "Relative": ("copy",),
 }

@@ -1,9 +1,10 @@
 """Where wrong outputs go wrong: the first divergence from the target, found in every recorded run.
 
-Two sources. Every record has, for each test set, the mean share of an output that is right before
+Three sources. Every record has, for each test set, the mean share of an output that is right before
 its first error; with the share of outputs that are right to the end, this gives the same for the
-wrong ones alone, over all of them. And every record has one decoded sample, the first of the
-shortest unseen length, which can be shown symbol by symbol.
+wrong ones alone, over all of them. Newer records also count in which tenth of its target each wrong
+output first errs. And every record has one decoded sample, the first of the shortest unseen length,
+which can be shown symbol by symbol.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,12 +20,12 @@ from relength.papers import published
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.figures import exhibit
-from relength.report.grid import NOT_RUN, Grid
+from relength.report.grid import NOT_COUNTED, NOT_RUN, Grid
 from relength.report.lengths import symbols
 from relength.report.runs import Runs
 from relength.report.style import LIGHT, TEXT_SHARE, Layout, aligned, colour, title
 from relength.report.tables import number as shown_number
-from relength.store import Record
+from relength.store import Record, usable
 
 EXAMPLES = "mla-table-10"
 END = "EOS"
@@ -206,6 +207,76 @@ def _panel(grid: Grid, i: int, j: int, model: str, tests: list[pd.DataFrame]) ->
         spread = place + 0.05 * (np.arange(len(values)) - (len(values) - 1) / 2)
         x, y = grid.points(i, j, spread, values)
         grid.axes.scatter(x, y, s=7, color=shade, linewidth=0, zorder=3)
+
+
+def tenths(runs: Runs) -> pd.DataFrame:
+    """Where first errors are at the longest test: a row per run and tenth of the target.
+
+    Of each run the first execution that counted them. Columns: task, model, arm, seed, test, part
+    (tenths that are written, 0 to 10) and failed (percent of the outputs that fail, whose first
+    error lies there or before; NaN where none fails).
+    """
+    counted: dict[str, Record] = {}
+    for record in usable(runs.every):
+        tests = record["checkpoints"]["selected"]["tests"]
+        if all("first_errors" in found for found in tests.values()):
+            counted.setdefault(record["key"], record)
+    rows = []
+    for spec in runs.specs:
+        if spec.key not in counted:
+            continue
+        test = spec.task.tests[-1]
+        found = counted[spec.key]["checkpoints"]["selected"]["tests"][test]
+        sums = np.cumsum([0, *found["first_errors"]])
+        who = (spec.task.name, spec.row, spec.model.arm, spec.seed, test)
+        rows += [
+            (*who, part, 100 * count / sums[-1] if sums[-1] else np.nan)
+            for part, count in enumerate(sums)
+        ]
+    names = ["task", "model", "arm", "seed", "test", "part", "failed"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def where_exactly(runs: Runs, number: int) -> Exhibit:
+    """The distribution of first errors over the outputs of the longest test that fail."""
+    data = tenths(runs)
+
+    def draw(layout: Layout) -> Figure:
+        grid = Grid(runs, layout, [("line", "one seed"), ("thin", "anywhere alike")])
+        for j in range(len(runs.tasks)):
+            grid.ticks(j, (0.06, 0.9), ("first", "last"), "symbol")
+        for i, j, records in runs.panels():
+            (model, arm), task = runs.rows[i], runs.tasks[j]
+            own = data[(data["model"] == model) & (data["arm"] == arm) & (data["task"] == task)]
+            if own["failed"].isna().all():
+                none = NONE_FAILS if len(own) else NOT_COUNTED
+                grid.not_run(i, j, none if records else NOT_RUN)
+                continue
+            x, y = grid.points(i, j, [0, 1], [0, 1])
+            grid.axes.plot(x, y, lw=0.8, color=LIGHT.ink, zorder=1)
+            for _, line in own.groupby("seed"):
+                x, y = grid.points(i, j, line["part"] / 10, line["failed"] / 100)
+                grid.axes.plot(x, y, lw=1.3, color=colour(model), zorder=2)
+        return grid.figure
+
+    caption = (
+        "Where the first error lies. Of the outputs of the longest test that fail, the percentage "
+        "whose first error has come by then, from the first symbol (left) to the end (right). "
+        "Early and steep: they go wrong at once; on the thin line, anywhere alike; late: they hold "
+        "for long. Newer records count this, so that not every run is here."
+    )
+    half = data[data["part"] == 5].groupby(["model", "arm"], sort=False)["failed"].median()
+    said = "; ".join(
+        f"{runs.label(model, arm).replace(', ', ' ')} "
+        + (NONE_FAILS if np.isnan(percent) else f"{percent:.0f}")
+        for (model, arm), percent in half.items()
+    )
+    alt = (
+        "Grid of the share of failing outputs that have gone wrong against how much is written, a "
+        "column per task and a row per model. Percent by the middle of the output, median over "
+        f"tasks and seeds: {said or NOT_COUNTED}."
+    )
+    return exhibit(runs, number, draw, "where-exactly", caption, alt, data)
 
 
 def numbers(runs: Runs) -> str:

@@ -1212,61 +1212,104 @@ def whether_mixed(survey: Survey) -> str:
     return f"{said}\n" if said else "*No mixed model has a run yet.*\n"
 
 
-FREE = "-Sigmoid"  # steps of any length and either way
+FREE = ("-Step 3", "-Sigmoid")  # without their sigmoid, steps go either way
+CONTROL = ("MonoAttn", "released")  # -Sigmoid with a ReLU: the same steps, but none back
+UNREPEATED = ("copy", "reverse_copy")  # a source is as long as its digits are many
 
 
 def which_way(survey: Survey) -> str:
-    """Whether a focus walks forward or back over the source, and what becomes of such runs."""
-    parts, labels = [], {}
-    for name in (TABLES["mla"], "mla_ablations"):
-        runs = busiest(survey, name)
-        parts.append(focus.walks(runs))
-        labels |= {row: runs.label(*row) for row in runs.rows}
-    data = pd.concat(parts).drop_duplicates(["task", "model", "arm", "seed"])
+    """What becomes of runs whose focus may go either way, by the way that it walks."""
+    scales = {}
+    for scale in ("reduced", "paper"):
+        runs = Runs.read(
+            experiment("mla_ablations"), scale, load_margins().least_seeds, survey.store
+        )
+        data = focus.walks(runs)
+        scales[scale] = data[data["model"].isin(FREE)]
+    data = scales["reduced"]
     if data.empty:
         return NOTHING
-    back = data[data["way"] == "back"]
-    solved = printed("mla-table-4")
-    tasks = [
-        task
-        for task, tests in busiest(survey, "mla_ablations").tests.items()
-        if _is_solved(solved.get((FREE, task, tests[-1]), 0.0))
+    said = [
+        f"At scale *reduced*, of {plural(len(data), 'run')} of {' and '.join(FREE)}, "
+        f"{_walking(data)}.{_few(data.groupby(['model', 'arm', 'task']).size())}"
     ]
-    free = data[(data["model"] == FREE) & data["task"].isin(tasks)]
-    counts = [
-        f"{own['solves'].sum()} of {plural(len(own), 'run')} that "
-        f"{'walks' if len(own) == 1 else 'walk'} {way}"
-        for way in focus.WAYS[:2]
-        for own in [free[free["way"] == way]]
-    ]
-    heads = [f"{word}{way}" for way in focus.WAYS[:2] for word in ("walk ", "solve, walking ")]
+    cells = data.groupby(["model", "task"])
+    both = data[cells["way"].transform(lambda ways: set(focus.WAYS[:2]) <= set(ways))]
+    if len(both):
+        where = "; ".join(
+            f"{model} on {title(task)}"
+            for model, task in both[["model", "task"]].drop_duplicates().itertuples(index=False)
+        )
+        said.append(f"In the cells that have both ({where}), {_walking(both)}.")
+    pairs = data.groupby(["model", "task", "seed"])["way"].agg(["size", "nunique"])
+    pairs = pairs[pairs["size"] > 1]
+    if len(pairs):
+        said.append(
+            "The two readings of a seed begin with the same weights, and in "
+            f"{(pairs['nunique'] == 1).sum()} of {len(pairs)} pairs they walk the same way: as "
+            "witnesses they are hardly two."
+        )
+    turning = data[data["task"].isin(UNREPEATED) & (data["way"] == "back")]
+    if len(turning):
+        specs = experiment("mla_ablations").specs("reduced", [0])
+        known = max(
+            spec.task.splits()["iid"].longest for spec in specs if spec.task.name in UNREPEATED
+        )
+        said.append(
+            f"On {' and '.join(map(title, UNREPEATED))} the focus of those that walk back turns at "
+            f"position {turning['peak'].median():.1f} (median; {turning['peak'].min():.1f} to "
+            f"{turning['peak'].max():.1f}) of a source that ends at {turning['end'].max()}. No "
+            f"source of the training ends beyond {known + 1}."
+        )
+    if len(scales["paper"]):
+        said.append(
+            f"At the paper's own scale, of {plural(len(scales['paper']), 'run')}, "
+            f"{_walking(scales['paper'])}."
+        )
+    control = focus.walks(busiest(survey, TABLES["mla"]))
+    control = control[(control["model"] == CONTROL[0]) & (control["arm"] == CONTROL[1])]
+    name = "tab-findings-mla-way"
+    said.append(f"{{numref}}`{name}` has it task by task.")
+    heads = [f"{model} {way}" for model in FREE for way in focus.WAYS[:2]]
     body = table(
-        ("model", *heads),
+        ("task", *heads, f"{CONTROL[0]}, {ARM_LABELS[CONTROL[1]]}"),
         (
             (
-                labels[model, arm],
+                title(task),
                 *(
-                    str(count)
+                    _solving(own[(own["model"] == model) & (own["way"] == way)])
+                    for own in [data[data["task"] == task]]
+                    for model in FREE
                     for way in focus.WAYS[:2]
-                    for walking in [own[own["way"] == way]]
-                    for count in (len(walking), int(walking["solves"].sum()))
                 ),
+                _solving(control[control["task"] == task]),
             )
-            for (model, arm), own in data.groupby(["model", "arm"], sort=False)
+            for task in dict.fromkeys(data["task"])
         ),
-        name="tab-findings-mla-way",
-        caption="Runs by the way that their focus walks over the source, in the order in which the "
-        "model reads it, on the sample that each run keeps; and how many of them solve the longest "
-        f"test of their task. {(data['way'] == focus.WAYS[2]).sum()} runs go neither way.",
-        numbers=heads,
+        name=name,
+        caption="How many runs solve the longest test, of those whose focus walks forward and of "
+        "those whose focus walks back over the source, in the order in which the model reads it; "
+        f"both readings together. {CONTROL[0]} as released is {FREE[1]} without steps back.",
     )
-    return (
-        f"Of {len(data)} runs with a focus, {len(back)} walk back. {back['knows'].sum()} of these "
-        f"know the lengths they were trained on; **{back['solves'].sum()}** solve the longest test "
-        f"of their task. For {FREE} on the tasks that are printed as solved "
-        f"({', '.join(map(title, tasks))}), in both readings: the longest test is solved by "
-        f"{' and by '.join(counts)}.\n\n{body}"
-    )
+    return f"{' '.join(said)}\n\n{body}"
+
+
+def _walking(data: pd.DataFrame) -> str:
+    """By way: how many runs, how many of them know the training's lengths and solve the longest."""
+    parts = [
+        f"{len(own)} walk {way}, of which {own['knows'].sum()} know their lengths and "
+        f"**{own['solves'].sum()}** solve the longest test"
+        if len(own)
+        else f"none walks {way}"
+        for way in focus.WAYS[:2]
+        for own in [data[data["way"] == way]]
+    ]
+    neither = (data["way"] == focus.WAYS[2]).sum()
+    return "; ".join([*parts, *([f"{neither} neither way"] if neither else [])])
+
+
+def _solving(runs: pd.DataFrame) -> str:
+    return f"{runs['solves'].sum()} of {len(runs)}" if len(runs) else ""
 
 
 RULES = {

@@ -216,28 +216,34 @@ def steps(runs: Runs) -> pd.DataFrame:
 
 
 def walks(runs: Runs) -> pd.DataFrame:
-    """One row per run with a focus: which way it walks over the source as the model reads it.
+    """One row per run with a focus: which way it walks over the source, from its first step on.
 
-    Where a model turned its encodings that is the turned source, so that forward is the way in
-    which a step grows, whatever the task asks for. Columns: task, model, arm, seed; ahead and back,
-    how many steps of more than ROOM go either way on its sample; way (one of WAYS: the one that
-    more of them go); known and longest, exact match on the lengths trained on and at the longest
-    test, in percent; knows and solves, whether these count as solved.
+    Counted in the order in which the model reads the source, turned around where it turned it.
+    Columns: task, model, arm, seed; ahead and back, how many moves of more than ROOM go either way
+    on its sample; way (of WAYS: the one that more of them go; neither, too, if the focus has left
+    the source); peak, the furthest position that it comes to, and end, where the source ends; knows
+    and solves, whether the lengths trained on and the longest test are solved.
     """
     level, rows = load_margins().levels["solved"].holds, []
     for model, arm, task, record, sample in _samples(runs):
         if record["spec"]["model"]["name"] not in BY_LOCATION:
             continue
-        moves = np.diff(centre(sample))
+        places = centre(sample)
+        moves = np.diff(places)  # not the jump to the first place, which is where the walk begins
         ahead, back = int((moves > ROOM).sum()), int((moves < -ROOM).sum())
         way = WAYS[0] if ahead > back else WAYS[1] if back > ahead else WAYS[2]
+        way = WAYS[2] if np.isnan(places).any() else way
         tests = record["checkpoints"]["selected"]["tests"]
         ends = (runs.tests[task][0], runs.tests[task][-1])
-        known, longest = (100 * tests[name]["exact_match"] for name in ends)
+        knows, solves = (level(100 * tests[name]["exact_match"]) for name in ends)
         who = (task, model, arm, record["spec"]["seed"])
-        rows.append((*who, ahead, back, way, known, longest, level(known), level(longest)))
-    names = ["task", "model", "arm", "seed", "ahead", "back", "way"]
-    return pd.DataFrame(rows, columns=[*names, "known", "longest", "knows", "solves"])
+        path = (ahead, back, way, np.nanmax(places), len(sample["source"]) - 1)
+        rows.append((*who, *path, knows, solves))
+    who = ["task", "model", "arm", "seed"]
+    data = pd.DataFrame(
+        rows, columns=[*who, "ahead", "back", "way", "peak", "end", "knows", "solves"]
+    )
+    return data.astype({"knows": bool, "solves": bool})
 
 
 def ways(runs: Runs, number: int) -> Exhibit:
@@ -272,8 +278,8 @@ def ways(runs: Runs, number: int) -> Exhibit:
         "Which way they walk. The centre of focus on the sample that every run keeps, the first of "
         "the shortest unseen length, as the model walks: over the source as it reads it, turned "
         "around where it turned it. Decoding steps run from left to right, positions from the "
-        "first (0) to the last (100). A line that rises walks forward; one that falls has jumped "
-        "ahead and walks back."
+        "first (0) to the last (100). A line that rises walks forward; one that falls began "
+        "further inside and walks back."
     )
     counts = [
         f"{runs.label(model, arm).replace(', ', ' ')}: "

@@ -12,6 +12,7 @@ from relength.report.runs import Runs
 from relength.report.style import LIGHT, Layout, canvas, colour, title
 
 NOT_RUN = "not run"
+NOT_COUNTED = "not counted"  # in runs of an older version
 BAND = 4.2  # points; broader than a dot, so that it shows behind them
 
 
@@ -75,12 +76,12 @@ class Grid:
             x, y = self.points(len(self.runs.rows) - 1, column, place, 0)
             self.text(float(x), float(y) + 0.09, label, ha="center", va="top", size=6.5)
 
-    def not_run(self, row: int, column: int) -> None:
+    def not_run(self, row: int, column: int, words: str = NOT_RUN) -> None:
         """Say so, in a panel of the grid of runs; one that the grid does not have stays empty."""
         if not self.runs.plans(*self.runs.rows[row], self.runs.tasks[column]):
             return
         x, y = self.points(row, column, 0.5, 0.5)
-        self.text(float(x), float(y), NOT_RUN, ha="center", va="center", size=6.5, style="italic")
+        self.text(float(x), float(y), words, ha="center", va="center", size=6.5, style="italic")
 
     def _frame(self, rows: int) -> None:
         panels, lines = [], []

@@ -19,7 +19,7 @@ from relength import stats
 from relength.margins import load_margins
 from relength.report import exhibits, figures
 from relength.report.exhibits import Exhibit, badges, rows_table
-from relength.report.grid import NOT_RUN, Grid
+from relength.report.grid import NOT_COUNTED, NOT_RUN, Grid
 from relength.report.runs import Runs
 from relength.report.style import LIGHT, Layout, beside, canvas, colour, title
 from relength.tasks import TASKS
@@ -91,7 +91,7 @@ def errors(runs: Runs) -> pd.DataFrame:
 
 
 def errors_table(runs: Runs) -> Exhibit:
-    """A row per model and task: the median over seeds of the error per symbol at each length."""
+    """A row per model and task: the error per symbol at each length, of the median seed."""
     data = errors(runs)
     tests = list(dict.fromkeys(test for names in runs.tests.values() for test in names[1:]))
     columns = {"task": "text", "model": "text", "seeds": "number"}
@@ -100,14 +100,18 @@ def errors_table(runs: Runs) -> Exhibit:
     for task in runs.tasks:
         for model, arm in (row for row in runs.rows if runs.plans(*row, task)):
             cell = data.query("task == @task and model == @model and arm == @arm")
-            shown = [_median_error(cell[cell["test"] == test]) for test in tests]
+            shown = dict.fromkeys(tests, "–")
+            if len(cell):
+                own = cell[cell["seed"] == _median_seed(cell)]
+                shown |= {row.test: _shown(row) for row in own.itertuples()}
             seeds = str(cell["seed"].nunique()) if len(cell) else NOT_RUN
-            rows.append((title(task), runs.label(model, arm), seeds, *shown))
+            rows.append((title(task), runs.label(model, arm), seeds, *shown.values()))
     caption = (
         f"<b>Chance of a wrong symbol, in percent.</b> {badges(runs.scale, runs.freshness)} What "
         "exact match at each length would be if errors were independent, solved for the chance of "
-        "one, with its 95 % interval; of the median seed. Where all or none of its outputs were "
-        "right, only the one end of the interval that is not trivial."
+        "one, with its 95 % interval. A row is of one seed, the median by the share of its outputs "
+        "that are right. Where all or none of them were right, only the one end of the interval "
+        "that is not trivial."
     )
     name = f"{runs.page}-errors"
     if not runs.records:
@@ -117,19 +121,23 @@ def errors_table(runs: Runs) -> Exhibit:
     return Exhibit(html, f"{len(rows)} rows, {data['seed'].count()} errors per symbol.", data)
 
 
-def _median_error(cell: pd.DataFrame) -> str:
-    if cell.empty:
-        return "–"
-    middle = cell.sort_values("chance").iloc[(len(cell) - 1) // 2]
-    return escape(str(Error(*middle[list(Error._fields)])))
+def _median_seed(cell: pd.DataFrame) -> int:
+    """The seed with the median share of right outputs over all its rows; of two, the worse."""
+    shares = (cell["right"] / cell["items"]).groupby(cell["seed"]).mean().sort_values()
+    return int(shares.index[(len(shares) - 1) // 2])
+
+
+def _shown(row) -> str:
+    return escape(str(Error(row.chance, row.low, row.high)))
 
 
 def still_right(runs: Runs) -> pd.DataFrame:
     """How many outputs have no error yet, over their course: a row per run, test and tenth.
 
-    Columns: task, model, arm, seed, test, symbols (of an output, on average), items, part (tenths
-    of the output that are written, 0 to 10) and right (percent of outputs without an error so far).
-    Records made before first errors were counted are left out.
+    The end apart: an output that is right but for its end is right here. Columns: task, model, arm,
+    seed, test, symbols (of an output, on average, without its end), items, part (tenths of the
+    output that are written, 0 to 10) and right (outputs without an error so far). Records made
+    before first errors were counted are left out.
     """
     rows = []
     for model, arm in runs.rows:
@@ -139,12 +147,12 @@ def still_right(runs: Runs) -> pd.DataFrame:
                     found = record["checkpoints"]["selected"]["tests"][test]
                     if "first_errors" not in found:
                         continue
-                    wrong, items = np.cumsum([0, *found["first_errors"]]), found["items"]
-                    who = (task, model, arm, record["spec"]["seed"], test, symbols(task, test))
-                    rows += [
-                        (*who, items, part, 100 * (1 - count / items))
-                        for part, count in enumerate(wrong)
-                    ]
+                    items = found["items"]
+                    right = items - np.cumsum([0, *found["first_errors"]])
+                    right[-1] = round(items * found["exact_match_true_length"])
+                    who = (task, model, arm, record["spec"]["seed"], test)
+                    length = symbols(task, test) - 1
+                    rows += [(*who, length, items, part, n) for part, n in enumerate(right)]
     names = ["task", "model", "arm", "seed", "test", "symbols", "items", "part", "right"]
     return pd.DataFrame(rows, columns=names)
 
@@ -164,10 +172,10 @@ def course_figure(runs: Runs, number: int) -> Exhibit:
         for i, j, records in runs.panels():
             (model, arm), task = runs.rows[i], runs.tasks[j]
             own = data[(data["model"] == model) & (data["arm"] == arm) & (data["task"] == task)]
-            if not records:
-                grid.not_run(i, j)
+            if own.empty:
+                grid.not_run(i, j, NOT_COUNTED if records else NOT_RUN)
             for (test, _), line in own.groupby(["test", "seed"]):
-                x, y = grid.points(i, j, line["part"] / 10, line["right"] / 100)
+                x, y = grid.points(i, j, line["part"] / 10, line["right"] / line["items"])
                 if test == runs.tests[task][-1]:
                     grid.axes.plot(x, y, color=colour(model), lw=1.3, zorder=2)
                 elif test == PRINTED:
@@ -176,23 +184,17 @@ def course_figure(runs: Runs, number: int) -> Exhibit:
 
     caption = (
         "Still right. The share of outputs without an error so far, from their first symbol (left) "
-        "to their last (right), in percent. Where every symbol is wrong with the same chance, a "
-        "line falls steeply first and then ever less; where the focus drifts, it holds and then "
-        "falls."
+        "to the last one before the end (right), in percent. Where every symbol is wrong with the "
+        "same chance, a line falls steeply first and then ever less; where the focus drifts, it "
+        "holds and then falls."
     )
-    ends = data[
-        (data["part"] == 10) & (data["test"] == data["task"].map(lambda t: runs.tests[t][-1]))
-    ]
-    halves = data[(data["part"] == 5)].merge(
-        ends, on=["task", "model", "arm", "seed", "test"], suffixes=("_half", "")
-    )
+    longest = data[data["test"] == data["task"].map(lambda task: runs.tests[task][-1])]
+    percent = 100 * longest["right"] / longest["items"]
+    medians = percent.groupby([longest[name] for name in ("model", "arm", "task", "part")]).median()
     said = [
-        f"{runs.label(row.model, row.arm).replace(', ', ' ')} on {title(row.task)} "
-        f"{row.right_half:.0f} and {row.right:.0f}"
-        for row in halves.groupby(["model", "arm", "task"], sort=False)
-        .median(numeric_only=True)
-        .reset_index()
-        .itertuples()
+        f"{runs.label(model, arm).replace(', ', ' ')} on {title(task)} "
+        f"{medians[model, arm, task, 5]:.0f} and {medians[model, arm, task, 10]:.0f}"
+        for model, arm, task in medians.index.droplevel("part").unique()
     ]
     alt = (
         "Grid of the share of outputs without an error so far against the share of the output that "
@@ -205,15 +207,14 @@ def course_figure(runs: Runs, number: int) -> Exhibit:
 def halves(runs: Runs) -> pd.DataFrame:
     """The chance of a wrong symbol in the first half of an output and in the second.
 
-    Of outputs without an error before that half. Columns: task, model, arm, seed, test, half
-    ("first" or "second"), right (outputs that get through it), items (that come to it), chance,
-    low, high. A half that no output comes to has no row.
+    Of outputs without an error before that half, and the end apart. Columns: task, model, arm,
+    seed, test, half ("first" or "second"), right (outputs that get through it), items (that come to
+    it), chance, low, high. A half that no output comes to has no row.
     """
     rows = []
     middle = still_right(runs).query("part in (0, 5, 10)")
     for who, course in middle.groupby(["task", "model", "arm", "seed", "test"], sort=False):
-        counts = (course["right"] / 100 * course["items"]).round().astype(int).tolist()
-        length = course["symbols"].iloc[0] / 2
+        counts, length = course["right"].tolist(), course["symbols"].iloc[0] / 2
         for half, items, right in zip(("first", "second"), counts, counts[1:], strict=False):
             if items:
                 rows.append((*who, half, right, items, *error_per_symbol(right, items, length)))
@@ -228,26 +229,28 @@ def halves_table(runs: Runs) -> Exhibit:
     for (task, model, arm, test), cell in data.groupby(
         ["task", "model", "arm", "test"], sort=False
     ):
-        seeds = cell.pivot(index="seed", columns="half", values="chance")
-        if not (seeds > 0).any(axis=None):
+        if not (cell["chance"] > 0).any():
             continue
-        first = cell[cell["half"] == "first"].sort_values("chance")
-        middle = cell[cell["seed"] == first["seed"].iloc[(len(first) - 1) // 2]]
-        shown = {row.half: str(Error(row.chance, row.low, row.high)) for row in middle.itertuples()}
-        both = (escape(shown.get(half, "–")) for half in ("first", "second"))
-        rows.append((title(task), runs.label(model, arm), test, str(len(seeds)), *both))
+        own = cell[cell["seed"] == _median_seed(cell)]
+        shown = {"first": "–", "second": "–"} | {row.half: _shown(row) for row in own.itertuples()}
+        seeds = str(cell["seed"].nunique())
+        rows.append((title(task), runs.label(model, arm), test, seeds, *shown.values()))
     caption = (
         f"<b>Does the chance grow on the way?</b> {badges(runs.scale, runs.freshness)} The chance "
         "of a wrong symbol in percent, in the first half of an output and in the second, of those "
-        "that were right until then, with its 95 % interval; of the median seed. Tests without any "
-        "error are left out."
+        "that were right until then, with its 95 % interval; the end of an output apart, which a "
+        "model can miss without having lost its way. Of the median seed; tests without any error "
+        "are left out."
     )
     name = f"{runs.page}-halves"
     if not runs.records:
         return exhibits.waiting(caption, name, exhibits.training(runs), data)
     columns = {"task": "text", "model": "text", "length": "number", "seeds": "number"}
     columns |= {"first half": "number", "second half": "number"}
-    body = rows_table(columns, rows) if rows else "<p>No output has an error.</p>"
+    body = rows_table(columns, rows)
+    if not rows:
+        none = "No output has an error before its end." if len(data) else "Errors were not counted."
+        body = f"<p>{none}</p>"
     links = [exhibits.csv(name, data), exhibits.notebook(runs.page)]
     html = exhibits.table(body, caption, name, links)
     return Exhibit(html, f"{len(rows)} rows, {len(data)} halves.", data)
