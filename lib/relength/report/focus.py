@@ -7,6 +7,7 @@ task. Beside it stands the path that the task asks for: where each output symbol
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from html import escape
 
 import numpy as np
@@ -248,6 +249,11 @@ def walks(runs: Runs) -> pd.DataFrame:
 
 def ways(runs: Runs, number: int) -> Exhibit:
     """The paths that :func:`walks` counts, as the models walk them: a panel per model and task."""
+    runs = replace(
+        runs,
+        specs=tuple(spec for spec in runs.specs if spec.model.name in BY_LOCATION),
+        records=tuple(r for r in runs.records if r["spec"]["model"]["name"] in BY_LOCATION),
+    )
     data = walks(runs)
     solves = data.set_index(["task", "model", "arm", "seed"])["solves"]
 
@@ -264,8 +270,6 @@ def ways(runs: Runs, number: int) -> Exhibit:
         places = {pair: k for k, pair in enumerate(runs.rows)}
         for model, arm, task, record, sample in _samples(runs):
             who = (task, model, arm, record["spec"]["seed"])
-            if who not in solves.index:
-                continue
             focus, last = centre(sample), len(sample["source"]) - 1
             steps = np.linspace(0, 1, len(sample["target"]))[: len(focus)]
             i, j = places[model, arm], runs.tasks.index(task)

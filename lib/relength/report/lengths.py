@@ -168,7 +168,7 @@ def course_figure(runs: Runs, number: int) -> Exhibit:
         key = [("line", "longest test, a line per seed"), ("thin", f"length {PRINTED}")]
         grid = Grid(runs, layout, key)
         for j in range(len(runs.tasks)):
-            grid.ticks(j, (0.04, 0.9), ("first", "last"), "symbol")
+            grid.ticks(j, (0.1, 0.92), ("start", "end"), "output")
         for i, j, records in runs.panels():
             (model, arm), task = runs.rows[i], runs.tasks[j]
             own = data[(data["model"] == model) & (data["arm"] == arm) & (data["task"] == task)]
