@@ -12,7 +12,7 @@ from relength.batch import pad_tokens
 from relength.models import fused
 from relength.models.recurrence import GRU, BiGRU, reversal, take
 from relength.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from relength.streams import dropout_key, step_key
+from relength.streams import dropout_key, dropout_mask, step_key
 from relength.tasks import TASKS
 from relength.tasks.base import EOS, PAD
 
@@ -153,6 +153,18 @@ def test_products_of_single_precision_are_right_however_the_operands_lie_in_memo
         for right in lying(b):
             close = fused.product(left, right).double()
             torch.testing.assert_close(close, a @ b, rtol=0, atol=1e-5 * size)
+
+
+@given(
+    shape=st.tuples(st.integers(1, 5), st.integers(1, 40), st.integers(1, 130)),
+    rate=st.floats(0, 0.999),
+    seed=st.integers(0, 2**31 - 1),
+    step=st.integers(0, 10**6),
+)
+def test_the_compiled_mask_is_the_readable_one_bit_for_bit(shape, rate, seed, step):
+    shape, key = torch.Size(shape), step_key(seed, step)
+    compiled, readable = (mask(shape, rate, key) for mask in (fused.dropout_mask, dropout_mask))
+    assert torch.equal(compiled, readable)
 
 
 def test_gradient_of_the_fused_linear_map_is_that_of_finite_differences():

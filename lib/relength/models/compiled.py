@@ -10,7 +10,10 @@ is relaxed, so a value that is no number stays one.
 
 import math
 
+import numpy as np
 from numba import njit
+
+from relength.streams import GOLDEN, LOW_BITS, MIX_A, MIX_B
 
 SHORTEST = 1e-12  # what a vector's length counts at least, as in torch.nn.functional.normalize
 
@@ -276,3 +279,19 @@ def additive_gradient(
                     v_grad[j] += score_grad * sum_
                     asked_grads[t, b, j] += score_grad * v[j]
                     memory_grad[b, s, j] += score_grad * v[j]
+
+
+@compiled
+def keep(rows, least, out):
+    """The last axis of relength.streams.dropout_mask, bit for bit.
+
+    rows (N,) int32 hashes of batch and position;  out (N, C) bool, written: hash at least ``least``
+    """
+    samples, channels = out.shape
+    for b in range(samples):
+        for c in range(channels):
+            x = np.uint32(np.uint32(rows[b]) + np.uint32(c * GOLDEN))
+            x = np.uint32((x ^ ((x >> 16) & LOW_BITS)) * MIX_A)
+            x = np.uint32((x ^ ((x >> 16) & LOW_BITS)) * MIX_B)
+            x = np.uint32(x ^ ((x >> 16) & LOW_BITS))
+            out[b, c] = np.int32(x) >= least

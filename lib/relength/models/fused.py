@@ -18,6 +18,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from relength.models.late import compiled
+from relength.streams import least_kept, row_hashes
 
 # PyTorch's own product is MKL's, which is slow on AMD's processors: there, from about this many
 # multiplications on, oneDNN's in float32 takes half the time, and less; below, its longer call is
@@ -60,6 +61,14 @@ def affine(bias: Tensor, x: Tensor, weight: Tensor, out: Tensor) -> None:
 def _dense(x: Tensor) -> Tensor:
     """x without gaps, in either order: with gaps, oneDNN falls back to code 500 times slower."""
     return x if x.is_contiguous() or x.T.is_contiguous() else x.contiguous()
+
+
+def dropout_mask(shape: torch.Size, rate: float, key: Tensor) -> Tensor:
+    """relength.streams.dropout_mask, bit for bit: a keep-mask (B, S, C) in one pass."""
+    mask = torch.empty(shape, dtype=torch.bool)
+    rows = row_hashes(shape, key).flatten().numpy()
+    compiled.keep(rows, least_kept(rate), mask.view(len(rows), -1).numpy())
+    return mask
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -115,10 +124,17 @@ class Gates:
             )
         )
 
-    def forwards(self, t: int, x_gates: Tensor) -> None:
-        """relength.models.recurrence.gru_update of step t, from h_gates[t], into states[t + 1]."""
+    def split(self, x_gates: Tensor) -> tuple[Tensor, Tensor]:
+        """The part of gates r and z, (..., 2·d), and that of n, (..., d)."""
+        d = self.n.shape[-1]
+        return x_gates.split_with_sizes((2 * d, d), dim=-1)
+
+    def forwards(self, t: int, x_rz: Tensor, x_n: Tensor) -> None:
+        """relength.models.recurrence.gru_update of step t, from h_gates[t], into states[t + 1].
+
+        x_rz, x_n: this step's input gates, see :meth:`split`
+        """
         h_rz, h_n, rz, r, z, n, h, new = self.steps[t]
-        x_rz, x_n = x_gates.split_with_sizes((rz.shape[-1], n.shape[-1]), dim=-1)
         torch.add(x_rz, h_rz, out=rz).sigmoid_()
         torch.addcmul(x_n, r, h_n, out=n).tanh_()
         torch.lerp(n, h, z, out=new)
@@ -159,9 +175,10 @@ class _Scan(Function):
             states[0] = first
         gates = Gates(x_gates := x_gates.contiguous(), states)
         weight_t, bias = weight.transpose(1, 2), bias[:, None]
-        for t, (x, h, h_gates) in enumerate(zip(x_gates, states, gates.h_gates, strict=False)):
+        inputs = zip(*gates.split(x_gates), states, gates.h_gates, strict=False)
+        for t, (x_rz, x_n, h, h_gates) in enumerate(inputs):
             affine(bias, h, weight_t, h_gates)
-            gates.forwards(t, x)
+            gates.forwards(t, x_rz, x_n)
         ctx.gates = gates
         ctx.save_for_backward(weight)
         return states[1:]
@@ -258,18 +275,21 @@ class _Decode(Function):
         attended = h.new_empty(steps, *values[:, 0].shape)
         nothing, x_gates = torch.zeros_like(values[:, 0]).numpy(), torch.empty_like(token_gates[0])
         rows, token_rows, value_rows = attended.numpy(), token_gates.numpy(), values.numpy()
+        if from_values is None:  # what is attended is the input of the gates
+            inputs = list(zip(*gates.split(attended), strict=True))
+        else:
+            inputs = [gates.split(x_gates)] * steps  # written anew at every step
         kernel.start(steps)
         for t in range(steps):
-            h, token_gate = states[t], token_gates[t]
+            h = states[t]
             kernel.attend(t, h)
             if from_values is None:
                 compiled.retrieve(t, kernel.weights, value_rows, token_rows[t], rows[t])
-                x_gates = attended[t]
             else:
                 compiled.retrieve(t, kernel.weights, value_rows, nothing, rows[t])
-                affine(token_gate, attended[t], from_values.T, x_gates)
+                affine(token_gates[t], attended[t], from_values.T, x_gates)
             affine(bias, h, weight_t, gates.h_gates[t])
-            gates.forwards(t, x_gates)
+            gates.forwards(t, *inputs[t])
         ctx.kernel, ctx.gates, ctx.attended = kernel, gates, attended
         ctx.save_for_backward(values, from_values, weight)
         ctx.set_materialize_grads(False)

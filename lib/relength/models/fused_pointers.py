@@ -63,7 +63,7 @@ class _Point(Function):
         for t in range(steps):
             x_gates = torch.baddbmm(bias_ih, pointers[t], weight_ih.mT)
             affine(bias_hh, states[t], weight_hh.mT, gates.h_gates[t])
-            gates.forwards(t, x_gates)
+            gates.forwards(t, *gates.split(x_gates))
             compiled.attend(t, states[t + 1].flatten(0, 1).numpy(), *arrays, cosine)
             new = pointers[t + 1].flatten(0, 1).numpy()
             compiled.retrieve(t, weight_array, address_array, nothing, new)

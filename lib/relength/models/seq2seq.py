@@ -176,7 +176,8 @@ class Seq2Seq(nn.Module):
         for layer in self.encoder_above:
             encodings, summary = layer.above(encodings, lengths, self.fused)
         if dropout is not None and self.config.dropout > 0:
-            keep = dropout_mask(encodings.shape, self.config.dropout, dropout)
+            mask = fast.dropout_mask if self.fused else dropout_mask
+            keep = mask(encodings.shape, self.config.dropout, dropout)
             encodings = encodings * keep / (1 - self.config.dropout)
         if self.direction is not None:
             encodings = self.interpolate(encodings, lengths, summary)
