@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from relength import pointing
+from relength import focusing, pointing
 from relength.errors import RelengthError
 from relength.papers import EXPERIMENTS, Experiment, published
 from relength.rules import Relation
@@ -20,7 +20,7 @@ from relength.rules import Relation
 Kind = Literal["value", "threshold", "solves", "trend", "property", "order", "cost", "conjunction"]
 Metric = Literal[
     *("exact_match", "exact_match_true_length", "token_accuracy", "edit_distance"),
-    *pointing.METRICS,
+    *(*pointing.METRICS, *focusing.METRICS),
 ]
 Level = Literal["solved", "failed", "not_solved"]
 Cell = tuple[str, str]  # model, task

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from relength import pointing, rules, stats
+from relength import focusing, pointing, rules, stats
 from relength.claim_models import (
     Claim,
     CostPart,
@@ -29,7 +29,7 @@ MEASURES = {
     "exact_match_true_length": "accuracy",
     "token_accuracy": "accuracy",
     "edit_distance": "edit_distance",
-    **dict.fromkeys(pointing.METRICS, "accuracy"),
+    **dict.fromkeys((*pointing.METRICS, *focusing.METRICS), "accuracy"),
 }
 
 

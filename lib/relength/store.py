@@ -19,7 +19,7 @@ import pandas as pd
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
-from relength import pointing
+from relength import focusing, pointing
 from relength.errors import RelengthError
 from relength.schema import Line, Measurement
 from relength.spec import explain, measure_of, row_name
@@ -33,7 +33,7 @@ COLUMNS = (
     *("key", "run_id", "experiment", "scale", "task", "model", "arm", "seed", "checkpoint", "test"),
     *("items", *METRICS, "accuracy", "edit_distance", "epochs", "steps", "seconds", "parameters"),
     *("device", "device_name", "torch", "created", "commit", "code", "margins"),
-    *pointing.METRICS,
+    *(*pointing.METRICS, *focusing.METRICS),
 )
 
 _known: dict[bytes, Record] = {}  # by digest of their lines: pages read the same over and over
@@ -323,7 +323,8 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
     """One row per run, checkpoint and test; accuracies in percent. Failed runs have no rows.
 
     accuracy  the metric that the run's protocol measures by (:func:`relength.spec.measure_of`)
-    The last columns are those of :mod:`relength.pointing`, NaN where no pointers were recorded.
+    The last columns are those of :mod:`relength.pointing` and :mod:`relength.focusing`, NaN where
+    nothing was recorded that they could be read from.
     """
     rows = []
     for record in records:
@@ -352,7 +353,7 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
                 )
             },
         }
-        pointers = pointing.shares(record)
+        looks = pointing.shares(record) | focusing.shares(record)
         for checkpoint, kept in record["checkpoints"].items():
             for test, metrics in kept["tests"].items():
                 percent = {name: 100 * metrics[name] for name in METRICS}
@@ -365,7 +366,7 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
                         **percent,
                         "accuracy": percent[measure_of(spec)],
                         "edit_distance": metrics["edit_distance"],
-                        **(pointers.get(test, {}) if checkpoint == "selected" else {}),
+                        **(looks.get(test, {}) if checkpoint == "selected" else {}),
                     }
                 )
     return pd.DataFrame(rows, columns=list(COLUMNS))

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from relength.focusing import ROOM, attended, centre
 from relength.margins import load_margins
 from relength.models.attentions import BY_LOCATION
 from relength.models.seq2seq import Seq2SeqConfig
@@ -27,7 +28,6 @@ from relength.report.style import LIGHT, Layout, aligned, colour, title
 from relength.report.tables import number as shown_number
 from relength.store import Record
 
-ROOM = 0.75  # positions beside the path that still count as on it; less than that is no step
 WAYS = ("forward", "back", "neither")
 MEASURES = {
     "needed": "step needed",
@@ -39,25 +39,9 @@ MEASURES = {
 }
 
 
-def _weights(sample: dict) -> np.ndarray:
-    """The weights of each step (steps, positions), up to the model's own end; rows sum to one."""
-    weights = np.array(sample["weights"], dtype=float)
-    written = sample["prediction"]
-    steps = written.index("EOS") + 1 if "EOS" in written else len(written)
-    weights = weights[: min(steps, len(sample["target"]))]
-    total = weights.sum(1, keepdims=True)  # recorded with three digits
-    return weights / np.where(total > 0, total, np.nan)
-
-
-def centre(sample: dict) -> np.ndarray:
-    """Mean position of the attention at each step, START being 0, up to the model's own end."""
-    weights = _weights(sample)
-    return weights @ np.arange(weights.shape[1])
-
-
 def spread(sample: dict) -> np.ndarray:
     """Standard deviation of the attended position at each step, as long as :func:`centre`."""
-    weights = _weights(sample)
+    weights = attended(sample)
     places = np.arange(weights.shape[1])
     return np.sqrt(np.maximum(0, weights @ places**2 - (weights @ places) ** 2))
 
