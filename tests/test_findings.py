@@ -156,16 +156,16 @@ def test_runs_are_told_apart_by_the_way_that_they_walk(tmp_path, empty):
     file.write_text("".join(f"{line}\n" for line in lines))
     store, nothing = Store(tmp_path), pd.DataFrame()
     said = findings.which_way(Survey(nothing, nothing, nothing, scoreboard.runs(store), store))
-    forward = "{} walk forward, of which {} know their lengths and **{}** solve the longest test"
-    back = "2 walk back, of which 2 know their lengths and **0** solve the longest test"
-    assert f"of 12 runs of -Step 3 and -Sigmoid, {forward.format(10, 10, 10)}; {back}." in said
-    assert f"(-Sigmoid on Copy), {forward.format(4, 4, 4)}; {back}." in said
+    forward = "{} walk forward ({} know their lengths), of which **{}** solve the longest test"
+    back = "2 walk back (2 know their lengths), of which **0** solve the longest test"
+    assert f"of 12 runs of -Sigmoid and -Step 3, {forward.format(10, 10, 10)}; {back}." in said
+    assert f"that have both ways alone, {forward.format(4, 4, 4)}; {back}." in said
     assert "in 6 of 6 pairs they walk the same way" in said
     assert re.search(r"turns at position 15\.\d \(median; .* of a source that ends at 16", said)
     assert "training ends beyond 11." in said  # ten digits between START and END
     assert "paper's own scale" not in said
-    assert "| Copy | – | – | 4 of 4 | 0 of 2 | – |" in said
-    assert "| Lookup | – | – | 6 of 6 | – | – |" in said
+    assert "| Copy | 4 of 4 | 0 of 2 | – | – | – |" in said
+    assert "| Lookup | 6 of 6 | – | – | – | – |" in said
     assert findings.which_way(empty) == findings.NOTHING
 
 

@@ -1212,7 +1212,7 @@ def whether_mixed(survey: Survey) -> str:
     return f"{said}\n" if said else "*No mixed model has a run yet.*\n"
 
 
-FREE = ("-Step 3", "-Sigmoid")  # without their sigmoid, steps go either way
+FREE = ("-Sigmoid", "-Step 3")  # without their sigmoid, steps go either way
 CONTROL = ("MonoAttn", "released")  # -Sigmoid with a ReLU: the same steps, but none back
 UNREPEATED = ("copy", "reverse_copy")  # a source is as long as its digits are many
 
@@ -1229,25 +1229,22 @@ def which_way(survey: Survey) -> str:
     data = scales["reduced"]
     if data.empty:
         return NOTHING
-    said = [
+    first = (
         f"At scale *reduced*, of {plural(len(data), 'run')} of {' and '.join(FREE)}, "
         f"{_walking(data)}.{_few(data.groupby(['model', 'arm', 'task']).size())}"
-    ]
+    )
+    said = []
     cells = data.groupby(["model", "task"])
     both = data[cells["way"].transform(lambda ways: set(focus.WAYS[:2]) <= set(ways))]
     if len(both):
-        where = "; ".join(
-            f"{model} on {title(task)}"
-            for model, task in both[["model", "task"]].drop_duplicates().itertuples(index=False)
-        )
-        said.append(f"In the cells that have both ({where}), {_walking(both)}.")
+        said.append(f"In the cells of the table that have both ways alone, {_walking(both)}.")
     pairs = data.groupby(["model", "task", "seed"])["way"].agg(["size", "nunique"])
     pairs = pairs[pairs["size"] > 1]
     if len(pairs):
         said.append(
             "The two readings of a seed begin with the same weights, and in "
-            f"{(pairs['nunique'] == 1).sum()} of {len(pairs)} pairs they walk the same way: as "
-            "witnesses they are hardly two."
+            f"{(pairs['nunique'] == 1).sum()} of {len(pairs)} pairs they walk the same way: they "
+            "are hardly two witnesses."
         )
     turning = data[data["task"].isin(UNREPEATED) & (data["way"] == "back")]
     if len(turning):
@@ -1269,8 +1266,7 @@ def which_way(survey: Survey) -> str:
     control = focus.walks(busiest(survey, TABLES["mla"]))
     control = control[(control["model"] == CONTROL[0]) & (control["arm"] == CONTROL[1])]
     name = "tab-findings-mla-way"
-    said.append(f"{{numref}}`{name}` has it task by task.")
-    heads = [f"{model} {way}" for model in FREE for way in focus.WAYS[:2]]
+    heads = [f"{model}, {way}" for model in FREE for way in focus.WAYS[:2]]
     body = table(
         ("task", *heads, f"{CONTROL[0]}, {ARM_LABELS[CONTROL[1]]}"),
         (
@@ -1289,15 +1285,16 @@ def which_way(survey: Survey) -> str:
         name=name,
         caption="How many runs solve the longest test, of those whose focus walks forward and of "
         "those whose focus walks back over the source, in the order in which the model reads it; "
-        f"both readings together. {CONTROL[0]} as released is {FREE[1]} without steps back.",
+        f"both readings together. {CONTROL[0]} as released is {FREE[0]} without steps back.",
     )
-    return f"{' '.join(said)}\n\n{body}"
+    lines = "\n".join(f"- {line}" for line in said)
+    return f"{first} {{numref}}`{name}` has it task by task.\n\n{lines}\n\n{body}"
 
 
 def _walking(data: pd.DataFrame) -> str:
     """By way: how many runs, how many of them know the training's lengths and solve the longest."""
     parts = [
-        f"{len(own)} walk {way}, of which {own['knows'].sum()} know their lengths and "
+        f"{len(own)} walk {way} ({own['knows'].sum()} know their lengths), of which "
         f"**{own['solves'].sum()}** solve the longest test"
         if len(own)
         else f"none walks {way}"
@@ -1305,7 +1302,7 @@ def _walking(data: pd.DataFrame) -> str:
         for own in [data[data["way"] == way]]
     ]
     neither = (data["way"] == focus.WAYS[2]).sum()
-    return "; ".join([*parts, *([f"{neither} neither way"] if neither else [])])
+    return "; ".join([*parts, *([f"{neither} go neither way"] if neither else [])])
 
 
 def _solving(runs: pd.DataFrame) -> str:
