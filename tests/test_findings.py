@@ -161,8 +161,8 @@ def test_runs_are_told_apart_by_the_way_that_they_walk(tmp_path, empty):
     assert f"of 12 runs of -Sigmoid and -Step 3, {forward.format(10, 10, 10)}; {back}." in said
     assert f"that have both ways alone, {forward.format(4, 4, 4)}; {back}." in said
     assert "in 6 of 6 pairs they walk the same way" in said
-    assert re.search(r"turns at position 15\.\d \(median; .* of a source that ends at 16", said)
-    assert "training ends beyond 11." in said  # ten digits between START and END
+    assert re.search(r"turn at position 15\.\d \(median; .* this one at 16\.", said)
+    assert "end at 11 at the latest" in said  # ten digits between START and END
     assert "paper's own scale" not in said
     assert "| Copy | 4 of 4 | 0 of 2 | – | – | – |" in said
     assert "| Lookup | 6 of 6 | – | – | – | – |" in said
@@ -197,7 +197,10 @@ def test_readings_of_a_mixed_model_are_counted_on_the_numbers_that_all_have(tmp_
     # Rows without runs of their own are compared with the unmixed model alone.
     assert set(data[data["model"] == "Mix OneStepAttn"]["source"]) == {"released"}
     said = findings.whether_mixed(survey)
-    assert "of 1 mixed model" in said and "as released, unmixed 3 of 3, 0 points away" in said
+    assert (
+        "of 1 mixed model" in said
+        and "as released, unmixed 3 of 3, 0 points away (cells with 2 seeds at least)" in said
+    )
     assert "repaired 0 of 3, 100 points away" in said
     html = mixtures.table(runs).html
     assert "3 <small>(0.0)</small>" in html and "0 <small>(100.0)</small>" in html

@@ -244,7 +244,7 @@ def where_exactly(runs: Runs, number: int) -> Exhibit:
     def draw(layout: Layout) -> Figure:
         grid = Grid(runs, layout, [("line", "one seed"), ("thin", "anywhere alike")])
         for j in range(len(runs.tasks)):
-            grid.ticks(j, (0.1, 0.92), ("start", "end"), "output")
+            grid.ticks(j, (0.13, 0.89), ("start", "end"), "output")
         for i, j, records in runs.panels():
             (model, arm), task = runs.rows[i], runs.tasks[j]
             own = data[(data["model"] == model) & (data["arm"] == arm) & (data["task"] == task)]

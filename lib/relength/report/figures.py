@@ -209,9 +209,10 @@ def by_length(runs: Runs, tasks: Sequence[str], number: int) -> Exhibit:
     def draw(layout: Layout) -> Figure:
         return reach.draw(runs, data, tasks, layout)
 
+    rings = " Rings: what the paper prints." if data["paper"].notna().any() else ""
     caption = (
         f"{words.capitalize()} in percent against length, all models. Lines: the median of our "
-        "seeds, each seed a dot. Rings: what the paper prints. The shaded length was trained on. "
+        f"seeds, each seed a dot.{rings} The shaded length was trained on. "
         f"{reach.apart(data)}{_of_means(runs)}"
     )
     alt = reach.in_words(data, tasks)

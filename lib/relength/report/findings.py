@@ -1244,7 +1244,7 @@ def which_way(survey: Survey) -> str:
         said.append(
             "The two readings of a seed begin with the same weights, and in "
             f"{(pairs['nunique'] == 1).sum()} of {len(pairs)} pairs they walk the same way: they "
-            "are hardly two witnesses."
+            "are not independent."
         )
     turning = data[data["task"].isin(UNREPEATED) & (data["way"] == "back")]
     if len(turning):
@@ -1253,10 +1253,11 @@ def which_way(survey: Survey) -> str:
             spec.task.splits()["iid"].longest for spec in specs if spec.task.name in UNREPEATED
         )
         said.append(
-            f"On {' and '.join(map(title, UNREPEATED))} the focus of those that walk back turns at "
-            f"position {turning['peak'].median():.1f} (median; {turning['peak'].min():.1f} to "
-            f"{turning['peak'].max():.1f}) of a source that ends at {turning['end'].max()}. No "
-            f"source of the training ends beyond {known + 1}."
+            f"On {' and '.join(map(title, UNREPEATED))}, runs that walk back jump ahead first and "
+            f"turn at position {turning['peak'].median():.1f} (median; "
+            f"{turning['peak'].min():.1f} to {turning['peak'].max():.1f}). The sources that they "
+            f"were trained on end at {known + 1} at the latest, this one at "
+            f"{turning['end'].max()}."
         )
     if len(scales["paper"]):
         said.append(
@@ -1284,8 +1285,9 @@ def which_way(survey: Survey) -> str:
         ),
         name=name,
         caption="How many runs solve the longest test, of those whose focus walks forward and of "
-        "those whose focus walks back over the source, in the order in which the model reads it; "
-        f"both readings together. {CONTROL[0]} as released is {FREE[0]} without steps back.",
+        "those whose focus walks back over the source, in the order in which the model reads it: "
+        f"the way of most of its moves, of those longer than {focus.ROOM:g} positions. Both "
+        f"readings together. {CONTROL[0]} as released is {FREE[0]} without steps back.",
     )
     lines = "\n".join(f"- {line}" for line in said)
     return f"{first} {{numref}}`{name}` has it task by task.\n\n{lines}\n\n{body}"

@@ -136,13 +136,14 @@ class Grid:
 
     def _key(self, entries: Sequence[tuple[str, str]]) -> None:
         """What the marks mean, in one line at the top. entries: (mark, meaning)."""
-        x, y = (0.0 if self.narrow else self.left), 0.09
+        x, y = (0.06 if self.narrow else self.left), 0.09
+        first = colour(self.runs.rows[0][0]) if self.runs.rows else LIGHT.muted
         for mark, meaning in entries:
-            shade = LIGHT.ink if mark in ("bar", "thin") else LIGHT.muted
+            shade = LIGHT.ink if mark in ("bar", "thin") else first
             if mark == "dot":
                 self.axes.plot([x + 0.06], [y], "o", ms=3.4, mew=0, color=shade, clip_on=False)
             else:
-                width, alpha = {"bar": (BAND, 0.3), "thin": (0.8, 1.0)}.get(mark, (1.3, 1.0))
+                width, alpha = {"bar": (BAND, 0.3), "thin": (0.8, 1.0)}.get(mark, (1.6, 1.0))
                 self.axes.plot(
                     [x, x + 0.14], [y, y], lw=width, alpha=alpha, color=shade, solid_capstyle="butt"
                 )

@@ -111,7 +111,7 @@ def errors_table(runs: Runs) -> Exhibit:
         "exact match at each length would be if errors were independent, solved for the chance of "
         "one, with its 95 % interval. A row is of one seed, the median by the share of its outputs "
         "that are right. Where all or none of them were right, only the one end of the interval "
-        "that is not trivial."
+        "that is not trivial; a test with fewer outputs bounds it less."
     )
     name = f"{runs.page}-errors"
     if not runs.records:
@@ -168,7 +168,7 @@ def course_figure(runs: Runs, number: int) -> Exhibit:
         key = [("line", "longest test, a line per seed"), ("thin", f"length {PRINTED}")]
         grid = Grid(runs, layout, key)
         for j in range(len(runs.tasks)):
-            grid.ticks(j, (0.1, 0.92), ("start", "end"), "output")
+            grid.ticks(j, (0.13, 0.89), ("start", "end"), "output")
         for i, j, records in runs.panels():
             (model, arm), task = runs.rows[i], runs.tasks[j]
             own = data[(data["model"] == model) & (data["arm"] == arm) & (data["task"] == task)]
@@ -179,14 +179,14 @@ def course_figure(runs: Runs, number: int) -> Exhibit:
                 if test == runs.tests[task][-1]:
                     grid.axes.plot(x, y, color=colour(model), lw=1.3, zorder=2)
                 elif test == PRINTED:
-                    grid.axes.plot(x, y, color=LIGHT.ink, lw=0.8, zorder=1)
+                    grid.axes.plot(x, y, color=LIGHT.ink, lw=0.8, zorder=3)
         return grid.figure
 
     caption = (
         "Still right. The share of outputs without an error so far, from their first symbol (left) "
         "to the last one before the end (right), in percent. Where every symbol is wrong with the "
         "same chance, a line falls steeply first and then ever less; where the focus drifts, it "
-        "holds and then falls."
+        "holds and then falls. An empty panel was not asked for."
     )
     longest = data[data["test"] == data["task"].map(lambda task: runs.tests[task][-1])]
     percent = 100 * longest["right"] / longest["items"]
@@ -240,7 +240,7 @@ def halves_table(runs: Runs) -> Exhibit:
         "of a wrong symbol in percent, in the first half of an output and in the second, of those "
         "that were right until then, with its 95 % interval; the end of an output apart, which a "
         "model can miss without having lost its way. Of the median seed; tests without any error "
-        "are left out."
+        "are left out. A dash: no output comes so far."
     )
     name = f"{runs.page}-halves"
     if not runs.records:

@@ -100,7 +100,8 @@ def in_words(runs: Runs) -> str:
     if data.empty:
         return ""
     said = ", ".join(
-        f"{SOURCES[source]} {own['near'].sum()} of {len(own)}, {own['away'].mean():.0f} points away"
+        f"{SOURCES[source]} {own['near'].sum()} of {len(own)}, {own['away'].mean():.0f} points "
+        f"away (cells with {plural(own['seeds'].min(), 'seed')} at least)"
         for source in SOURCES
         for own in [data[data["source"] == source]]
         if len(own)

@@ -82,7 +82,7 @@ def draw(runs: Runs, data: pd.DataFrame, tasks: Sequence[str], layout: Layout) -
     figure = canvas(layout, down * block)
     for k, task in enumerate(tasks):
         row, column = divmod(k, across)
-        left = 0.3
+        left = 0.36
         box = (column * pitch + left, (down - 1 - row) * block + FOOT, pitch - left - room, TALL)
         axes = figure.add_axes(np.array(box) / ([layout.width, down * block] * 2))
         _panel(axes, task, data[data["task"] == task], runs)
@@ -134,7 +134,7 @@ def _line(axes: Axes, rows: pd.DataFrame, lift: float) -> tuple[float, bool]:
     rings = {"facecolors": "none", "edgecolors": shade, "linewidths": 0.9, "zorder": 4}
     axes.scatter(x, printed + lift, s=30, alpha=0.85, clip_on=False, **rings)
     if not rows["seeds"].any():
-        return float(np.nan_to_num(printed[-1])) + lift, False  # nothing is printed: at the floor
+        return float(np.nan_to_num(printed[-1], nan=50.0)) + lift, False  # nothing is known
     lines = zip(*rows["values"], strict=True) if set(rows["seeds"]) == {2} else [medians]
     for line in lines:  # two seeds have no median: a line each
         thick = 1.5 if line is medians else 0.8
