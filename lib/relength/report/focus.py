@@ -116,19 +116,26 @@ def _samples(runs: Runs) -> Iterator[tuple[str, str, str, Record, dict]]:
                     yield model, arm, task, record, record["attention"]
 
 
+def _over_steps(runs: Runs, layout: Layout, key: list[tuple[str, str]]) -> Grid:
+    """An empty panel per model and task: positions over the decoding steps of its sample."""
+    grid = Grid(runs, layout, key)
+    lengths = {task: len(sample["target"]) for _, _, task, _, sample in _samples(runs)}
+    for j, task in enumerate(runs.tasks):
+        if task in lengths:
+            grid.ticks(j, (0.04, 0.94), ("1", str(lengths[task])), "step")
+    for i, j, records in runs.panels():
+        if not any(record.get("attention") for record in records):
+            grid.not_run(i, j)
+    return grid
+
+
 def paths(runs: Runs, number: int) -> Exhibit:
     """The centre of focus over decoding steps, a panel per model and task, a line per seed."""
     rows = []
-    lengths = {task: len(sample["target"]) for _, _, task, _, sample in _samples(runs)}
 
     def draw(layout: Layout) -> Figure:
-        grid = Grid(runs, layout, [("line", "centre of focus, a line per seed"), ("bar", "answer")])
-        for j, task in enumerate(runs.tasks):
-            if task in lengths:
-                grid.ticks(j, (0.04, 0.94), ("1", str(lengths[task])), "step")
-        for i, j, records in runs.panels():
-            if not any(record.get("attention") for record in records):
-                grid.not_run(i, j)
+        key = [("line", "centre of focus, a line per seed"), ("bar", "answer")]
+        grid = _over_steps(runs, layout, key)
         places = {pair: k for k, pair in enumerate(runs.rows)}
         for model, arm, task, record, sample in _samples(runs):
             i, j = places[model, arm], runs.tasks.index(task)
@@ -242,15 +249,8 @@ def ways(runs: Runs, number: int) -> Exhibit:
     solves = data.set_index(["task", "model", "arm", "seed"])["solves"]
 
     def draw(layout: Layout) -> Figure:
-        kinds = [("line", "in colour: solves the longest test"), ("thin", "thin: does not")]
-        grid = Grid(runs, layout, kinds)
-        lengths = {task: len(sample["target"]) for _, _, task, _, sample in _samples(runs)}
-        for j, task in enumerate(runs.tasks):
-            if task in lengths:
-                grid.ticks(j, (0.04, 0.94), ("1", str(lengths[task])), "step")
-        for i, j, records in runs.panels():
-            if not any(record.get("attention") for record in records):
-                grid.not_run(i, j)
+        key = [("line", "in colour: solves the longest test"), ("thin", "thin: does not")]
+        grid = _over_steps(runs, layout, key)
         places = {pair: k for k, pair in enumerate(runs.rows)}
         for model, arm, task, record, sample in _samples(runs):
             who = (task, model, arm, record["spec"]["seed"])
