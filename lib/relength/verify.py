@@ -6,7 +6,8 @@ A record keeps its first training losses and a small evaluation right after them
 while today's code reproduces these numbers. Some models magnify the rounding of a single step ten
 thousand times within ten steps, so that two equal programs drift apart; each replay is therefore
 made twice, once from weights that are larger by as much as two processors round apart, and numbers
-count until those two part. One record per task, model and arm stands for all that the same code made.
+count until those two part. One record per task, model and arm stands for all that the same code
+made.
 """
 
 import json
