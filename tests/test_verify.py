@@ -144,7 +144,8 @@ def test_training_again_says_where_it_differs(tmp_path):
     store, _ = recorded(tmp_path)
 
     def solved(record):
-        record["checkpoints"]["selected"]["tests"]["30"]["exact_match"] = 1.0
+        right = {"exact_match": 1.0, "first_errors": [0] * 10}
+        record["checkpoints"]["selected"]["tests"]["30"].update(right)
 
     rewrite(store, solved)
     (done,) = verify.retrain(store, verify.sample(store, 1))
