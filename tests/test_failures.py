@@ -198,6 +198,7 @@ def test_first_errors_are_taken_from_the_execution_that_counted_them(tmp_path):
     assert failures.tenths(runs).empty
     assert "not counted" in failures.where_exactly(runs, 1).html
     again = json.loads(json.dumps(runs.records[0])) | {"run_id": "f" * 16}
+    again["provenance"]["created"] = "2027-01-01T00:00:00Z"
     for test in again["checkpoints"]["selected"]["tests"].values():
         test["first_errors"] = [0] * 10
     Store(tmp_path).append("mla", again)

@@ -216,11 +216,8 @@ def tenths(runs: Runs) -> pd.DataFrame:
     (tenths that are written, 0 to 10) and failed (percent of the outputs that fail, whose first
     error lies there or before; NaN where none fails).
     """
-    counted: dict[str, Record] = {}
-    for record in usable(runs.every):
-        tests = record["checkpoints"]["selected"]["tests"]
-        if all("first_errors" in found for found in tests.values()):
-            counted.setdefault(record["key"], record)
+    every = (r for r in runs.every if r["status"] == "ok" and _counts_first_errors(r))
+    counted = {record["key"]: record for record in usable(every)}
     rows = []
     for spec in runs.specs:
         if spec.key not in counted:
@@ -235,6 +232,11 @@ def tenths(runs: Runs) -> pd.DataFrame:
         ]
     names = ["task", "model", "arm", "seed", "test", "part", "failed"]
     return pd.DataFrame(rows, columns=names)
+
+
+def _counts_first_errors(record: Record) -> bool:
+    tests = record["checkpoints"]["selected"]["tests"]
+    return all("first_errors" in found for found in tests.values())
 
 
 def where_exactly(runs: Runs, number: int) -> Exhibit:
