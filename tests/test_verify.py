@@ -8,7 +8,6 @@ import sys
 from functools import partial
 
 import pytest
-import torch
 
 from relength import execute, provenance, verify
 from relength.campaign import Campaign
@@ -79,28 +78,6 @@ def test_numbers_count_until_rounding_alone_drives_a_run_apart(
     rewrite(store, lambda r: r["probe"].update(validation_loss=wrong[-1]))
     ((_, _, probe),) = verify.probes(usable(store.records()))
     assert probe.outcome == outcome
-
-
-@pytest.mark.parametrize(("off", "larger_by"), [(0, 1), (6.5, 7), (1e5, 16)])
-def test_the_twin_is_off_by_what_the_first_loss_is_off_but_not_by_more_than_rounding(
-    tmp_path, monkeypatch, off, larger_by
-):
-    """Another processor rounds a first loss by several errors; a changed program by far more."""
-    store, record = recorded(tmp_path)
-    first, asked = [2.0] * (len(record["first_losses"]) + 1), []
-
-    def numbers(spec, larger_by=0):
-        asked.append(larger_by)
-        return first
-
-    monkeypatch.setattr(verify, "first_numbers", numbers)
-    there = [2.0 / (1 + off * torch.finfo(torch.float32).eps), *first[1:]]
-    rewrite(store, lambda r: r.update(first_losses=there[:-1]))
-    rewrite(store, lambda r: r["probe"].update(validation_loss=there[-1]))
-    (record,) = store.records()
-    difference = verify.replay(record)
-    assert asked == [0, larger_by]
-    assert (difference > verify.TOLERANCE) == (off > 1e4)
 
 
 def test_records_made_from_other_data_are_neither_fresh_nor_stale(tmp_path):

@@ -5,9 +5,8 @@ Probes replay their first steps; a full check trains again.
 A record keeps its first training losses and a small evaluation right after them. It is *fresh*
 while today's code reproduces these numbers. Some models magnify the rounding of a single step ten
 thousand times within ten steps, so that two equal programs drift apart; each replay is therefore
-made twice, once from weights that are larger by as much as two processors round apart, and numbers
-count until those two part. One record per task, model and arm stands for all that the same code
-made.
+made twice, once from weights that are one rounding error larger, and numbers count until those two
+part. One record per task, model and arm stands for all that the same code made.
 """
 
 import json
@@ -33,9 +32,6 @@ from relength.store import Record, Store, accuracies, on_generated_data, usable
 
 TOLERANCE = 1e-3  # relative
 PARTING = TOLERANCE / 100  # from here on a replay differs from its twin by more than rounding
-# What two processors round apart in the first loss, of equal weights, in rounding errors: sums of a
-# few hundred terms in another order. A first loss that is further off is no rounding.
-MOST_ROUNDING = 16
 
 
 @dataclass(frozen=True)
@@ -72,12 +68,9 @@ def replay(record: Record) -> float | None:
     if not _comparable(spec, record):
         return None
     then = [*record["first_losses"], record["probe"]["validation_loss"]]
-    now = first_numbers(spec)
+    now, twin = first_numbers(spec), first_numbers(spec, larger_by=1)
     if len(then) != len(now):
         return float("inf")
-    eps = torch.finfo(getattr(torch, spec.training.precision)).eps
-    rounding = differences(now, then)[0] / eps
-    twin = first_numbers(spec, larger_by=int(np.clip(np.ceil(rounding), 1, MOST_ROUNDING)))
     apart = differences(twin, now) > PARTING
     count = int(apart.argmax()) if apart.any() else len(now)
     return float(differences(now[:count], then[:count]).max()) if count else None
