@@ -1,17 +1,19 @@
 """What to run next: the ranking completes claims in the order of claims per hour."""
 
+from collections import Counter
+
 import handmade
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relength import claims
+from relength import claims, plan
 from relength.campaign import Campaign
 from relength.papers import EXPERIMENTS
 from relength.prices import Device
 from relength.report import agenda
 from relength.report.agenda import Wish, _ordered
-from relength.report.scoreboard import survey
+from relength.report.scoreboard import SCALES, survey
 from relength.store import Store
 
 TABLE_2 = EXPERIMENTS["mla_table2"]
@@ -114,6 +116,23 @@ def test_claims_that_nothing_decides_are_left_out(four_seeds):
     assert not any(claim.startswith("mla-table-3/") and "/cfq/" in claim for claim in every)
 
 
+def test_what_no_claim_waits_for_comes_last_and_is_all_there(four_seeds):
+    """Each missing run of each page has one place, the seeds of success rates among them."""
+    steps = agenda.agenda(four_seeds, HERE)
+    waited = [step.waited for step in steps]
+    assert waited == sorted(waited, reverse=True) and not any(
+        s.claims for s in steps if not s.waited
+    )
+    places = Counter(run.spec.key for step in steps for run in step.runs)
+    assert set(places.values()) == {1}
+    every = [run for scale in SCALES for run in plan.choose((), scale, plan.SEEDS)]
+    wanted, _ = plan.at_hand(plan.missing(every, four_seeds))
+    many = {run.spec.key for run in plan.choose(("mla_table2",), "reduced", plan.MANY_SEEDS)
+            if run.spec.model.name in TABLE_2.many and run.spec.seed >= plan.SEEDS}  # fmt: skip
+    assert many and {run.spec.key for run in wanted} | many <= places.keys()
+    assert any(step.runs[0].experiment.name == "mla_lengths" for step in steps)
+
+
 def test_a_campaign_follows_the_plan(four_seeds, tmp_path):
     runs = [run for step in agenda.agenda(four_seeds, HERE, ["reduced"])[:3] for run in step.runs]
     campaign = Campaign(runs[::-1], Store(tmp_path), known=(four_seeds,), ranked=True)
@@ -124,10 +143,13 @@ def test_the_page_says_what_the_ranking_says(four_seeds):
     page = agenda.to_run_next(survey(four_seeds))
     assert f"measured price on {HERE}" in page
     steps = agenda.agenda(four_seeds, HERE)
-    assert agenda.plain(steps[0].label) in page and f"{len(steps):,} cells" in page
+    waited = sum(step.waited for step in steps)
+    assert agenda.plain(steps[0].label) in page and f"{waited:,} cells" in page
+    assert f"After them come {len(steps) - waited:,} " in page
 
 
 def test_an_empty_store_has_no_prices(tmp_path):
     steps = agenda.agenda(Store(tmp_path), None, ["reduced"])
     assert steps and all(step.hours is None for step in steps)
+    assert {step.seeds for step in steps} == {"0", "0–4", "5–19"}
     assert "0 of them have a measured price." in agenda.to_run_next(survey(Store(tmp_path)))

@@ -68,7 +68,7 @@ def plan(
 ) -> None:
     """What to run next: the cells whose runs could decide the most claims per hour.
 
-    `relength run --plan` trains in this order.
+    Cells that no open claim waits for come last. `relength run --plan` trains in this order.
     """
     from relength.report import agenda
     from relength.report.scoreboard import SCALES
@@ -80,12 +80,15 @@ def plan(
     table = Table("", "cell", "seeds", "hours", "completes", expand=True)
     table.columns[1].ratio, table.columns[4].ratio = 2, 1  # what is left between cells and claims
     for number, step in enumerate(steps[:most], start=1):
-        seeds = ", ".join(str(run.spec.seed) for run in step.runs)
-        hours = "unknown" if step.hours is None else f"{step.hours:.1f}"
-        table.add_row(str(number), step.label, seeds, hours, agenda.named(step.claims))
+        hours = "unknown" if step.hours is None else f"{step.hours:.2f}"
+        table.add_row(str(number), step.label, step.seeds, hours, agenda.named(step.claims))
     console.print(table)
     rest = f"; --most {len(steps)} lists them all" if len(steps) > most else ""
-    console.print(f"{len(steps)} cells lack runs that could decide a claim{rest}.")
+    waited = sum(step.waited for step in steps)
+    console.print(
+        f"{waited} cells lack runs that could decide a claim, {len(steps) - waited} come after "
+        f"them that no open claim waits for{rest}."
+    )
     if priced is None:
         console.print("Hours are unknown: there is no GPU here, and no run of one is recorded.")
     elif priced.kind == "cuda" and not _gpu_here():
@@ -150,7 +153,9 @@ def run(
     seeds: Annotated[
         int | None,
         typer.Option(
-            min=1, help="How many seeds, counted from 0.", show_default="5; at scale smoke 1"
+            min=1,
+            help="How many seeds, counted from 0.",
+            show_default="5; at scale smoke 1; with --plan all in it",
         ),
     ] = None,
     results: Annotated[
@@ -214,7 +219,7 @@ def run(
     ] = False,
     follow_plan: Annotated[
         bool,
-        typer.Option("--plan", help="In the order of `relength plan`, and only what is in it."),
+        typer.Option("--plan", help="In the order of `relength plan`."),
     ] = False,
 ) -> None:
     """Train runs that are not recorded yet, most valuable first: fewest seeds, then cheapest.
@@ -232,7 +237,7 @@ def run(
     chosen = plan.choose(
         experiments or (),
         scale,
-        seeds or (1 if scale == "smoke" else plan.SEEDS),
+        seeds or _usual_seeds(scale, follow_plan),
         _shard(shard or "1/1"),
         **{"task": task, "model": model, "arm": arm, "key": key},
     )
@@ -273,6 +278,15 @@ def run(
             "under 'error'."
         )
     raise typer.Exit(code)
+
+
+def _usual_seeds(scale: str, follow_plan: bool) -> int | None:
+    """How many seeds where nobody says; None for all that anything asks for."""
+    from relength import plan
+
+    if scale == "smoke":
+        return 1
+    return None if follow_plan else plan.SEEDS
 
 
 def _cluster(executor: str, scheduler: str | None, workers: int | None) -> str | None:

@@ -28,7 +28,7 @@ from relength.errors import RelengthError
 from relength.executors import check_device
 from relength.papers import experiment as find_experiment
 from relength.paths import RESULTS, ROOT
-from relength.plan import at_hand, in_words, missing, wanted
+from relength.plan import MANY_SEEDS, at_hand, in_words, missing, wanted
 from relength.report.runs import Runs, wanted_specs
 from relength.run import run_or_load
 from relength.spec import Scale, explain
@@ -193,12 +193,13 @@ def _counted(shown: Runs) -> str:
     return in_words(shown.experiment, every, keys, " runs")
 
 
-def recorded(name: str, chosen: Parameters, page: str, seeds: int, models: Sequence[str]) -> Runs:
-    """What is recorded of so many seeds of some models; trains nothing, whatever is asked for.
+def many_seeds(name: str, chosen: Parameters, page: str) -> Runs:
+    """What is recorded of an experiment's models whose success rate is asked for; trains nothing.
 
     page  the notebook that shows it
     """
-    shown = Runs.read(find_experiment(name), chosen.scale, seeds, chosen.store(), None, models)
+    found = find_experiment(name)
+    shown = Runs.read(found, chosen.scale, MANY_SEEDS, chosen.store(), None, found.many)
     print(f"{len(shown.records)} of {len(shown.specs)} runs at scale {chosen.scale} are recorded.")
     return replace(shown, page=page)
 

@@ -10,6 +10,7 @@ from relength.spec import RunSpec, Scale
 from relength.store import Store
 
 SEEDS = 5  # where verdicts begin
+MANY_SEEDS = 20  # where a success rate says something
 
 # How a run can be chosen: by what, and how that is read off its spec.
 NAMES: dict[str, Callable[[RunSpec], str]] = {
@@ -23,12 +24,13 @@ NAMES: dict[str, Callable[[RunSpec], str]] = {
 def choose(
     experiments: Sequence[str],
     scale: Scale,
-    seeds: int,
+    seeds: int | None,
     shard: tuple[int, int] = (1, 1),
     **names: Sequence[str] | None,
 ) -> list[Run]:
     """Runs of the named experiments (of all when none is named), one seed of everything first.
 
+    seeds  None for all that anything asks for: five, and twenty where a success rate is wanted
     shard  (i, n): only every n-th run, from the i-th
     names  only runs of these names, by the kinds of :data:`NAMES`
 
@@ -37,9 +39,11 @@ def choose(
     named = [experiment(name) for name in experiments or EXPERIMENTS]
     runs = wanted(
         (found, spec)
-        for seed in range(seeds)
+        for seed in range(seeds or MANY_SEEDS)
         for found in named
+        if seeds or seed < SEEDS or found.many
         for spec in found.specs(scale, [seed])
+        if seeds or seed < SEEDS or spec.model.name in found.many
     )
     for kind, chosen in names.items():
         known = dict.fromkeys(NAMES[kind](run.spec) for run in runs)

@@ -20,6 +20,7 @@ class Experiment:
     parts       which of the runs an artifact is made from, where that is not all of them
     title       what pages call it, if not by its first artifact
     distance    whether its tables show edit distances, and not what the protocol measures by
+    many        models whose success rate is asked for, which takes more seeds than verdicts do
     """
 
     name: str
@@ -32,6 +33,7 @@ class Experiment:
     )
     title: str = ""
     distance: bool = False
+    many: tuple[str, ...] = ()
 
     @property
     def shown(self) -> str:
@@ -166,6 +168,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         artifacts=("mla-table-2",),
         judged_arm="released",
         grid=mla.table_2,
+        many=mla.TWO_ARMED,
     ),
     "mla_ablations": Experiment(
         name="mla_ablations",

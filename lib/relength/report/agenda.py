@@ -8,10 +8,14 @@ Runs that nothing is known of have no price; sets with such runs come last, most
 Left out are claims that are decided, that nothing can decide, whose data are not on this machine,
 and at scale reduced those whose runs so far speak against them: a negative outcome decides nothing
 there, so their turn is at scale paper.
+
+After them comes everything else that some page wants: other readings, what goes beyond the papers,
+and the many seeds of a success rate.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -35,17 +39,26 @@ class Step(NamedTuple):
     runs    lowest seeds first
     hours   of the device; None where no price is known
     claims  those that have all their runs once this step and every one before it are done
+    waited  whether an open claim waits for these runs
     """
 
     runs: tuple[Run, ...]
     hours: float | None
     claims: tuple[str, ...]
+    waited: bool = True
 
     @property
     def label(self) -> str:
         """Model, arm, task and scale."""
         spec = self.runs[0].spec
         return f"{spec.row}/{spec.model.arm} on {spec.task.name} ({spec.scale})"
+
+    @property
+    def seeds(self) -> str:
+        """The seeds of its runs, those in a row as a range: *0, 2–4*."""
+        numbers = enumerate(run.spec.seed for run in self.runs)
+        rows = [[seed for _, seed in row] for _, row in groupby(numbers, lambda n: n[1] - n[0])]
+        return ", ".join(f"{row[0]}–{row[-1]}" if row[1:] else str(row[0]) for row in rows)
 
 
 class Wish(NamedTuple):
@@ -63,7 +76,6 @@ def agenda(store: Store, device: Device | None, scales: Sequence[str] = SCALES) 
     found = runs(store)
     recorded = own_runs(store)
     prices = Prices(recorded, device)
-    seeds = plan.SEEDS
     grids = {
         (name, scale): {
             (spec.row, spec.model.arm, spec.task.name): cell(spec)
@@ -72,20 +84,35 @@ def agenda(store: Store, device: Device | None, scales: Sequence[str] = SCALES) 
         for name, experiment in EXPERIMENTS.items()
         for scale in scales
     }
-    missing: dict[str, list[Run]] = {}
+    few: dict[str, list[Run]] = {}
+    many: dict[str, list[Run]] = {}  # more seeds than verdicts need
     for scale in scales:
-        everything, _ = plan.at_hand(plan.choose((), scale, seeds))
+        everything, _ = plan.at_hand(plan.choose((), scale, None))
         for run in plan.missing(everything, store):
-            missing.setdefault(cell(run.spec), []).append(run)
+            kind = few if run.spec.seed < plan.SEEDS else many
+            kind.setdefault(cell(run.spec), []).append(run)
     known = {cell(s) for scale in scales for s in _at_hand(scale)}
-    wishes = list(_wishes(judge(found), grids, missing, known))
-    cost = {name: prices.total(run.spec for run in todo) for name, todo in missing.items()}
-    return [
-        Step(
-            tuple(missing[name]), None if cost[name][1] else cost[name][0] / 3600, tuple(completed)
-        )
-        for name, completed in _ordered(wishes, cost)
+    wishes = list(_wishes(judge(found), grids, few, known))
+    cost = {name: prices.total(run.spec for run in todo) for name, todo in few.items()}
+    completed = dict(_ordered(wishes, cost))
+    steps = [
+        Step(tuple(few[name]), _hours(prices, few[name]), tuple(done))
+        for name, done in completed.items()
     ]
+    rest = [*(todo for name, todo in few.items() if name not in completed), *many.values()]
+    others = [Step(tuple(todo), _hours(prices, todo), (), waited=False) for todo in rest]
+    return [*steps, *sorted(others, key=_late)]
+
+
+def _hours(prices: Prices, todo: Iterable[Run]) -> float | None:
+    seconds, unpriced = prices.total(run.spec for run in todo)
+    return None if unpriced else seconds / 3600
+
+
+def _late(step: Step) -> tuple:
+    """The order of what no claim waits for: reduced first, then first seeds, then cheap ones."""
+    spec = step.runs[0].spec
+    return SCALES.index(spec.scale), spec.seed, step.hours is None, step.hours or 0.0
 
 
 def _at_hand(scale: str) -> Iterable:
@@ -181,24 +208,26 @@ def most_recorded(store: Store, kinds: Sequence[str] = ("cpu", "cuda")) -> Devic
 def to_run_next(survey: Survey) -> str:
     """The first steps of the agenda, for the page of that name."""
     device = most_recorded(survey.store)
-    steps = agenda(survey.store, device)
+    every = agenda(survey.store, device)
+    steps = [step for step in every if step.waited]
     if not steps:
         return "Nothing is missing that could decide a claim.\n"
     priced = [step for step in steps if step.hours is not None]
     rows, hours, count = [], 0.0, 0
     for number, step in enumerate(steps[:SHOWN], start=1):
         hours, count = hours + (step.hours or 0.0), count + len(step.claims)
-        seeds = ", ".join(str(run.spec.seed) for run in step.runs)
         rows.append(
             (
-                *(number, plain(step.label), seeds),
+                *(number, plain(step.label), step.seeds),
                 "unknown" if step.hours is None else f"{step.hours:.2f}",
                 *(len(step.claims), count, f"{hours:.2f}"),
             )
         )
     words = (
         f"{len(steps):,} cells lack runs that could decide a claim; {len(priced):,} of them have a "
-        f"measured price{f' on {device}' if device else ''}. `relength plan` lists them all.\n\n"
+        f"measured price{f' on {device}' if device else ''}. After them come "
+        f"{len(every) - len(steps):,} that no open claim waits for. `relength plan` lists them all."
+        "\n\n"
     )
     heads = ("", "cell", "seeds", "hours", "claims completed", "claims so far", "hours so far")
     return words + table(
