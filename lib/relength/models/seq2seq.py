@@ -151,7 +151,7 @@ class Seq2Seq(nn.Module):
             return module.bound
         if not isinstance(module, nn.Linear):
             return None
-        if kind == "bias" or module_name in ("direction", "attention.mix"):
+        if kind == "bias" or module_name == "direction":
             return 1 / np.sqrt(module.in_features)
         if module_name == "attention.heads":
             # Two tensors in the released code, one for the width, one for all that moves the
