@@ -242,6 +242,8 @@ def test_no_markup_is_left_for_the_reader_to_read(book, page):
     html = (book / page).read_text()
     prose = re.sub(r"(?s)<(pre|code|script|style|template)\b.*?</\1>", "", html)
     assert re.findall(r".{0,60}(?:```|:::|\{[a-z:]+\}`).{0,60}", prose) == []
+    # and no warning of a notebook, which would name a folder of the machine that built the book
+    assert 'class="output stderr' not in html
 
 
 @every_page

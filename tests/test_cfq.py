@@ -262,14 +262,20 @@ def test_the_campaign_over_everything_says_what_it_leaves_out(folder, tmp_path, 
     assert "cfq" not in tasks and {"copy", "scan"} <= tasks
 
 
-def test_a_notebook_says_what_it_cannot_train(folder, tmp_path, capsys):
+def test_a_notebook_says_what_it_cannot_train(folder, tmp_path, capsys, monkeypatch):
     chosen = notebook.Parameters(scale="smoke", seeds=1, results=str(tmp_path / "results"))
     shown = notebook.runs("mla_cfq", chosen)
     assert shown.records == ()
     assert "Not trained for want of data, cfq: RELENGTH_DATA names" in capsys.readouterr().out
     shown = notebook.runs("mla_cfq", notebook.Parameters(results=str(tmp_path / "results")))
     assert shown.records == ()
-    assert re.search(r"Not run: data\. cfq is an archive of \d+ MB", capsys.readouterr().out)
+    said = capsys.readouterr().out
+    assert re.search(r"Not run: data\. cfq is an archive of \d+ MB", said)
+    assert "not in the folder that RELENGTH_DATA names" in said and str(folder) not in said
+    monkeypatch.delenv("RELENGTH_DATA")
+    assert "is fetched from https://" in data.way_in("cfq")
+    monkeypatch.setenv("RELENGTH_OFFLINE", "1")
+    assert "RELENGTH_OFFLINE forbids" in data.way_in("cfq")
 
 
 @pytest.fixture

@@ -108,7 +108,7 @@ def test_every_printed_cell_is_a_claim_and_prose_claims_keep_their_ids(mla):
     counts = Counter(i.partition("/")[0] for i in cells)
     assert counts == {f"mla-table-{number}": count for number, count in tables.items()}
     assert f"{ARTIFACT}/MonoAttn/inv_reverse_recopy/100" in cells
-    assert set(ids) - set(cells) == {f"mla-{n:03d}" for n in range(1, 58)}
+    assert set(ids) - set(cells) == {f"mla-{n:03d}" for n in range(1, 60)}
 
 
 def test_prose_claims_speak_of_the_artifact_that_the_paper_names(mla):
@@ -253,10 +253,6 @@ def order(relation: str) -> OrderPart:
         (LOW.model_copy(update={"spread": 1.0, "n": 5}), 90, None, claims.EXCEEDED),
         (LOW.model_copy(update={"spread": 1.0, "n": 5}), 0, None, claims.NOT_REACHED),
         (
-            CountPart(model="OneStepAttn", tests={"copy": ("100",)}, count=0, at_most=True),
-            *(100, None, claims.EXCEEDED),
-        ),
-        (
             CountPart(model="OneStepAttn", tests={"copy": ("100",)}, count=1),
             *(0, None, claims.NOT_REACHED),
         ),
@@ -342,7 +338,6 @@ def test_too_few_seeds_exceed_nothing():
         (LOW, 20, True),
         (SOLVES, 100, False),
         (ValuePart(model="OneStepAttn", task="copy", printed={"100": 100.0}), 100, False),
-        (CountPart(model="OneStepAttn", tests={"copy": ("100",)}, count=0, at_most=True), 0, True),
     ],
 )
 def test_a_failure_reproduced_at_reduced_scale_may_be_one_of_training(part, ours, cautious):
@@ -502,8 +497,6 @@ def test_tasks_solved_are_counted_per_seed():
     assert claims.judge(claim(two), frame).outcome == "reproduced"
     three = two.model_copy(update={"count": 3})
     assert claims.judge(claim(three), frame).outcome == "contradicted"
-    at_most = two.model_copy(update={"count": 2, "at_most": True})
-    assert claims.judge(claim(at_most), frame).outcome == "reproduced"
 
 
 def test_only_seeds_that_all_tasks_have_are_counted():

@@ -10,7 +10,7 @@ import pytest
 
 from relength.papers import experiment
 from relength.paths import BOOK
-from relength.report import findings, mixtures, scoreboard, tables
+from relength.report import findings, findings_mla, mixtures, scoreboard, tables
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.store import Store
@@ -130,11 +130,11 @@ def test_errors_on_known_lengths_are_a_warning_among_runs_of_one_model_too(tmp_p
 
 def test_one_function_that_is_printed_twice_is_compared_with_both_rows(tmp_path, empty):
     """Seeds of MonoAttn that are always right: as printed for it, and not as for RMonoAttn."""
-    said = findings.printed_twice(mono(tmp_path, lambda _: True, lambda *_: 1.0))
+    said = findings_mla.printed_twice(mono(tmp_path, lambda _: True, lambda *_: 1.0))
     assert "differ by more than the margin in **1 of 2** tasks" in said
     assert "near both in 1, near MonoAttn's alone in 1, near RMonoAttn's alone in 0" in said
     assert "| Reverse ReCopy | 100 | 100 | 0 | 100 | 100; 100; 100 |" in said
-    assert findings.printed_twice(empty) == findings.NOTHING
+    assert findings_mla.printed_twice(empty) == findings.NOTHING
 
 
 def test_runs_are_told_apart_by_the_way_that_they_walk(tmp_path, empty):
@@ -155,7 +155,7 @@ def test_runs_are_told_apart_by_the_way_that_they_walk(tmp_path, empty):
             lines.append(json.dumps(made))
     file.write_text("".join(f"{line}\n" for line in lines))
     store, nothing = Store(tmp_path), pd.DataFrame()
-    said = findings.which_way(Survey(nothing, nothing, nothing, scoreboard.runs(store), store))
+    said = findings_mla.which_way(Survey(nothing, nothing, nothing, scoreboard.runs(store), store))
     forward = "{} walk forward ({} know their lengths), of which **{}** solve the longest test"
     back = "2 walk back (2 know their lengths), of which **0** solve the longest test"
     assert f"of 12 runs of -Sigmoid and -Step 3, {forward.format(10, 10, 10)}; {back}." in said
@@ -166,7 +166,7 @@ def test_runs_are_told_apart_by_the_way_that_they_walk(tmp_path, empty):
     assert "paper's own scale" not in said
     assert "| Copy | 4 of 4 | 0 of 2 | – | – | – |" in said
     assert "| Lookup | 6 of 6 | – | – | – | – |" in said
-    assert findings.which_way(empty) == findings.NOTHING
+    assert findings_mla.which_way(empty) == findings.NOTHING
 
 
 def mixed(folder: Path, accuracy) -> tuple[Survey, Runs]:
@@ -196,7 +196,7 @@ def test_readings_of_a_mixed_model_are_counted_on_the_numbers_that_all_have(tmp_
     assert pair["shared"].all() and set(pair["test"]) == {"15", "30", "100"}
     # Rows without runs of their own are compared with the unmixed model alone.
     assert set(data[data["model"] == "Mix OneStepAttn"]["source"]) == {"released"}
-    said = findings.whether_mixed(survey)
+    said = findings_mla.whether_mixed(survey)
     assert (
         "of 1 mixed model" in said
         and "as released, unmixed 3 of 3, 0 points away (cells with 2 seeds at least)" in said
@@ -208,7 +208,7 @@ def test_readings_of_a_mixed_model_are_counted_on_the_numbers_that_all_have(tmp_
 
 
 def test_mixed_models_without_runs_are_not_compared(tmp_path, empty):
-    assert findings.whether_mixed(empty) == "*No mixed model has a run yet.*\n"
+    assert findings_mla.whether_mixed(empty) == "*No mixed model has a run yet.*\n"
     runs = Runs.read(experiment("mla_variants"), "reduced", 1, Store(tmp_path))
     assert "Not run yet" in mixtures.table(runs).html
 
@@ -353,16 +353,19 @@ def test_seeds_of_panm_are_compared_where_they_are_furthest_apart(tmp_path):
     assert "| Copy | PANM | 100; 100 | 20 | 100; 50 | 84 |" in said
 
 
-@pytest.mark.parametrize("name", sorted(n for n in findings.PASSAGES if "findings" in n))
+PASSAGES = findings.PASSAGES | findings_mla.PASSAGES
+
+
+@pytest.mark.parametrize("name", sorted(n for n in PASSAGES if "findings" in n))
 def test_without_runs_a_passage_says_so(name, empty):
-    said = findings.PASSAGES[name](empty)
+    said = PASSAGES[name](empty)
     assert re.fullmatch(r"\*N[^*]+\.\*\n", said)
 
 
 @pytest.mark.parametrize("paper", findings.TABLES)
 def test_every_passage_is_on_the_chapter_of_its_paper(paper):
     page = (BOOK / f"findings_{paper}.md").read_text()
-    names = [name for name in findings.PASSAGES if name.startswith(f"findings_{paper}_")]
+    names = [name for name in PASSAGES if name.startswith(f"findings_{paper}_")]
     assert names and all(f"executed/{name}.md" in page for name in names)
 
 
@@ -378,23 +381,25 @@ def claims() -> pd.DataFrame:
     return pd.DataFrame(
         row
         | {"claim": name, "statement": f"{name} holds.", "verdict": verdict, "label": label}
-        | {"prose": prose}
+        | {"prose": prose, "quote": "" if name == "panm-2" else "Said."}
         for name, verdict, label, prose in verdicts
     )
 
 
 def test_a_chapter_begins_with_the_claims_that_have_an_answer(three):
     said = findings.conclusion("panm", three._replace(ledger=claims()))
-    assert said.startswith("Of 3 claims that the paper makes in words, 2 have an answer:")
+    assert said.startswith(
+        "Of 3 claims (2 sentences of the paper and 1 that its tables make without words) 2 have an "
+        "answer. The others: 1 inconclusive."
+    )
     first, second = re.findall(r"^\[(.+)\]\{.+\}\n\n- (panm-\d) holds\.", said, re.MULTILINE)
     assert first == ("reproduced (reduced)", "panm-3")
     assert second == ("not reached at reduced scale", "panm-2")
-    assert "The others: 1 inconclusive." in said and "panm-4" not in said
+    assert "panm-4" not in said
     open_ = claims().query("verdict == 'inconclusive'")
     said = findings.conclusion("panm", three._replace(ledger=open_))
     assert said == (
-        "Of 1 claim that the paper makes in words, 0 have an answer.\n\n"
-        "The others: 1 inconclusive.\n"
+        "Of 1 claim (1 sentence of the paper) 0 have an answer. The others: 1 inconclusive.\n"
     )
 
 

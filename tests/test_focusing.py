@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from relength import focusing
 from relength.papers import experiment
 from relength.store import frame
+from relength.tasks.copying import repeated
 
 SOURCE = ["START", *"479812", "END"]
 
@@ -22,36 +23,69 @@ def sample(places: list[int]) -> dict:
     }
 
 
+def looking(places: list[int], task: str = "copy") -> dict:
+    """What of a record such a sample stands in."""
+    return {"spec": {"task": {"name": task}}, "attention": sample(places)}
+
+
 @pytest.mark.parametrize(
-    ("places", "forward", "single"),
+    ("places", "forward", "single", "onwards"),
     [
-        ([1, 2, 3, 4, 5], 100, 100),
-        ([1, 1, 1, 2, 2], 100, 100),  # waiting is not going back
-        ([1, 4, 5, 7, 7], 100, 50),
-        ([7, 6, 5, 4, 3], 0, 100),  # back, one at a time
-        ([1, 5, 4, 3, 2], 25, 75),
+        ([1, 2, 3, 4, 5], 100, 100, 100),
+        ([1, 1, 1, 2, 2], 100, 100, 25),  # waiting is not going back
+        ([1, 4, 5, 7, 7], 100, 50, 25),
+        ([7, 6, 5, 4, 3], 0, 100, 0),  # back, one at a time
+        ([1, 5, 4, 3, 2], 25, 75, 0),
     ],
 )
-def test_shares_of_steps_by_hand(places, forward, single):
-    found = focusing.shares({"attention": sample(places)})
-    assert found == {"15": {"focus_forward": forward, "focus_single": single}}
+def test_shares_of_steps_by_hand(places, forward, single, onwards):
+    shares = {"focus_forward": forward, "focus_single": single, "focus_next": onwards}
+    assert focusing.shares(looking(places)) == {"15": shares}
+
+
+@pytest.mark.parametrize(
+    ("places", "waits"),
+    [
+        ([1, 2, 2, 2, 3, 3, 3, 4], 100),
+        ([1, 2, 2, 3, 3, 3, 3, 4], 100),  # on before the digit is done, from where it was told of
+        ([0, 1, 2, 3, 4, 5, 6, 7], 0),  # a step for every symbol, as in Copy
+        ([1, 2, 2, 3, 4, 4, 5, 6], 50),
+        ([1, 1, 1, 1, 1, 1, 1, 1], 100),  # more than is asked for is not better
+    ],
+)
+def test_a_focus_waits_as_often_as_a_digit_is_written_once_more(places, waits):
+    record = looking(places, "recopy")
+    record["attention"]["target"] = [*"1444555", "EOS"]
+    assert focusing.shares(record)["15"]["focus_waits"] == waits
+
+
+def test_where_no_digit_is_written_twice_nothing_waits():
+    record = looking([1, 2, 3], "recopy")
+    record["attention"]["target"] = ["1", "2", "EOS"]
+    assert "focus_waits" not in focusing.shares(record)["15"]
+
+
+def test_what_is_written_once_more_is_what_the_rule_repeats():
+    for digits in ("4", "7798", "0123", "55"):
+        target = repeated(tuple(digits))
+        assert (~focusing.once_more(target)).sum() == len(digits)
 
 
 @given(st.lists(st.integers(0, len(SOURCE) - 1), min_size=2, max_size=12))
 def test_the_centre_of_one_position_is_that_position(places):
     assert focusing.centre(sample(places)).tolist() == places
-    (shares,) = focusing.shares({"attention": sample(places)}).values()
+    (shares,) = focusing.shares(looking(places)).values()
     assert (shares["focus_forward"] == 100) == (places == sorted(places))
     # Read from its end, what went back goes forward, and a step is as long as it was.
-    (turned,) = focusing.shares({"attention": sample(places[::-1])}).values()
+    (turned,) = focusing.shares(looking(places[::-1])).values()
     assert turned["focus_single"] == pytest.approx(shares["focus_single"])
 
 
 def test_a_focus_that_has_left_the_source_goes_nowhere():
-    lost = sample([1, 2, 3])
-    lost["weights"][2] = [0.0] * len(SOURCE)
-    (shares,) = focusing.shares({"attention": lost}).values()
-    assert shares == {"focus_forward": 50, "focus_single": 50}
+    lost = looking([1, 2, 3])
+    lost["attention"]["weights"][2] = [0.0] * len(SOURCE)
+    (shares,) = focusing.shares(lost).values()
+    assert shares == {"focus_forward": 50, "focus_single": 50, "focus_next": 50}
 
 
 @pytest.mark.parametrize("record", [{}, {"attention": None}, {"attention": sample([1])}])

@@ -120,7 +120,7 @@ def test_an_empty_store_gives_a_ledger_in_which_nothing_ran(empty):
         ),
         (LevelPart(model="A", task="t", tests=("9", "10"), level="failed"), "failed at 9, 10"),
         (TrendPart(model="A", task="t", tests=("9", "10"), direction="falls"), "falls over 9, 10"),
-        (CountPart(model="A", tests={"t": ("9",)}, count=1, at_most=True), "at most 1 of 1 tasks"),
+        (CountPart(model="A", tests={"t": ("9",)}, count=1), "solves 1 of 1 tasks"),
         (
             OrderPart(
                 model="A", other="B", relation="better", by="tasks_solved", tests={"t": ("9",)}
@@ -146,7 +146,7 @@ def test_boxes_show_claims_and_differences_that_exist_and_are_on_a_page(solved):
         entries = {entry.title: entry for entry in deviations.load(paper)}
         box = boxes.PASSAGES[name](solved)
         for each in titles:
-            assert entries[each].measure, each
+            assert entries[each].measures, each
             assert f"<{anchor(paper, entries[each])}>`" in box
     for name in boxes.PASSAGES:
         assert f"executed/{name}.md" in pages

@@ -73,8 +73,7 @@ class Expectation(_Frozen):
     mean          the mean over all cells named, within the margin
     lead          [least, most]: the mean over each task's cells less that of the models `over`, of
                   whom the best counts at each test; within the margin of that range
-    tasks_solved, tasks_solved_at_most
-                  in how many of the tasks named a seed is "solved" at every length
+    tasks_solved  in how many of the tasks named a seed is "solved" at every length
     better_than, on_par_with
                   other models, in the number of tasks solved or the mean over cells
     harder_than   other cells in which the same model is better, in the mean of each
@@ -88,7 +87,6 @@ class Expectation(_Frozen):
     is_: Literal["published", Level] | None = Field(default=None, alias="is")
     trend: Literal["falls", "rises"] | None = None
     tasks_solved: int | None = Field(default=None, ge=0)
-    tasks_solved_at_most: int | None = Field(default=None, ge=0)
     better_than: tuple[str, ...] | None = None
     on_par_with: tuple[str, ...] | None = None
     better_than_best_of: tuple[str, ...] | None = None
@@ -105,7 +103,7 @@ class Expectation(_Frozen):
         said = [
             name
             for name in (
-                *("is_", "trend", "tasks_solved", "tasks_solved_at_most"),
+                *("is_", "trend", "tasks_solved"),
                 *("better_than", "on_par_with", "better_than_best_of", "harder_than"),
                 *("mean", "lead", "cost_ratio"),
             )
@@ -191,13 +189,12 @@ class TrendPart(_Frozen):
 
 
 class CountPart(_Frozen):
-    """In how many tasks a seed is solved at every test named: exactly so many, or at most."""
+    """In how many tasks a seed is solved at every test named."""
 
     rule: Literal["count"] = "count"
     model: str
     tests: dict[str, tuple[str, ...]]  # task: tests
     count: int
-    at_most: bool = False
 
     @property
     def samples(self) -> tuple[Sample, ...]:
@@ -329,13 +326,8 @@ def parts(line: Expectation, artifact: str) -> list[Part]:
             for model in line.models
             for other in line.better_than or line.on_par_with or ()
         ]
-    count = line.tasks_solved if line.tasks_solved is not None else line.tasks_solved_at_most
-    if count is not None:
-        at_most = line.tasks_solved is None
-        return [
-            CountPart(model=model, tests=tests, count=count, at_most=at_most)
-            for model in line.models
-        ]
+    if line.tasks_solved is not None:
+        return [CountPart(model=m, tests=tests, count=line.tasks_solved) for m in line.models]
     return [_part_of_one_task(line, artifact, m, t, tests[t]) for m in line.models for t in tests]
 
 

@@ -25,6 +25,7 @@ from relength.claim_models import (
     parts,
     value_part,
 )
+from relength.data import downloads
 from relength.errors import RelengthError
 from relength.evidence import SCALES, Evidence, Reading
 from relength.margins import Margins, load_margins, margins_hash
@@ -166,6 +167,8 @@ class PartVerdict(_Frozen):
     p_for: float
     p_against: float
     seen: str
+    seeds: int = 0
+    agree: int | None = None  # of the seeds, where each is a yes or a no
     exceeds: bool = False  # contradicted by results better than claimed
 
 
@@ -190,6 +193,25 @@ class Verdict(_Frozen):
     def verdict(self) -> str:
         """The outcome as it is shown: negative ones at reduced scale have their own words."""
         return self.shown or self.outcome
+
+    @property
+    def votes(self) -> str:
+        """How many seeds agree, in the least supported of its parts and in the most; *3 to 5 of 5*.
+
+        Of parts that compare samples, how many hold on their own. Empty without runs.
+        """
+        voted = [(part.agree, part.seeds) for part in self.parts if part.agree is not None]
+        if voted and len(voted) == len(self.parts):
+            (least, of), (most, of_most) = (
+                choose(voted, key=lambda vote: vote[0] / vote[1]) for choose in (min, max)
+            )
+            if (least, of) == (most, of_most):
+                return f"{least} of {of}"
+            return f"{least} to {most} of {of}" if of == of_most else f"{least} of {of} at least"
+        if self.seeds < load_margins().least_seeds:
+            return ""
+        held = sum(part.outcome == "reproduced" for part in self.parts)
+        return f"{held} of {plural(len(self.parts), 'part')}"
 
     @property
     def label(self) -> str:
@@ -262,7 +284,7 @@ def _judge_arm(
             )
             for s in SCALES
         )
-        seen = f"only {begun} of {total} cells have runs" if begun else "no runs"
+        seen = f"only {begun} of {total} cells have runs" if begun else _no_runs(claim)
         if begun == total:
             seen = "no seed at one scale in all of the cells"
         return Verdict(
@@ -286,7 +308,10 @@ def _judge_arm(
         shown=shown,
         scale=scale,
         seeds=seeds,
-        seen=whole.seen + _better(whole, decisions, scale) + _learnt(claim, run, whole),
+        seen=whole.seen
+        + _better(whole, decisions, scale)
+        + _learnt(claim, run, whole)
+        + (_at_full_scale(claim, arms, evidence, margins) if scale == "reduced" else ""),
         p_for=whole.p_for,
         p_against=whole.p_against,
         needed=_needed(whole, decisions, scale, each, margins),
@@ -298,11 +323,18 @@ def _judge_arm(
                 p_for=d.p_for,
                 p_against=d.p_against,
                 seen=d.seen,
+                seeds=d.n,
+                agree=d.agree,
                 exceeds=d.exceeds,
             )
             for part, d in zip(claim.parts, decisions, strict=True)
         ),
     )
+
+
+def _no_runs(claim: Claim) -> str:
+    fetched = sorted({task for _, task in claim.cells} & downloads())
+    return f"no runs: they need the data of {' and '.join(fetched)}" if fetched else "no runs"
 
 
 def _common_seeds(sample: Sample, scale: str, arms: dict[str, str], evidence: Evidence) -> int:
@@ -331,6 +363,22 @@ def _learnt(claim: Claim, run: Reading, whole: rules.Decision) -> str:
     if of_failure and whole.outcome == "reproduced" and run.scale == "reduced":
         words += "; may hold only because training was cut"
     return words
+
+
+def _at_full_scale(claim: Claim, arms: dict[str, str], evidence: Evidence, margins: Margins) -> str:
+    """For a verdict at reduced scale: what the runs there are at the paper's own scale say."""
+    run = Reading(evidence, "paper", arms, margins)
+    votes = [
+        decision
+        for part in claim.parts
+        if all(_common_seeds(sample, "paper", arms, evidence) for sample in part.samples)
+        and (decision := run.decide(part)).agree is not None
+    ]
+    if not votes:
+        return ""
+    agree, runs = sum(vote.agree for vote in votes), sum(vote.n for vote in votes)
+    where = f", in {len(votes)} of the {len(claim.parts)} parts" if len(claim.parts) > 1 else ""
+    return f"; at the paper's own scale {agree} of {runs} agree{where}"
 
 
 def _needed(
@@ -380,7 +428,7 @@ def plural(count: int, noun: str) -> str:
 COLUMNS = (
     *("paper", "claim", "artifact", "kind", "statement", "quote", "where", "scope"),
     *("arm", "verdict", "label", "outcome", "scale", "seeds", "seen", "needed"),
-    *("p", "q", "margins_changed", "others", "parts"),
+    *("p", "q", "margins_changed", "others", "beside", "votes", "parts"),
 )
 
 
@@ -389,8 +437,9 @@ def ledger(claims: Sequence[Claim], frame: pd.DataFrame) -> pd.DataFrame:
 
     verdict is :attr:`Verdict.verdict`; scale is "" without runs; p is Verdict.p_for; q, for order
     claims only, is p after Benjamini and Hochberg over the order claims of the same artifact that
-    were judged; others lists the verdicts of the other arms, "paper: reproduced (reduced)"; parts
-    are the :class:`PartVerdict` objects behind a verdict.
+    were judged; others lists the verdicts of the other arms, "paper: reproduced (reduced)", and
+    beside has them as objects, {arm: Verdict}; votes is Verdict.votes; parts are the
+    :class:`PartVerdict` objects behind a verdict.
     """
     margins, current = load_margins(), margins_hash()
     evidence: dict[str, Evidence] = {}
@@ -420,6 +469,8 @@ def ledger(claims: Sequence[Claim], frame: pd.DataFrame) -> pd.DataFrame:
                 "margins_changed": verdict.margins_changed,
                 "parts": verdict.parts,
                 "others": "; ".join(f"{arm}: {v.label}" for arm, v in verdict.others.items()),
+                "beside": verdict.others,
+                "votes": verdict.votes,
             }
         )
     table = pd.DataFrame(rows, columns=list(COLUMNS))

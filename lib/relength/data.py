@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import threading
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal
 
 from relength.errors import RelengthError
@@ -96,6 +98,20 @@ def archive(name: str) -> Archive:
 def downloads() -> set[str]:
     """Names of the data sets that are fetched when a run needs them."""
     return {name for name, entry in index().items() if "url" in entry}
+
+
+def way_in(name: str) -> str:
+    """How large an archive is and how a run comes by it here, for pages: no folder is named."""
+    entry = index()[name]
+    said = f"{name} is an archive of {entry['bytes'] / 1e6:.0f} MB, which "
+    if _folder() is not None:
+        return (
+            f"{said}is not in the folder that RELENGTH_DATA names: put {entry['url']} there as "
+            f"{entry['archive']}, or unset RELENGTH_DATA to download it."
+        )
+    if _offline():
+        return f"{said}RELENGTH_OFFLINE forbids to fetch from {entry['url']}."
+    return f"{said}is fetched from {entry['url']} and checked when it is trained on."
 
 
 def lacks(name: str) -> str:
@@ -205,9 +221,7 @@ def _download(name: str, entry: Index) -> Path:
 
 
 def _retrieve(file: Index, name: str) -> Path:
-    # late: it imports tqdm's notebook bar, which warns on standard error of every notebook
-    import pooch
-
+    pooch = _pooch()
     pooch.get_logger().setLevel("WARNING")  # its notes on standard error would enter notebooks
     path = pooch.retrieve(
         file["url"],
@@ -220,9 +234,15 @@ def _retrieve(file: Index, name: str) -> Path:
 
 
 def _cache() -> Path:
-    import pooch
+    return Path(_pooch().os_cache("relength"))
 
-    return Path(pooch.os_cache("relength"))
+
+def _pooch() -> ModuleType:
+    """Pooch, loaded late and in silence: its bar of progress warns where a notebook has none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pooch
+    return pooch
 
 
 @lru_cache

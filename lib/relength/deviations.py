@@ -2,7 +2,7 @@
 
 An entry is prose, except for its last two fields: `recount` names arithmetic that is done again
 from the paper's own numbers (:mod:`relength.recounts`), `measure` says which recorded runs show
-what a difference changes (:func:`effect`).
+what a difference changes (:func:`effect`), once or in a list.
 """
 
 from pathlib import Path
@@ -10,7 +10,15 @@ from typing import Literal, NamedTuple
 
 import pandas as pd
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from relength.errors import RelengthError
 from relength.paths import BOOK
@@ -20,6 +28,7 @@ FOLDER = BOOK / "deviations"
 Kind = Literal["deviation", "contradiction", "omission", "assumption"]
 # What runs of a pair may differ in; whatever of it a measure does not name is equal.
 COLUMNS = ("experiment", "scale", "task", "model", "arm", "checkpoint")
+READINGS = {"paper": "the text's reading", "released": "the code's"}  # arms, to a reader
 METRICS = ("exact_match", "exact_match_true_length", "token_accuracy", "edit_distance")
 
 
@@ -47,6 +56,8 @@ class Side(BaseModel):
 
     def __str__(self) -> str:
         told = self.name or self.metric or list(self.columns.values())[-1]
+        if told == self.arm:
+            told = READINGS.get(told, told)
         return told.replace("_", " ")
 
 
@@ -97,7 +108,12 @@ class Deviation(BaseModel):
     why: str = Field(min_length=1)
     effect: str = Field(min_length=1)
     recount: str | None = None
-    measure: Measure | None = None
+    measures: tuple[Measure, ...] = Field((), alias="measure")
+
+    @field_validator("measures", mode="before")
+    @classmethod
+    def _one_or_several(cls, given: object) -> object:
+        return [given] if isinstance(given, dict) else given
 
 
 def papers(folder: Path = FOLDER) -> list[str]:

@@ -182,8 +182,6 @@ class Reading:
 
     def _count(self, part: CountPart) -> rules.Decision:
         solved = self._tasks_solved(part.model, part.tests)
-        if part.at_most:
-            return rules.majority(solved <= part.count, self.margins, exceeds=True)
         margin = self.margins.measures["tasks_solved"]
         return rules.median_value(solved, part.count, margin, self.margins)
 
@@ -247,8 +245,6 @@ class Reading:
         match part:
             case LevelPart():
                 return part.level != "solved"
-            case CountPart():
-                return part.at_most
             case ValuePart() if MEASURES[self.evidence.source.metric] == "accuracy":
                 return any(map(self.margins.levels["failed"].holds, part.printed.values()))
             case ValuePart() if self._lower_is_better:

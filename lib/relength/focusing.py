@@ -1,18 +1,27 @@
-"""Where recorded attention looks: the centre of focus, and two shares of its steps.
+"""Where recorded attention looks: the centre of focus, and shares of its steps.
 
 A record keeps the weights of one decoded sample, the first of the shortest unseen test
 (:func:`relength.execute.attention_sample`). Of its steps are counted, in percent:
 
 focus_forward  those that do not take the centre of focus back
 focus_single   those that take it no further than the next position, either way
+focus_next     those that take it to the next position, forward
+focus_waits    those that leave it where it is, of as many as write a digit once more; not more than
+               100, and only in tasks that ask for it, as ReCopy does
+
+A step leads from one written symbol to the next: where the first symbol is read from is none.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-METRICS = ("focus_forward", "focus_single")
+from relength.tasks.copying import DIGITS, repeated
+
+METRICS = ("focus_forward", "focus_single", "focus_next", "focus_waits")
+REPEATING = ("recopy", "reverse_recopy")  # tasks that write some digits several times
 ROOM = 0.75  # positions: less than that is no step, and beside a path still on it
 
 
@@ -21,14 +30,32 @@ def shares(record: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     sample = record.get("attention")
     if not sample or len(places := centre(sample)) < 2:
         return {}
-    moves = np.diff(places)  # no number where the focus has left the source: then neither holds
-    forward, single = moves >= -ROOM, np.abs(moves) <= 1 + ROOM
-    return {
-        sample["test"]: {
-            "focus_forward": 100 * float(forward.mean()),
-            "focus_single": 100 * float(single.mean()),
-        }
+    moves = np.diff(places)  # no number where the focus has left the source: then none holds
+    found = {
+        "focus_forward": (moves >= -ROOM).mean(),
+        "focus_single": (np.abs(moves) <= 1 + ROOM).mean(),
+        "focus_next": (np.abs(moves - 1) <= ROOM).mean(),
     }
+    if record["spec"]["task"]["name"] in REPEATING:
+        asked = once_more(sample["target"])[1 : len(places)].sum()
+        if asked:
+            found["focus_waits"] = min(1.0, (np.abs(moves) <= ROOM).sum() / asked)
+    return {sample["test"]: {name: 100 * float(share) for name, share in found.items()}}
+
+
+def once_more(target: Sequence[str]) -> np.ndarray:
+    """Which symbols (steps,) of a target of ReCopy write the digit before them once more.
+
+    Of two equal digits in a row each is written as often as the rule says.
+
+    >>> once_more(["1", "1", "4", "4", "4", "4", "4", "4", "EOS"]).astype(int).tolist()
+    [0, 0, 0, 1, 1, 0, 1, 1, 0]
+    """
+    written = []
+    for symbol, run in groupby(target):
+        times = len(repeated((symbol,))) if symbol in DIGITS else 1
+        written += [place % times > 0 for place in range(len(list(run)))]
+    return np.array(written)
 
 
 def attended(sample: Mapping[str, Any]) -> np.ndarray:

@@ -23,7 +23,7 @@ from typing import Any
 import nbformat
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from relength.data import downloads, index
+from relength.data import downloads, way_in
 from relength.errors import RelengthError
 from relength.executors import check_device
 from relength.papers import experiment as find_experiment
@@ -177,11 +177,7 @@ def runs(
         print("Nothing is shown as a result; -p train true trains what is missing.")
         lacking = {spec.task.name for spec in specs if spec.task.lacks()}
         for name in sorted(lacking & downloads()):
-            entry = index()[name]
-            print(
-                f"Not run: data. {name} is an archive of {entry['bytes'] / 1e6:.0f} MB, which is "
-                f"fetched from {entry['url']} and checked when it is trained on."
-            )
+            print(f"Not run: data. {way_in(name)}")
     return shown
 
 

@@ -246,7 +246,11 @@ def _together(parts: Sequence[Decision]) -> str:
     if held or lost:
         return f"{held} of {len(parts)} parts hold on their own, {lost} do not"
     leaning = sum(part.p_for < part.p_against for part in parts)
-    return f"the seeds lean towards the claim in {leaning} of {len(parts)} parts"
+    alone = max(part.n for part in parts) == 1
+    return (
+        f"{'one seed alone leans' if alone else 'the seeds lean'} towards the claim in "
+        f"{leaning} of {len(parts)} parts"
+    )
 
 
 def _seeds(parts: Sequence[Decision]) -> str:

@@ -24,7 +24,7 @@ BY_SCORE: dict[str, Callable[[int], Attention]] = {  # hidden size -> module
     "Bi-ROPE": RotaryAttention,
 }
 
-ONE = ("released",)  # text and released code agree
+ONE = ("released",)  # text and released code agree, or their difference is listed as a deviation
 # The released configurations of these switch content off, so that they are the unmixed model.
 MENDED = ("repaired", "paper")
 

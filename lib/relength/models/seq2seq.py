@@ -6,8 +6,8 @@ paper leaves out is the released code's:
 * learned START and END vectors (zero at first) surround the embedded source: a source of n tokens
   has n + 2 encodings, and positions are normalised over those;
 * e_cls, the two final encoder states side by side, is the decoder's first state without projection;
-  with several layers it is the last encoder layer's, and every decoder layer starts from it (the
-  released code takes it from the wrong states; for the decoder this is our assumption);
+  with several layers it is the last encoder layer's (the released code takes it from the wrong
+  states), and every decoder layer starts from it;
 * dropout acts on the encodings only, not on e_cls;
 * values pass Linear, LeakyReLU, the value and the output projection; keys come from the encodings
   directly;

@@ -14,7 +14,7 @@ from relength.report import computed
 from relength.report.deviations import anchor, measured
 from relength.report.markdown import badge, grid, plain
 from relength.report.scoreboard import Survey
-from relength.report.style import title
+from relength.report.style import ARM_LABELS, title
 
 # {included passage: claims shown in it}; a claim that no file has yet is left out.
 CLAIMS = {
@@ -111,20 +111,65 @@ def _name(part: Part) -> str:
 
 def of_claims(shown: Iterable[str], survey: Survey) -> str:
     """Claims in short: what is said, whether it holds, what the runs look like."""
-    rows, said_of_all = survey.ledger.set_index("claim"), {"", *computed.HOW.values()}
+    ledger, said_of_all = survey.ledger.set_index("claim"), {"", *computed.HOW.values()}
+    rows = [ledger.loc[claim] for claim in shown if claim in ledger.index]
+    arms = _other_arms(rows)
     body = grid(
-        ("claim", "verdict", "our runs"),
+        ("claim", "verdict", *(ARM_LABELS[arm] for arm in arms), "our runs"),
         (
             (
                 f"{plain(row.statement)} {{ref}}`{row.name} <claim-{row.name}>`"
                 + ("" if row.scope in said_of_all else f" *{plain(row.scope)}*"),
                 badge(row.label),
+                *(_verdict_of(row, arm) for arm in arms),
                 plain(row.seen + unsettled(row)) + (f" ({row.scale})" if row.scale else ""),
             )
-            for row in (rows.loc[claim] for claim in shown if claim in rows.index)
+            for row in rows
         ),
     )
     return _box(body)
+
+
+def by_reading(shown: Iterable[str], survey: Survey) -> str:
+    """The same claims, each reading's verdict and how many of its seeds agree: a table to skim.
+
+    Empty where none of them is in the ledger.
+    """
+    ledger = survey.ledger.set_index("claim")
+    rows = [ledger.loc[claim] for claim in shown if claim in ledger.index]
+    if not rows:
+        return ""
+    arms = _other_arms(rows)
+    return grid(
+        ("claim", "verdict", *(ARM_LABELS[arm] for arm in arms)),
+        (
+            (
+                f"{plain(row.statement)} {{ref}}`{row.name} <claim-{row.name}>`",
+                f"{badge(row.label)} {row.votes}".rstrip(),
+                *(_verdict_of(row, arm) for arm in arms),
+            )
+            for row in rows
+        ),
+    )
+
+
+def _other_arms(rows: Iterable[Any]) -> list[str]:
+    """The readings in which some of the claims are judged besides their own."""
+    return list(
+        dict.fromkeys(
+            arm
+            for row in rows
+            if isinstance(row.beside, dict)
+            for arm, verdict in row.beside.items()
+            if verdict.seeds
+        )
+    )
+
+
+def _verdict_of(row: Any, arm: str) -> str:
+    """What a claim's verdict is in another reading, and how many seeds agree."""
+    verdict = row.beside.get(arm) if isinstance(row.beside, dict) else None
+    return f"{badge(verdict.label)} {verdict.votes}".rstrip() if verdict is not None else ""
 
 
 def of_effects(paper: str, titles: Mapping[str, str], survey: Survey) -> str:

@@ -52,10 +52,7 @@ def page(paper: str, survey: Survey) -> str:
 def _opening(entries: list[Deviation], runs: pd.DataFrame) -> str:
     counts = {kind: sum(entry.kind == kind for entry in entries) for kind in SECTIONS}
     named = [f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts.items() if n]
-    measured = sum(
-        entry.measure is not None and deviations.effect(entry.measure, runs) is not None
-        for entry in entries
-    )
+    measured = sum(bool(_effects(entry, runs)) for entry in entries)
     recounted = sum(entry.recount is not None for entry in entries)
     return (
         f"{len(entries)} entries: {', '.join(named)}. {recounted} of them rest on arithmetic that "
@@ -74,7 +71,7 @@ def _entry(paper: str, entry: Deviation, runs: pd.DataFrame) -> str:
         ("Paper says", _said(entry.paper)),
         ("Released code does", _said(entry.released)),
         ("We do", f"{_said(entry.here)} [{plain(entry.why)}]{{.aside}}"),
-        ("Measured effect", _effect(entry, runs)),
+        _effect(entry, runs),
     ]
     definitions = "\n\n".join(f"{term}\n: {text}" for term, text in sides)
     recount = (
@@ -96,8 +93,12 @@ def _said(text: str) -> str:
 
 def measured(entry: Deviation, runs: pd.DataFrame) -> str:
     """What the recorded runs say of an entry's effect, in words."""
-    found = deviations.effect(entry.measure, runs) if entry.measure else None
-    return plain(in_words(found)) if found else NOT_MEASURED
+    return plain(" ".join(map(in_words, _effects(entry, runs)))) or NOT_MEASURED
+
+
+def _effects(entry: Deviation, runs: pd.DataFrame) -> list[Effect]:
+    found = (deviations.effect(measure, runs) for measure in entry.measures)
+    return [effect for effect in found if effect is not None]
 
 
 def in_words(found: Effect) -> str:
@@ -153,8 +154,11 @@ def _cells(longest: pd.DataFrame) -> pd.Series:
     return longest.groupby(["scale", "model", "arm", "task"])["seed"].nunique()
 
 
-def _effect(entry: Deviation, runs: pd.DataFrame) -> str:
-    return f"{measured(entry, runs)} [Expected: {_said(entry.effect)}]{{.aside}}"
+def _effect(entry: Deviation, runs: pd.DataFrame) -> tuple[str, str]:
+    """Of a difference that runs can show what they do, beside what is expected; else the latter."""
+    if not entry.measures:
+        return "Expected effect", _said(entry.effect)
+    return "Measured effect", f"{measured(entry, runs)} [Expected: {_said(entry.effect)}]{{.aside}}"
 
 
 PASSAGES = {f"deviations_{paper}": partial(page, paper) for paper in deviations.papers()}

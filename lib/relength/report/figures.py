@@ -382,6 +382,14 @@ def _learning_in_words(runs: Runs) -> str:
 # Attention
 
 
+ASKED = {  # of a focus that only moves forward, by tasks whose attention is drawn
+    "recopy": "ReCopy asks for waiting",
+    "inv_recopy": "Inv ReCopy asks for jumping",
+    "dedupe": "DeDupe asks for jumping to the next run of equal digits",
+    "posretrieve": "PosRetrieve asks for going back and forth",
+}
+
+
 def attention(
     runs: Runs,
     number: int,
@@ -406,8 +414,8 @@ def attention(
         "median accuracy there. The source runs from left to right (S and E are its learned start "
         "and end), the output from top to bottom (labels at the left: what was written, E for "
         "the end; wrong tokens stand out). Depth of colour is attention weight; boxes mark the "
-        "positions where the answer can be read. ReCopy asks for waiting, Inv ReCopy for jumping."
-        f"{_seeds_of(records)}"
+        f"positions where the answer can be read. {'; '.join(map(ASKED.get, tasks))}. A row that is "
+        f"pale all over is of a focus as wide as the source.{_seeds_of(records)}"
     )
     said = "; ".join(heatmaps.in_words(*cell, sample) for cell, sample in panels.items())
     alt = f"Attention weights as heat maps, a panel per model and task. {said}."

@@ -23,8 +23,8 @@ from relength import pointing
 from relength.claims import LEFT_OPEN, VERDICTS, counted, plural
 from relength.margins import load_margins
 from relength.papers import EXPERIMENTS, experiment, published
-from relength.report import address_bits, exhibits, failures, figures, focus, mixtures
-from relength.report.boxes import of_claims
+from relength.report import address_bits, exhibits, failures, figures
+from relength.report.boxes import by_reading, of_claims
 from relength.report.exhibits import Exhibit, badges
 from relength.report.markdown import badge, plain, table
 from relength.report.pointers import apart
@@ -51,6 +51,13 @@ MORE = {
 SHOWN = {  # claims by which a paper would be quoted
     "mla": ("mla-001", "mla-002", "mla-003", "mla-015", "mla-016"),
     "panm": ("panm-020", "panm-025", "panm-027", "panm-028"),
+}
+MAIN = {  # and those that a reader of its chapter asks about first
+    "mla": (
+        *("mla-010", "mla-011", "mla-012", "mla-014", "mla-017", "mla-016", "mla-052"),
+        *("mla-001", "mla-002", "mla-003", "mla-007", "mla-024", "mla-055", "mla-057"),
+    ),
+    "panm": ("panm-020", "panm-021", "panm-025", "panm-026", "panm-027", "panm-028"),
 }
 NOTHING = "*Nothing is recorded yet.*\n"
 RIGHT = {
@@ -167,14 +174,22 @@ def conclusion(paper: str, survey: Survey) -> str:
             for row in own.itertuples()
         ]
         lists.append("")
+    silent = int((said["quote"] == "").sum())
+    kinds = [plural(len(said) - silent, "sentence") + " of the paper"]
+    kinds += [f"{silent} that its tables make without words"] if silent else []
+    rest = counted(said["verdict"][still_open].value_counts())
     parts = [
-        f"Of {plural(len(said), 'claim')} that the paper makes in words, {len(decided)} have an "
-        f"answer{'' if decided.empty else ':'}",
-        "\n".join((":::{container} measured", *lists[:-1], ":::")),
-        f"The others: {counted(said['verdict'][still_open].value_counts())}.",
+        f"Of {plural(len(said), 'claim')} ({' and '.join(kinds)}) {len(decided)} "
+        f"{'has' if len(decided) == 1 else 'have'} an answer. The others: {rest or 'none'}."
     ]
-    if decided.empty:
-        parts = [f"{parts[0]}.", parts[2]]
+    if main := by_reading(MAIN[paper], survey):
+        parts.append(
+            "Those that a reader asks about first, with how many seeds agree (of several parts: in "
+            f"the least and in the most agreed with):\n\n:::{{container}} measured\n{main}\n:::"
+        )
+    if lists:
+        listed = "\n".join(lists[:-1])
+        parts.append(f":::{{dropdown}} All that have an answer\n{listed}\n:::")
     runs = readings(paper, survey)
     if runs.experiment.measure == "token_accuracy":
         parts.append(_away(paper, runs))
@@ -245,7 +260,7 @@ def _away(paper: str, runs: Runs) -> str:
 def printed_numbers(paper: str, survey: Survey) -> str:
     """How many printed numbers come out, by the paper's own statistic, and which do not."""
     runs = busiest(survey, TABLES[paper])
-    data = _judged(runs, _beside_printed(runs))
+    data = _judged(runs, beside_printed(runs))
     if data.empty:
         return NOTHING
     near, levels, found = data["near"], load_margins().levels, runs.experiment
@@ -253,7 +268,7 @@ def printed_numbers(paper: str, survey: Survey) -> str:
     by_model = near.groupby(data["model"], sort=False).agg(["sum", "size"])
     models = ", ".join(f"{row.Index} {row.sum} of {row.size}" for row in by_model.itertuples())
     said = (
-        f"{_come_out(runs, data)}{_few(data['seeds'])} By model: {models}. "
+        f"{_come_out(runs, data)}{few_seeds(data['seeds'])} By model: {models}. "
         f"{between.sum()} of the printed numbers lie between {levels['failed'].below:g} % and "
         f"{levels['solved'].at_least:g} %, where it takes more to meet them than to succeed or to "
         f"fail as the paper does; {near[between].sum()} of these come out. (To come out takes the "
@@ -282,7 +297,7 @@ def printed_numbers(paper: str, survey: Survey) -> str:
     return f"{said} {{numref}}`tab-findings-{paper}-far` has those that do not.\n\n{body}"
 
 
-def _beside_printed(runs: Runs) -> pd.DataFrame:
+def beside_printed(runs: Runs) -> pd.DataFrame:
     """The printed cells that have runs, each reading in its own row, and whether ours are near."""
     data = comparison(runs)
     data = data[data["paper"].notna() & (data["seeds"] > 0)]
@@ -305,7 +320,7 @@ def _come_out(runs: Runs, data: pd.DataFrame) -> str:
     )
 
 
-def _few(seeds: pd.Series) -> str:
+def few_seeds(seeds: pd.Series) -> str:
     """A warning where a cell has fewer seeds than verdicts take."""
     if seeds.min() >= load_margins().least_seeds:
         return ""
@@ -324,7 +339,7 @@ def other_tables(paper: str, survey: Survey) -> str:
         if found.paper != paper or not found.tables or found.distance or name == TABLES[paper]:
             continue
         runs = busiest(survey, name)
-        data = _beside_printed(runs)
+        data = beside_printed(runs)
         data = data[[cell not in main for cell in zip(data["model"], data["task"], strict=True)]]
         if data.empty:
             continue
@@ -339,7 +354,7 @@ def other_tables(paper: str, survey: Survey) -> str:
     lines = "\n".join(said)
     told = (
         "Of the numbers that the main table does not have, so many come out, within the margin."
-        f"{_few(pd.concat(seeds))}\n\n{lines}\n"
+        f"{few_seeds(pd.concat(seeds))}\n\n{lines}\n"
     )
     if not opposed:
         return f"{told}\nNowhere do ours fail where the paper succeeds, or the other way round.\n"
@@ -649,7 +664,7 @@ def which_reading(paper: str, survey: Survey) -> str:
     names = ["task", "model", "test", "arm", "paper", "values", "near"]
     frame = pd.DataFrame(shown, columns=names)
     frame = frame.dropna(subset="paper")
-    few = _few(frame["values"].map(len))
+    few = few_seeds(frame["values"].map(len))
     figure = f"```{{raw}} html\n{_readings(runs, frame).html}\n```\n"
     if tokens:  # where a longest test leaves few tokens right, all tests say more than that one
         counts = f"{_near_by_reading(runs)} {_best_by_task(runs)}"
@@ -712,7 +727,7 @@ def _step_by_step(runs: Runs) -> str:
 def _at_full_scale(paper: str, survey: Survey) -> str:
     """What runs at the paper's own scale have beyond L+1, where the table is of shorter ones."""
     runs = Runs.read(experiment(TABLES[paper]), "paper", load_margins().least_seeds, survey.store)
-    data = _beside_printed(runs)
+    data = beside_printed(runs)
     far = [row.test not in runs.tests[row.task][:2] for row in data.itertuples()]
     data = data[np.array(far, dtype=bool)]
     several = data.groupby(["model", "task"])["arm"].transform("nunique") > 1
@@ -785,7 +800,7 @@ def _one_by_one(runs: Runs, survey: Survey) -> str:
         numbers=heads,
     )
     more = "{doc}`/executed/panm_readings` has the other lengths, and how far pairs differ."
-    return f"{body}\n{more}{_few(data['seeds']) if len(data) else ''}"
+    return f"{body}\n{more}{few_seeds(data['seeds']) if len(data) else ''}"
 
 
 def _best_by_task(runs: Runs) -> str:
@@ -805,7 +820,7 @@ def _best_by_task(runs: Runs) -> str:
 
 def _of_several_readings(runs: Runs, seeds: int) -> pd.DataFrame:
     """The printed cells in which more than one reading has the seeds; a row per reading."""
-    data = _beside_printed(runs)
+    data = beside_printed(runs)
     data = data[data["seeds"] >= seeds]
     data = data[data.groupby(["model", "task", "test"])["arm"].transform("nunique") > 1]
     return _telling(data, runs) if runs.experiment.measure == "token_accuracy" else data
@@ -838,7 +853,7 @@ def first_symbol_alone(task: AlgorithmicTask, test: str) -> float:
 def against_baselines(survey: Survey) -> str:
     """PANM beside the best of the baselines that have runs, at every test beyond L+1."""
     runs = busiest(survey, TABLES["panm"])
-    every = _beside_printed(runs)
+    every = beside_printed(runs)
     far = [row.test not in runs.tests[row.task][:2] for row in every.itertuples()]
     data = every[np.array(far, dtype=bool)]
     own, others = data[data["model"] == "PANM"], data[data["model"] != "PANM"]
@@ -899,7 +914,7 @@ def against_baselines(survey: Survey) -> str:
     return (
         f"Baselines with runs: {names}. Against the best of them at each of {len(readings)} tests "
         f"beyond L+1, by more than the margin, PANM is: {'; '.join(said)}."
-        f"{_few(data.set_index(cells).loc[readings.index, 'seeds'])}\n\n```{{raw}} html\n"
+        f"{few_seeds(data.set_index(cells).loc[readings.index, 'seeds'])}\n\n```{{raw}} html\n"
         f"{_by_length(runs, every[every['task'].isin(have.index)]).html}\n```\n\n{body}"
     )
 
@@ -1059,7 +1074,7 @@ def _apart(paper: str, runs: Runs, data: pd.DataFrame) -> str:
 def tasks_solved(paper: str, survey: Survey) -> str:
     """How many tasks each reading solves at every length: as printed, by our medians, by seed."""
     runs = busiest(survey, TABLES[paper])
-    data = _beside_printed(runs)
+    data = beside_printed(runs)
     if data.empty:
         return NOTHING
     level, kind = load_margins().levels["solved"], published.statistic(*runs.experiment.tables)
@@ -1082,7 +1097,7 @@ def tasks_solved(paper: str, survey: Survey) -> str:
     ours = f" By {kind}s, at {level.at_least:g} % or more: {', '.join(said)}." if said else ""
     return (
         f"Solved tasks can be counted by the {kind} of the seeds, as one would in the printed "
-        f"tables, or in each seed alone, as our verdicts do.{ours}{_few(data['seeds'])} "
+        f"tables, or in each seed alone, as our verdicts do.{ours}{few_seeds(data['seeds'])} "
         f"{{numref}}`tab-findings-{paper}-solved` has both, and the other readings; "
         f"{{numref}}`fig-findings-{paper}-seeds` has the seeds, task by task.\n\n{body}\n"
         f"```{{raw}} html\n{_solved_map(runs, data).html}\n```\n"
@@ -1158,157 +1173,6 @@ def _solved_alone(runs: Runs, model: str, arm: str, cells: pd.DataFrame) -> pd.S
         values = zip(*(runs.values(model, arm, task, test) for test in tests), strict=True)
         tasks.append(pd.Series([all(map(level.holds, of)) for of in values], index=seeds))
     return pd.concat(tasks, axis=1, join="inner").sum(axis=1).sort_index()
-
-
-TWICE = "RMonoAttn"  # as released the same function as MonoAttn, printed in a row of its own
-
-
-def printed_twice(survey: Survey) -> str:
-    """Two printed rows of what in the released code is one function, and our seeds of it."""
-    runs, model, arm = busiest(survey, TABLES["mla"]), "MonoAttn", "released"
-    data, other = _beside_printed(runs), printed("mla-table-7")
-    longest = data["test"] == data["task"].map(lambda task: runs.tests[task][-1])
-    data = data[longest & (data["model"] == model) & (data["arm"] == arm)]
-    data = data.assign(other=[other.get((TWICE, row.task, row.test)) for row in data.itertuples()])
-    data = data.dropna(subset="other")
-    if data.empty:
-        return NOTHING
-    margin = load_margins().measures["accuracy"].around
-    pairs = (("paper", "other"), ("paper", "ours"), ("other", "ours"))
-    near = {(one, two): abs(data[one] - data[two]) <= data[one].map(margin) for one, two in pairs}
-    first, second = near["paper", "ours"], near["other", "ours"]
-    body = table(
-        ("task", "test", f"printed, {model}", f"printed, {TWICE}", "our median", "our seeds"),
-        (
-            (
-                title(row.task),
-                row.test,
-                short(row.paper),
-                short(row.other),
-                short(row.ours),
-                "; ".join(map(short, row.values)),
-            )
-            for row in data.itertuples()
-        ),
-        name="tab-findings-mla-twice",
-        caption=f"{model} and {TWICE}, as released one function: two printed rows and our seeds, "
-        "exact match in percent at the longest test.",
-    )
-    return (
-        f"At the longest test the two rows differ by more than the margin in "
-        f"**{int((~near['paper', 'other']).sum())} of {len(data)}** tasks. At scale "
-        f"*{runs.scale}* our median is near "
-        f"both in {int((first & second).sum())}, near {model}'s alone in "
-        f"{int((first & ~second).sum())}, near {TWICE}'s alone in "
-        f"{int((second & ~first).sum())}, and near neither in "
-        f"{int((~first & ~second).sum())}.{_few(data['seeds'])}\n\n"
-        f"{body}"
-    )
-
-
-def whether_mixed(survey: Survey) -> str:
-    """Which reading gives the printed numbers of the models that mix content in."""
-    said = mixtures.in_words(busiest(survey, "mla_variants"))
-    return f"{said}\n" if said else "*No mixed model has a run yet.*\n"
-
-
-FREE = ("-Sigmoid", "-Step 3")  # without their sigmoid, steps go either way
-CONTROL = ("MonoAttn", "released")  # -Sigmoid with a ReLU: the same steps, but none back
-UNREPEATED = ("copy", "reverse_copy")  # a source is as long as its digits are many
-
-
-def which_way(survey: Survey) -> str:
-    """What becomes of runs whose focus may go either way, by the way that it walks."""
-    scales = {}
-    for scale in ("reduced", "paper"):
-        runs = Runs.read(
-            experiment("mla_ablations"), scale, load_margins().least_seeds, survey.store
-        )
-        data = focus.walks(runs)
-        scales[scale] = data[data["model"].isin(FREE)]
-    data = scales["reduced"]
-    if data.empty:
-        return NOTHING
-    first = (
-        f"At scale *reduced*, of {plural(len(data), 'run')} of {' and '.join(FREE)}, "
-        f"{_walking(data)}.{_few(data.groupby(['model', 'arm', 'task']).size())}"
-    )
-    said = []
-    cells = data.groupby(["model", "task"])
-    both = data[cells["way"].transform(lambda ways: set(focus.WAYS[:2]) <= set(ways))]
-    if len(both):
-        said.append(f"In the cells of the table that have both ways alone, {_walking(both)}.")
-    pairs = data.groupby(["model", "task", "seed"])["way"].agg(["size", "nunique"])
-    pairs = pairs[pairs["size"] > 1]
-    if len(pairs):
-        said.append(
-            "The two readings of a seed begin with the same weights, and in "
-            f"{(pairs['nunique'] == 1).sum()} of {len(pairs)} pairs they walk the same way: they "
-            "are not independent."
-        )
-    turning = data[data["task"].isin(UNREPEATED) & (data["way"] == "back")]
-    if len(turning):
-        specs = experiment("mla_ablations").specs("reduced", [0])
-        known = max(
-            spec.task.splits()["iid"].longest for spec in specs if spec.task.name in UNREPEATED
-        )
-        said.append(
-            f"On {' and '.join(map(title, UNREPEATED))}, runs that walk back jump ahead first and "
-            f"turn at position {turning['peak'].median():.1f} (median; "
-            f"{turning['peak'].min():.1f} to {turning['peak'].max():.1f}). The sources that they "
-            f"were trained on end at {known + 1} at the latest, this one at "
-            f"{turning['end'].max()}."
-        )
-    if len(scales["paper"]):
-        said.append(
-            f"At the paper's own scale, of {plural(len(scales['paper']), 'run')}, "
-            f"{_walking(scales['paper'])}."
-        )
-    control = focus.walks(busiest(survey, TABLES["mla"]))
-    control = control[(control["model"] == CONTROL[0]) & (control["arm"] == CONTROL[1])]
-    name = "tab-findings-mla-way"
-    heads = [f"{model}, {way}" for model in FREE for way in focus.WAYS[:2]]
-    body = table(
-        ("task", *heads, f"{CONTROL[0]}, {ARM_LABELS[CONTROL[1]]}"),
-        (
-            (
-                title(task),
-                *(
-                    _solving(own[(own["model"] == model) & (own["way"] == way)])
-                    for own in [data[data["task"] == task]]
-                    for model in FREE
-                    for way in focus.WAYS[:2]
-                ),
-                _solving(control[control["task"] == task]),
-            )
-            for task in dict.fromkeys(data["task"])
-        ),
-        name=name,
-        caption="How many runs solve the longest test, of those whose focus walks forward and of "
-        "those whose focus walks back over the source, in the order in which the model reads it: "
-        f"the way of most of its moves, of those longer than {focus.ROOM:g} positions. Both "
-        f"readings together. {CONTROL[0]} as released is {FREE[0]} without steps back.",
-    )
-    lines = "\n".join(f"- {line}" for line in said)
-    return f"{first} {{numref}}`{name}` has it task by task.\n\n{lines}\n\n{body}"
-
-
-def _walking(data: pd.DataFrame) -> str:
-    """By way: how many runs, how many of them know the training's lengths and solve the longest."""
-    parts = [
-        f"{len(own)} walk {way} ({own['knows'].sum()} know their lengths), of which "
-        f"**{own['solves'].sum()}** solve the longest test"
-        if len(own)
-        else f"none walks {way}"
-        for way in focus.WAYS[:2]
-        for own in [data[data["way"] == way]]
-    ]
-    neither = (data["way"] == focus.WAYS[2]).sum()
-    return "; ".join([*parts, *([f"{neither} go neither way"] if neither else [])])
-
-
-def _solving(runs: pd.DataFrame) -> str:
-    return f"{runs['solves'].sum()} of {len(runs)}" if len(runs) else ""
 
 
 RULES = {
@@ -1483,10 +1347,10 @@ def standing(paper: str, survey: Survey) -> str:
         numbers=tuple(kinds),
     )
     parts, runs = [], busiest(survey, TABLES[paper])
-    if len(beside := _judged(runs, _beside_printed(runs))):
+    if len(beside := _judged(runs, beside_printed(runs))):
         tables = runs.experiment.tables
         names = dict.fromkeys(published.name_of(tables[place]) for place in (0, -1))
-        parts.append(f"{' to '.join(names)}: {_come_out(runs, beside)}{_few(beside['seeds'])}")
+        parts.append(f"{' to '.join(names)}: {_come_out(runs, beside)}{few_seeds(beside['seeds'])}")
     parts.append(_near_by_reading(readings(paper, survey)))
     parts.append(_at_full_scale(paper, survey))
     own = [name for name, found in EXPERIMENTS.items() if found.paper == paper]
@@ -1560,9 +1424,6 @@ PASSAGES = {
     "findings_mla_diverging": partial(diverging, "mla"),
     "findings_mla_others": partial(other_tables, "mla"),
     "findings_mla_solved": partial(tasks_solved, "mla"),
-    "findings_mla_twice": printed_twice,
-    "findings_mla_way": which_way,
-    "findings_mla_mixed": whether_mixed,
     "findings_panm_counting": counting,
     "findings_panm_against": against_baselines,
     **{f"letter_{paper}": partial(standing, paper) for paper in TABLES},

@@ -257,8 +257,7 @@ def _expected(part: Part) -> str:
         case TrendPart():
             return f"{part.model} on {part.task}: {part.direction} over {', '.join(part.tests)}"
         case CountPart():
-            bound = "at most " if part.at_most else ""
-            return f"{part.model}: solves {bound}{part.count} of {len(part.tests)} tasks"
+            return f"{part.model}: solves {part.count} of {len(part.tests)} tasks"
         case OrderPart():
             relation = "better than" if part.relation == "better" else "on par with"
             by = "tasks solved" if part.by == "tasks_solved" else "mean over the tests"

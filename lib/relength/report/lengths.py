@@ -96,22 +96,24 @@ def errors_table(runs: Runs) -> Exhibit:
     tests = list(dict.fromkeys(test for names in runs.tests.values() for test in names[1:]))
     columns = {"task": "text", "model": "text", "seeds": "number"}
     columns |= dict.fromkeys(tests, "number")
-    rows = []
+    rows, waiting = [], []
     for task in runs.tasks:
         for model, arm in (row for row in runs.rows if runs.plans(*row, task)):
             cell = data.query("task == @task and model == @model and arm == @arm")
-            shown = dict.fromkeys(tests, "–")
-            if len(cell):
-                own = cell[cell["seed"] == _median_seed(cell)]
-                shown |= {row.test: _shown(row) for row in own.itertuples()}
-            seeds = str(cell["seed"].nunique()) if len(cell) else NOT_RUN
+            if cell.empty:
+                waiting.append(f"{runs.label(model, arm)} on {title(task)}")
+                continue
+            own = cell[cell["seed"] == _median_seed(cell)]
+            shown = dict.fromkeys(tests, "–") | {row.test: _shown(row) for row in own.itertuples()}
+            seeds = str(cell["seed"].nunique())
             rows.append((title(task), runs.label(model, arm), seeds, *shown.values()))
+    rest = f" Not run yet: {', '.join(waiting)}." if waiting else ""
     caption = (
         f"<b>Chance of a wrong symbol, in percent.</b> {badges(runs.scale, runs.freshness)} What "
         "exact match at each length would be if errors were independent, solved for the chance of "
-        "one, with its 95 % interval. A row is of one seed, the median by the share of its outputs "
-        "that are right. Where all or none of them were right, only the one end of the interval "
-        "that is not trivial; a test with fewer outputs bounds it less."
+        "one; its 95 % interval appears under the pointer. A row is of one seed, the median by the "
+        "share of its outputs that are right. Where all (<) or none (>) of them were right, the end "
+        f"of the interval that is not trivial; a test with fewer outputs bounds it less.{rest}"
     )
     name = f"{runs.page}-errors"
     if not runs.records:
@@ -128,7 +130,10 @@ def _median_seed(cell: pd.DataFrame) -> int:
 
 
 def _shown(row) -> str:
-    return escape(str(Error(row.chance, row.low, row.high)))
+    """What a cell of the table says, and its interval under the pointer."""
+    said, _, interval = str(Error(row.chance, row.low, row.high)).partition(" (")
+    hint = f' title="{interval.rstrip(")")} %"' if interval else ""
+    return f"<span{hint}>{escape(said)}</span>"
 
 
 def still_right(runs: Runs) -> pd.DataFrame:

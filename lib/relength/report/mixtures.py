@@ -49,8 +49,6 @@ def beside_printed(runs: Runs) -> pd.DataFrame:
     for (model, task, test), paper in printed(TABLE).items():
         if model not in BY_LOCATION or BY_LOCATION[model].arms != MENDED:
             continue
-        if not BY_LOCATION[model].mixed:
-            continue
         for source in SOURCES:
             row = (unmixed(model) if source == "released" else model, source, task, test)
             if row in data.index:

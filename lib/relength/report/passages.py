@@ -13,6 +13,7 @@ from relength.report import (
     environment,
     expenses,
     findings,
+    findings_mla,
     landing,
     ledger,
     margins,
@@ -22,6 +23,7 @@ from relength.report import (
 )
 from relength.report.markdown import artifact_link, table
 from relength.report.scoreboard import BEGUN, PAPERS, SCALES, Survey
+from relength.report.style import title as title_of
 
 STATES = {
     "untouched": "not begun",
@@ -52,7 +54,8 @@ def scoreboard_tables(survey: Survey) -> str:
                 (
                     artifact_link(row.artifact, page_of(row.artifact, row.experiment)),
                     row.title,
-                    STATES[row.state],
+                    STATES[row.state]
+                    + "".join(f"; {title_of(task)} *not run: data*" for task in row.without_data),
                     row.cells or "",
                     *(row.min_seeds[s] if row.cells else "" for s in SCALES),
                     counted(row.verdicts),
@@ -103,6 +106,7 @@ PASSAGES: dict[str, Callable[[Survey], str]] = {
     **deviations.PASSAGES,
     **boxes.PASSAGES,
     **findings.PASSAGES,
+    **findings_mla.PASSAGES,
     **expenses.PASSAGES,
     **environment.PASSAGES,
     **run_index.PASSAGES,

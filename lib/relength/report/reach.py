@@ -120,9 +120,10 @@ def lifts(models: int) -> list[float]:
 def apart(data: pd.DataFrame) -> str:
     """The remark of a caption that lines do not stand exactly where their numbers are."""
     most = max(lifts(int(data.groupby("task")["model"].nunique().max())))
+    marks = "rings and dots" if data["paper"].notna().any() else "dots"
     return (
         f"So that none hides another, models are drawn up to {most:.1f} points above or below "
-        "their numbers, rings and dots with their line."
+        f"their numbers, {marks} with their line."
     )
 
 

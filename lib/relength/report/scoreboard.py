@@ -13,6 +13,7 @@ import pandas as pd
 import torch
 
 from relength import claims, plan
+from relength.data import downloads
 from relength.errors import RelengthError
 from relength.papers import EXPERIMENTS, Experiment
 from relength.papers.published import artifacts as published_artifacts
@@ -141,8 +142,9 @@ def board(store: Store, judged: pd.DataFrame) -> pd.DataFrame:
     judged: the :func:`ledger`.
 
     Columns: artifact, paper, kind, title, needs, experiment (the first that has runs of it; empty
-    without one), cells, trained
-    (cells with at least one seed), min_seeds (dict, by scale), verdicts (dict of counts), state:
+    without one), cells, trained (cells with at least one seed), without_data (tasks without a run
+    that train on a data set which is fetched), min_seeds (dict, by scale), verdicts (dict of
+    counts), state:
     *untouched* (no experiment), *planned* (no runs yet), *partly* (some cells), *recorded* (every
     cell), *decided* (a claim is reproduced or contradicted).
     """
@@ -171,6 +173,7 @@ def board(store: Store, judged: pd.DataFrame) -> pd.DataFrame:
                 "experiment": makers[0].name if makers else "",
                 "cells": len(seeds["reduced"]),
                 "trained": len({c for s in seeds.values() for c, n in s.items() if n}),
+                "without_data": _without_data(seeds.values()),
                 "min_seeds": {s: min(seeds[s].values(), default=0) for s in SCALES},
                 "verdicts": verdicts,
             }
@@ -179,6 +182,15 @@ def board(store: Store, judged: pd.DataFrame) -> pd.DataFrame:
     table["state"] = [_state(row) for row in table.itertuples()]
     order = {paper: i for i, paper in enumerate(PAPERS)}
     return table.sort_values("paper", key=lambda p: p.map(order), kind="stable", ignore_index=True)
+
+
+def _without_data(seeds: Iterable[dict[tuple[str, str], int]]) -> list[str]:
+    """Tasks that nothing is recorded of, and that train on a data set which is fetched."""
+    runs = Counter()
+    for cells in seeds:
+        for (_, task), count in cells.items():
+            runs[task] += count
+    return sorted(task for task, count in runs.items() if not count and task in downloads())
 
 
 def own_records(experiment: Experiment, store: Store) -> list[Record]:

@@ -6,6 +6,7 @@ Every function takes :class:`relength.report.runs.Runs`. Where nothing is record
 
 import itertools
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Sequence
 from html import escape
 from math import isnan
@@ -363,8 +364,23 @@ def _readings(runs: Runs) -> str:
     """What the rows of other arms are, for a caption."""
     others = dict.fromkeys(arm for row, arm in runs.rows if not runs.experiment.judges(row, arm))
     said = [f"rows <i>{ARM_LABELS.get(arm, arm)}</i> train {READINGS[arm]}" for arm in others]
-    text = "; ".join(said)
-    return f" {text[0].upper()}{text[1:]}." if said else ""
+    said += [
+        f"<i>{ARM_LABELS.get(arm, arm)}</i>, without a remark, are {', '.join(models)}"
+        for arm, models in _judged_otherwise(runs).items()
+    ]
+    text = "; ".join(said).replace("rows", "Rows", 1)
+    return f" {text}." if said else ""
+
+
+def _judged_otherwise(runs: Runs) -> dict[str, list[str]]:
+    """{arm: rows that claims judge in it}, but for the arm of most rows and rows of one arm."""
+    found: dict[str, list[str]] = {}
+    arms = Counter(row for row, _ in runs.rows)
+    for row, arm in runs.rows:
+        own = runs.experiment.judges(row, arm) and arms[row] > 1
+        if own and arm != runs.experiment.judged_arm:
+            found.setdefault(arm, []).append(row)
+    return found
 
 
 def _matrix(
@@ -531,6 +547,22 @@ def numbers(runs: Runs, artifact: str | None = None) -> str:
     return "\n".join(lines)
 
 
+def beside(runs: Runs, cell: tuple[str, str, str], artifacts: dict[str, str]) -> str:
+    """One cell of several tables, of equal runs seed by seed, beside what each prints.
+
+    cell: row, task and test, of the row's judged arm; artifacts: {table: its metric}
+    """
+    row, task, test = cell
+    arm = runs.experiment.judged_arms[row]
+    lines = [f"{row} on {title(task)}, test {test}, seed by seed:"]
+    for artifact, metric in artifacts.items():
+        shown = ", ".join(map(short, runs.values(row, arm, task, test, metric))) or NOT_RUN
+        said = number(printed(artifact)[row, task, test])
+        words = metric.replace("_", " ")
+        lines.append(f"  {words}: {shown} ({name_of(artifact)} prints {said})")
+    return "\n".join(lines)
+
+
 def _ours_and_paper(row) -> str:
     ours = number(row.ours) if row.seeds else NOT_RUN
     return ours if isnan(row.paper) else f"{ours} ({number(row.paper)})"
@@ -571,7 +603,11 @@ def verdicts(runs: Runs) -> Exhibit:
         basis = "No run is recorded yet."
     judged = runs.experiment.judged_arm
     alone = prose[~prose["arm"].isin([judged, ""])].groupby("arm")["claim"].agg(", ".join)
-    besides = "".join(f", {claims} on <i>{arm}</i> alone" for arm, claims in alone.items())
+    besides = "".join(
+        f", those about {', '.join(models)} on <i>{arm}</i>"
+        for arm, models in _judged_otherwise(runs).items()
+    )
+    besides += "".join(f", {claims} on <i>{arm}</i> alone" for arm, claims in alone.items())
     caption = (
         f"<b>Verdicts on the claims of the prose.</b> {badges(runs.scale, runs.freshness)} "
         f"{basis} Claims are judged on the arm "

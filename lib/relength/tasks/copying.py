@@ -149,7 +149,7 @@ class DeDupe(DigitTask):
 
     Each drawn digit is repeated one, three or five times at random; equal digits that were drawn
     one after the other are one run. Length counts drawn digits. A source ends with the end token,
-    as in the released code, which also keeps the *drawn* digits of its samples apart, not sources.
+    as in the released code.
 
     >>> print(*DeDupe().pair(tuple("44477779999988888")).target)
     4 7 9 8

@@ -72,7 +72,7 @@ def _rulers(sheet: Sheet, x: float, y: float, length: float) -> None:
 def _steps(sheet: Sheet, x: float, y: float, length: float) -> None:
     rules = (
         ("LocAttn", 0.0, 1.0, "anywhere on the ruler"),
-        ("OneStepAttn", 0.4, 0.52, "stay, or go one position on"),
+        ("OneStepAttn", 0.4, 0.52, "stay, or step one position on"),
         ("MonoAttn", 0.4, 1.0, "any number of positions on, none back"),
     )
     sheet.text(x, y, "Where may the centre go next?", bold=True)
