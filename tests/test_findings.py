@@ -125,7 +125,9 @@ def test_errors_on_known_lengths_are_a_warning_among_runs_of_one_model_too(tmp_p
         return 1.0 if spec.seed != 1 else 0.99 * (test == "iid")
 
     said = findings.known_is_not_enough("mla", mono(tmp_path, lambda _: True, accuracy))
-    assert "solve the longest test: without an error 4 of 4, with an error 0 of 2." in said
+    assert "4 of them make no error there, and **4** of these solve the longest test" in said
+    assert "2 make one or more, and **0** of these." in said
+    assert "In the cells that some seed solves: 4 of 4 without an error, 0 of 2 with one." in said
 
 
 def test_one_function_that_is_printed_twice_is_compared_with_both_rows(tmp_path, empty):

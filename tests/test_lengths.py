@@ -153,7 +153,8 @@ def test_a_row_is_of_one_seed_whatever_its_length(tmp_path):
     for seed, test, there in ((1, "200", True), (1, "1000", True), (0, "1000", False)):
         right = round(2001 * shares[seed][test])
         error = lengths.error_per_symbol(right, 2001, lengths.symbols("copy", test))
-        assert (str(error) in shown) == there
+        chance, interval = str(error).rstrip(")").split(" (")
+        assert (f'title="{interval} %">{chance}<' in shown) == there
 
 
 def test_every_task_without_lookup_that_is_printed_as_solved_is_asked_for():

@@ -414,8 +414,8 @@ def attention(
         "median accuracy there. The source runs from left to right (S and E are its learned start "
         "and end), the output from top to bottom (labels at the left: what was written, E for "
         "the end; wrong tokens stand out). Depth of colour is attention weight; boxes mark the "
-        f"positions where the answer can be read. {'; '.join(map(ASKED.get, tasks))}. A row that is "
-        f"pale all over is of a focus as wide as the source.{_seeds_of(records)}"
+        f"positions where the answer can be read. {'; '.join(map(ASKED.get, tasks))}. A row that "
+        f"is pale all over is of a focus as wide as the source.{_seeds_of(records)}"
     )
     said = "; ".join(heatmaps.in_words(*cell, sample) for cell, sample in panels.items())
     alt = f"Attention weights as heat maps, a panel per model and task. {said}."

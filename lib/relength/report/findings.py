@@ -414,31 +414,28 @@ def _outputs_in_words(data: pd.DataFrame, start: str) -> str:
     perfect = knows[knows["known"] == 100]
     said = (
         f"{start}{len(data)} runs, {len(knows)} know the lengths they were trained on: at least "
-        f"{solved.at_least:g} % of their outputs are right to the last symbol. Of these, "
-        f"{_counted(knows['state'])}."
+        f"{solved.at_least:g} % of their outputs are right to the last symbol."
     )
-    if 0 < len(perfect) < len(knows):
-        flawed = knows[knows["known"] < 100]
-        said += (
-            f" Of the {len(perfect)} without a single error on known lengths, "
-            f"{_counted(perfect['state'])}; of the {len(flawed)} with at least one, "
-            f"{_counted(flawed['state'])}."
+    flawed = knows[knows["known"] < 100]
+    if perfect.empty or flawed.empty:
+        return f"{said} Of these, {_counted(knows['state'])}."
+    solves = knows["state"] == "solved"
+    can = solves.groupby([knows["task"], knows["model"], knows["arm"]]).transform("any")
+    first, second = (int((own["state"] == "solved").sum()) for own in (perfect, flawed))
+    said += (
+        f" {len(perfect)} of them make no error there, and **{first}** of these solve the longest "
+        f"test; {len(flawed)} make one or more, and **{second}** of these."
+    )
+    within = [
+        f"{solves[can & own].sum()} of {(can & own).sum()} {which}"
+        for which, own in (
+            ("without an error", knows["known"] == 100),
+            ("with one", knows["known"] < 100),
         )
-        solves = knows["state"] == "solved"
-        can = solves.groupby([knows["task"], knows["model"], knows["arm"]]).transform("any")
-        within = [
-            f"{which} error {solves[can & own].sum()} of {(can & own).sum()}"
-            for which, own in (
-                ("without an", knows["known"] == 100),
-                ("with an", knows["known"] < 100),
-            )
-            if (can & own).any()
-        ]
-        if within:
-            said += (
-                " Among runs of one model on one task that some seed solves, these solve the "
-                f"longest test: {', '.join(within)}."
-            )
+        if (can & own).any()
+    ]
+    if within:
+        said += f" In the cells that some seed solves: {', '.join(within)}."
     return said
 
 

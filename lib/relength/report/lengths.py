@@ -112,8 +112,9 @@ def errors_table(runs: Runs) -> Exhibit:
         f"<b>Chance of a wrong symbol, in percent.</b> {badges(runs.scale, runs.freshness)} What "
         "exact match at each length would be if errors were independent, solved for the chance of "
         "one; its 95 % interval appears under the pointer. A row is of one seed, the median by the "
-        "share of its outputs that are right. Where all (<) or none (>) of them were right, the end "
-        f"of the interval that is not trivial; a test with fewer outputs bounds it less.{rest}"
+        "share of its outputs that are right. Where all (<) or none (>) of them were right, the "
+        "end of the interval that is not trivial; a test with fewer outputs bounds it less."
+        f"{rest}"
     )
     name = f"{runs.page}-errors"
     if not runs.records:
