@@ -499,6 +499,49 @@ def test_tasks_solved_are_counted_per_seed():
     assert claims.judge(claim(three), frame).outcome == "contradicted"
 
 
+def test_votes_are_those_of_the_least_and_of_the_most_supported_part():
+    copies, doubles = (
+        LevelPart(model="OneStepAttn", task=task, tests=("100",), level="solved")
+        for task in ("copy", "recopy")
+    )
+    frame = pd.concat([runs([100] * 5), runs([100, 100, 0, 0, 0], task="recopy")])
+    assert claims.judge(claim(copies), frame).votes == "5 of 5"
+    assert claims.judge(claim(copies, doubles), frame).votes == "2 to 5 of 5"
+    one_less = frame[(frame["task"] == "recopy") | (frame["seed"] < 4)]
+    assert claims.judge(claim(copies, doubles), one_less).votes == "2 of 5 at least"
+    assert claims.judge(claim(copies), frame[:0]).votes == ""
+
+
+def test_votes_on_an_order_are_parts_that_hold_once_there_are_seeds_enough():
+    tests = {"copy": ("100",), "recopy": ("100",)}
+    better = OrderPart(
+        model="OneStepAttn", other="Content", relation="better", by="mean", tests=tests
+    )
+    cells = [
+        runs([value] * 5, model=model, task=task)
+        for model, value in (("OneStepAttn", 90), ("Content", 10))
+        for task in tests
+    ]
+    frame = pd.concat(cells)
+    assert claims.judge(claim(better), frame).votes == "1 of 1 part"
+    assert claims.judge(claim(better), frame[frame["seed"] < 3]).votes == ""
+
+
+def test_beside_a_verdict_at_reduced_scale_stands_what_runs_at_the_papers_own_say():
+    reduced = pd.concat(
+        [runs([0] * 5, scale="reduced"), runs([0] * 5, scale="reduced", task="recopy")]
+    )
+    fails = [
+        LevelPart(model="OneStepAttn", task=task, tests=("100",), level="failed")
+        for task in ("copy", "recopy")
+    ]
+    alone = claims.judge(claim(*fails), reduced)
+    assert "the paper's own scale" not in alone.seen
+    beside = claims.judge(claim(*fails), pd.concat([reduced, runs([0, 100])]))
+    assert beside.seen.endswith("; at the paper's own scale 1 of 2 agree, in 1 of the 2 parts")
+    assert (beside.outcome, beside.scale) == (alone.outcome, "reduced")
+
+
 def test_only_seeds_that_all_tasks_have_are_counted():
     part = CountPart(model="OneStepAttn", tests={"copy": ("100",), "recopy": ("100",)}, count=2)
     frame = pd.concat([runs([100] * 5), runs([100] * 5, task="recopy", first_seed=2)])

@@ -215,6 +215,29 @@ def test_mixed_models_without_runs_are_not_compared(tmp_path, empty):
     assert "Not run yet" in mixtures.table(runs).html
 
 
+def test_what_no_table_shows_is_told_a_line_each_where_there_are_runs(tmp_path, empty):
+    """MonoAttn copies and RMonoAttn does not; runs up to 1,000 symbols are all right."""
+    store = Store(tmp_path)
+    for name in ("mla_variants", "mla_lengths"):
+        for spec in experiment(name).specs("reduced", range(2)):
+            own = spec.model.name in ("MonoAttn", "RMonoAttn") and spec.model.arm == "released"
+            if own and spec.task.name == "copy":
+                keeper = "mla_table2" if spec.task.far_size == 0 else name
+                keeper = "mla_variants" if spec.model.name == "RMonoAttn" else keeper
+                right = float(spec.model.name == "MonoAttn")
+                made = handmade.record(spec, lambda *_, right=right: right, experiment=keeper)
+                store.append("mla", made)
+    nothing = pd.DataFrame()
+    told = findings_mla.discoveries(
+        Survey(nothing, nothing, nothing, scoreboard.runs(store), store)
+    )
+    far, luck = sorted(told.splitlines())
+    assert "Of 2 pairs of runs **2** end more than the margin apart" in luck
+    assert "by up to 100 points" in luck
+    assert "without an error: MonoAttn: Copy 100." in far
+    assert findings_mla.discoveries(empty) == findings.NOTHING
+
+
 def test_the_reading_that_gives_the_printed_number_is_found(three):
     """OneStepAttn on Copy is printed as 100, and here only the text's reading has it."""
     said = findings.which_reading("mla", three)

@@ -200,8 +200,10 @@ def test_what_no_run_stands_behind_is_called_computed():
 
 @pytest.mark.parametrize("models", [1, 3, 6, 18])
 def test_a_caption_says_how_far_lines_stand_from_their_numbers(models):
-    data = pd.DataFrame({"task": "copy", "model": [f"m{k}" for k in range(models)]})
+    data = pd.DataFrame({"task": "copy", "model": [f"m{k}" for k in range(models)], "paper": 1.0})
     said = float(re.search(r"up to (\d+\.\d) points", reach.apart(data))[1])
+    assert "rings and dots" in reach.apart(data)
+    assert "rings" not in reach.apart(data.assign(paper=np.nan))
     assert said == pytest.approx(max(map(abs, reach.lifts(models))), abs=0.05)
     assert sum(reach.lifts(models)) == pytest.approx(0, abs=1e-9)
 
@@ -386,8 +388,31 @@ def test_claims_that_another_arm_decides_are_named_in_the_caption():
         runs = Runs.read(experiment(name), "reduced", 5, Store("nowhere"))
         return tables.verdicts(runs).html.split("Claims are judged")[1].split(".")[0]
 
-    assert "<i>released</i>, mla-043 on <i>paper</i> alone; the last" in caption("mla_variants")
+    assert "on <i>repaired</i>, mla-043 on <i>paper</i> alone; the last" in caption("mla_variants")
     assert "<i>released</i>; the last column" in caption("mla_table2")
+
+
+def test_rows_that_are_judged_as_repaired_are_named_in_captions(tmp_path):
+    found = experiment("mla_scan")
+    runs = Runs.read(found, "reduced", 1, Store(tmp_path))
+    specs = [spec for spec in runs.specs if spec.model.name in ("Content", "Mix OneStepAttn")]
+    records = [handmade.record(spec, lambda *_: 1.0, experiment="mla_scan") for spec in specs]
+    states = dict.fromkeys((record["run_id"] for record in records), "unchecked")
+    runs = replace(runs, specs=tuple(specs), records=tuple(records), states=states)
+    text = re.sub("<[^>]+>", "", tables.side_by_side(runs, "mla-table-3").html)
+    assert "; repaired, without a remark, are Mix OneStepAttn." in text
+    text = re.sub("<[^>]+>", "", tables.verdicts(runs).html)
+    assert "judged on the arm released, those about Mix OneStepAttn on repaired;" in text
+
+
+def test_a_cell_of_two_tables_is_shown_seed_by_seed(full, empty):
+    cell, asked = ("Content", "copy", "15"), {"mla-table-2": "exact_match"}
+    (record, *_) = full.cell("Content", "released", "copy")
+    first = 100 * record["checkpoints"]["selected"]["tests"]["15"]["exact_match"]
+    head, line = tables.beside(full, cell, asked).splitlines()
+    assert head == "Content on Copy, test 15, seed by seed:"
+    assert line.startswith(f"  exact match: {tables.short(first)}") and "Table 2 prints 0" in line
+    assert "not run (Table 2 prints" in tables.beside(empty, cell, asked)
 
 
 def test_numbers_short_of_the_whole_are_not_rounded_to_it():
