@@ -536,10 +536,12 @@ def test_beside_a_verdict_at_reduced_scale_stands_what_runs_at_the_papers_own_sa
         for task in ("copy", "recopy")
     ]
     alone = claims.judge(claim(*fails), reduced)
-    assert "the paper's own scale" not in alone.seen
+    assert alone.at_full_scale == ""
     beside = claims.judge(claim(*fails), pd.concat([reduced, runs([0, 100])]))
-    assert beside.seen.endswith("; at the paper's own scale 1 of 2 agree, in 1 of the 2 parts")
-    assert (beside.outcome, beside.scale) == (alone.outcome, "reduced")
+    assert beside.at_full_scale == (
+        "; at the paper's own scale, seeds of all parts together, 1 of 2 agree, in 1 of the 2 parts"
+    )
+    assert (beside.outcome, beside.scale, beside.seen) == (alone.outcome, "reduced", alone.seen)
 
 
 def test_only_seeds_that_all_tasks_have_are_counted():

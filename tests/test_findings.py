@@ -8,6 +8,8 @@ import handmade
 import pandas as pd
 import pytest
 
+from relength.claim_models import LevelPart
+from relength.claims import PartVerdict
 from relength.papers import experiment
 from relength.paths import BOOK
 from relength.report import findings, findings_mla, mixtures, scoreboard, tables
@@ -216,7 +218,10 @@ def test_mixed_models_without_runs_are_not_compared(tmp_path, empty):
 
 
 def test_what_no_table_shows_is_told_a_line_each_where_there_are_runs(tmp_path, empty):
-    """MonoAttn copies and RMonoAttn does not; runs up to 1,000 symbols are all right."""
+    """MonoAttn copies and RMonoAttn does not; runs up to 1,000 symbols are all right.
+
+    Seed 1 of RMonoAttn is of another make of processor, so that there is one pair.
+    """
     store = Store(tmp_path)
     for name in ("mla_variants", "mla_lengths"):
         for spec in experiment(name).specs("reduced", range(2)):
@@ -226,15 +231,30 @@ def test_what_no_table_shows_is_told_a_line_each_where_there_are_runs(tmp_path, 
                 keeper = "mla_variants" if spec.model.name == "RMonoAttn" else keeper
                 right = float(spec.model.name == "MonoAttn")
                 made = handmade.record(spec, lambda *_, right=right: right, experiment=keeper)
+                if spec.seed == 1 and spec.model.name == "RMonoAttn":
+                    made["provenance"]["device_name"] = "another"
                 store.append("mla", made)
+    for spec in experiment("mla_ablations").specs("reduced", [0]):
+        if (spec.row, spec.model.arm, spec.task.name) == ("-Sigmoid", "released", "copy"):
+            made = handmade.record(spec, lambda *_: 1.0, experiment="mla_ablations")
+            store.append("mla", made)
     nothing = pd.DataFrame()
-    told = findings_mla.discoveries(
-        Survey(nothing, nothing, nothing, scoreboard.runs(store), store)
-    )
-    far, luck = sorted(told.splitlines())
-    assert "Of 2 pairs of runs **2** end more than the margin apart" in luck
-    assert "by up to 100 points" in luck
-    assert "without an error: MonoAttn: Copy 100." in far
+    part = LevelPart(model="OneStepAttn", task="inv_recopy", tests=("15",), level="solved")
+    votes = [
+        PartVerdict(
+            part=part, outcome="inconclusive", p_for=1, p_against=1, seen="", seeds=n, agree=agree
+        )
+        for agree, n in ((1, 3), (0, 2))
+    ]
+    held = pd.DataFrame({"claim": ["mla-057"], "parts": [votes]})
+    told = findings_mla.discoveries(Survey(nothing, held, nothing, scoreboard.runs(store), store))
+    far, bound, ways, luck = sorted(told.splitlines())
+    assert "of 1 run whose focus walks forward **1** solve the longest test" in ways
+    assert "of 0 runs whose focus walks back **0** solve" in ways
+    assert "the focus of **4 of 5** runs goes further" in bound
+    assert "Of 1 pair of runs on one make of processor **1** end more than the margin" in luck
+    assert "the furthest are 100 points apart" in luck
+    assert "median of the seeds: MonoAttn: Copy 100." in far
     assert findings_mla.discoveries(empty) == findings.NOTHING
 
 
@@ -414,8 +434,8 @@ def claims() -> pd.DataFrame:
 def test_a_chapter_begins_with_the_claims_that_have_an_answer(three):
     said = findings.conclusion("panm", three._replace(ledger=claims()))
     assert said.startswith(
-        "Of 3 claims (2 sentences of the paper and 1 that its tables make without words) 2 have an "
-        "answer. The others: 1 inconclusive."
+        "Of 3 claims (2 sentences of the paper and 1 that its tables and figures make without "
+        "words) 2 have an answer. The others: 1 inconclusive."
     )
     first, second = re.findall(r"^\[(.+)\]\{.+\}\n\n- (panm-\d) holds\.", said, re.MULTILINE)
     assert first == ("reproduced (reduced)", "panm-3")

@@ -50,19 +50,26 @@ def test_shares_of_steps_by_hand(places, forward, single, onwards):
         ([1, 2, 2, 3, 3, 3, 3, 4], 100),  # on before the digit is done, from where it was told of
         ([0, 1, 2, 3, 4, 5, 6, 7], 0),  # a step for every symbol, as in Copy
         ([1, 2, 2, 3, 4, 4, 5, 6], 50),
-        ([1, 1, 1, 1, 1, 1, 1, 1], 100),  # more than is asked for is not better
+        ([1, 1, 1, 1, 1, 1, 1, 1], 100 * 4 / 7),  # more than is asked for is not better
     ],
 )
 def test_a_focus_waits_as_often_as_a_digit_is_written_once_more(places, waits):
     record = looking(places, "recopy")
     record["attention"]["target"] = [*"1444555", "EOS"]
-    assert focusing.shares(record)["15"]["focus_waits"] == waits
+    assert focusing.shares(record)["15"]["focus_waits"] == pytest.approx(waits)
 
 
-def test_where_no_digit_is_written_twice_nothing_waits():
+def test_a_focus_that_glides_does_not_wait():
+    record = looking([1, 2, 3], "recopy")
+    record["attention"]["target"] = ["4", "4", "4", "EOS"]
+    record["attention"]["weights"] = [[0, 1 - s, s, 0, 0, 0, 0, 0] for s in (0.0, 0.4, 0.8)]
+    assert focusing.shares(record)["15"]["focus_waits"] == 0
+
+
+def test_where_no_digit_is_written_twice_the_focus_is_not_to_wait():
     record = looking([1, 2, 3], "recopy")
     record["attention"]["target"] = ["1", "2", "EOS"]
-    assert "focus_waits" not in focusing.shares(record)["15"]
+    assert focusing.shares(record)["15"]["focus_waits"] == 100
 
 
 def test_what_is_written_once_more_is_what_the_rule_repeats():
@@ -88,9 +95,15 @@ def test_a_focus_that_has_left_the_source_goes_nowhere():
     assert shares == {"focus_forward": 50, "focus_single": 50, "focus_next": 50}
 
 
-@pytest.mark.parametrize("record", [{}, {"attention": None}, {"attention": sample([1])}])
-def test_without_two_steps_there_are_no_shares(record):
+@pytest.mark.parametrize("record", [{}, {"attention": None}])
+def test_without_a_sample_there_are_no_shares(record):
     assert focusing.shares(record) == {}
+
+
+def test_an_output_that_ends_at_once_has_no_share_of_any_step():
+    (shares,) = focusing.shares(looking([1], "recopy")).values()
+    assert set(shares) == set(focusing.METRICS)
+    assert {name for name, share in shares.items() if share} == {"focus_waits"}  # EOS is asked for
 
 
 def test_claims_find_them_at_the_test_that_the_sample_is_of():

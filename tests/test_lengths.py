@@ -154,7 +154,7 @@ def test_a_row_is_of_one_seed_whatever_its_length(tmp_path):
         right = round(2001 * shares[seed][test])
         error = lengths.error_per_symbol(right, 2001, lengths.symbols("copy", test))
         chance, interval = str(error).rstrip(")").split(" (")
-        assert (f'title="{interval} %">{chance}<' in shown) == there
+        assert (f">{chance}<br><small>{interval}<" in shown) == there
 
 
 def test_every_task_without_lookup_that_is_printed_as_solved_is_asked_for():

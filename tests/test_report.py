@@ -400,7 +400,7 @@ def test_rows_that_are_judged_as_repaired_are_named_in_captions(tmp_path):
     states = dict.fromkeys((record["run_id"] for record in records), "unchecked")
     runs = replace(runs, specs=tuple(specs), records=tuple(records), states=states)
     text = re.sub("<[^>]+>", "", tables.side_by_side(runs, "mla-table-3").html)
-    assert "; repaired, without a remark, are Mix OneStepAttn." in text
+    assert "rows without a remark are as in the code, but for Mix OneStepAttn, which are" in text
     text = re.sub("<[^>]+>", "", tables.verdicts(runs).html)
     assert "judged on the arm released, those about Mix OneStepAttn on repaired;" in text
 

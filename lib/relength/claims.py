@@ -182,6 +182,7 @@ class Verdict(_Frozen):
     scale: str | None = None
     seeds: int = 0  # the fewest in any cell needed
     seen: str = ""  # one sentence
+    at_full_scale: str = ""  # its end: beside a verdict at reduced scale, what other runs say
     p_for: float | None = None
     p_against: float | None = None
     needed: str = ""  # what would decide it; empty where it is decided
@@ -308,10 +309,8 @@ def _judge_arm(
         shown=shown,
         scale=scale,
         seeds=seeds,
-        seen=whole.seen
-        + _better(whole, decisions, scale)
-        + _learnt(claim, run, whole)
-        + (_at_full_scale(claim, arms, evidence, margins) if scale == "reduced" else ""),
+        seen=whole.seen + _better(whole, decisions, scale) + _learnt(claim, run, whole),
+        at_full_scale=_at_full_scale(claim, arms, evidence, margins) if scale == "reduced" else "",
         p_for=whole.p_for,
         p_against=whole.p_against,
         needed=_needed(whole, decisions, scale, each, margins),
@@ -377,8 +376,12 @@ def _at_full_scale(claim: Claim, arms: dict[str, str], evidence: Evidence, margi
     if not votes:
         return ""
     agree, runs = sum(vote.agree for vote in votes), sum(vote.n for vote in votes)
-    where = f", in {len(votes)} of the {len(claim.parts)} parts" if len(claim.parts) > 1 else ""
-    return f"; at the paper's own scale {agree} of {runs} agree{where}"
+    if len(claim.parts) == 1:
+        return f"; at the paper's own scale {agree} of {runs} agree"
+    where = f", in {len(votes)} of the {len(claim.parts)} parts"
+    return (
+        f"; at the paper's own scale, seeds of all parts together, {agree} of {runs} agree{where}"
+    )
 
 
 def _needed(
@@ -427,7 +430,7 @@ def plural(count: int, noun: str) -> str:
 
 COLUMNS = (
     *("paper", "claim", "artifact", "kind", "statement", "quote", "where", "scope"),
-    *("arm", "verdict", "label", "outcome", "scale", "seeds", "seen", "needed"),
+    *("arm", "verdict", "label", "outcome", "scale", "seeds", "seen", "at_full_scale", "needed"),
     *("p", "q", "margins_changed", "others", "beside", "votes", "parts"),
 )
 
@@ -461,7 +464,10 @@ def ledger(claims: Sequence[Claim], frame: pd.DataFrame) -> pd.DataFrame:
                 "scope": claim.scope or "",
                 **{
                     name: getattr(verdict, name)
-                    for name in ("arm", "verdict", "label", "outcome", "seeds", "seen", "needed")
+                    for name in (
+                        *("arm", "verdict", "label", "outcome", "seeds", "seen", "at_full_scale"),
+                        "needed",
+                    )
                 },
                 "scale": verdict.scale or "",
                 "p": np.nan if verdict.p_for is None else verdict.p_for,

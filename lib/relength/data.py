@@ -110,7 +110,7 @@ def way_in(name: str) -> str:
             f"{entry['archive']}, or unset RELENGTH_DATA to download it."
         )
     if _offline():
-        return f"{said}RELENGTH_OFFLINE forbids to fetch from {entry['url']}."
+        return f"{said}RELENGTH_OFFLINE forbids fetching from {entry['url']}."
     return f"{said}is fetched from {entry['url']} and checked when it is trained on."
 
 

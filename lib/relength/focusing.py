@@ -6,10 +6,12 @@ A record keeps the weights of one decoded sample, the first of the shortest unse
 focus_forward  those that do not take the centre of focus back
 focus_single   those that take it no further than the next position, either way
 focus_next     those that take it to the next position, forward
-focus_waits    those that leave it where it is, of as many as write a digit once more; not more than
-               100, and only in tasks that ask for it, as ReCopy does
+focus_waits    how many leave it where it is, against how many write a digit once more: 100 where
+               the numbers are equal, and less the further one exceeds the other; only in tasks
+               that ask for it, as ReCopy does
 
-A step leads from one written symbol to the next: where the first symbol is read from is none.
+A step leads from one written symbol to the next: the way to the first symbol is none. A model that
+ends its output at once takes none, and no share of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,23 +25,24 @@ from relength.tasks.copying import DIGITS, repeated
 METRICS = ("focus_forward", "focus_single", "focus_next", "focus_waits")
 REPEATING = ("recopy", "reverse_recopy")  # tasks that write some digits several times
 ROOM = 0.75  # positions: less than that is no step, and beside a path still on it
+STILL = 1 - ROOM  # positions: what moves the focus no further leaves it where it is
 
 
 def shares(record: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """{test: {metric: percent}} of a recorded run; empty if it has no sample of two steps."""
+    """{test: {metric: percent}} of a recorded run; empty if it has no sample."""
     sample = record.get("attention")
-    if not sample or len(places := centre(sample)) < 2:
+    if not sample:
         return {}
-    moves = np.diff(places)  # no number where the focus has left the source: then none holds
-    found = {
-        "focus_forward": (moves >= -ROOM).mean(),
-        "focus_single": (np.abs(moves) <= 1 + ROOM).mean(),
-        "focus_next": (np.abs(moves - 1) <= ROOM).mean(),
+    moves = np.diff(centre(sample))  # no number where the focus has left the source: none holds
+    hits = {
+        "focus_forward": moves >= -ROOM,
+        "focus_single": np.abs(moves) <= 1 + ROOM,
+        "focus_next": np.abs(moves - 1) <= ROOM,
     }
+    found = {name: hit.mean() if len(hit) else 0.0 for name, hit in hits.items()}
     if record["spec"]["task"]["name"] in REPEATING:
-        asked = once_more(sample["target"])[1 : len(places)].sum()
-        if asked:
-            found["focus_waits"] = min(1.0, (np.abs(moves) <= ROOM).sum() / asked)
+        waits, asked = (np.abs(moves) <= STILL).sum(), once_more(sample["target"]).sum()
+        found["focus_waits"] = 1.0 if waits == asked else min(waits, asked) / max(waits, asked)
     return {sample["test"]: {name: 100 * float(share) for name, share in found.items()}}
 
 

@@ -28,7 +28,7 @@ CLAIMS = {
     "findings_mla_distance": ("mla-002", "mla-006", "mla-054"),
     "findings_mla_content": ("mla-003", "mla-049"),
     "findings_mla_walking": ("mla-010", "mla-011", "mla-012", "mla-013", "mla-014", "mla-015"),
-    "findings_mla_motion": ("mla-055", "mla-056", "mla-057"),
+    "findings_mla_motion": ("mla-055", "mla-056", "mla-057", "mla-058", "mla-059"),
     "findings_mla_freedom": (
         "mla-007",
         "mla-008",
@@ -56,8 +56,11 @@ EFFECTS = {
     "findings_mla_readings": (
         "mla",
         {
-            "Steepness of OneStepAttn's step": "OneStepAttn: steepness and clamp",
+            "Steepness of OneStepAttn's step": "OneStepAttn: steepness and clamp; -Step 2: "
+            "steepness alone",
             "Which branch MonoAttn's gate is on": "MonoAttn: gate, clamp, steepness",
+            "Clamp of the focus": "clamp alone",
+            "The gate of the mixture": "the mixture's gate alone",
             "Two rows for one function": "RMonoAttn against MonoAttn, as in the text",
         },
     ),
@@ -85,6 +88,12 @@ EFFECTS = {
     ),
     "findings_panm_scale": ("panm", {"Training budget at scale reduced": "more training"}),
 }
+
+
+def told(row: Any) -> str:
+    """What is seen of a claim, what keeps it open, and what runs at the paper's own scale say."""
+    scale = f" ({row.scale})" if row.scale else ""
+    return f"{row.seen}{unsettled(row)}{scale}{row.at_full_scale}"
 
 
 def unsettled(row: Any, most: int = 3) -> str:
@@ -122,7 +131,7 @@ def of_claims(shown: Iterable[str], survey: Survey) -> str:
                 + ("" if row.scope in said_of_all else f" *{plain(row.scope)}*"),
                 badge(row.label),
                 *(_verdict_of(row, arm) for arm in arms),
-                plain(row.seen + unsettled(row)) + (f" ({row.scale})" if row.scale else ""),
+                plain(told(row)),
             )
             for row in rows
         ),
@@ -141,7 +150,7 @@ def by_reading(shown: Iterable[str], survey: Survey) -> str:
         return ""
     arms = _other_arms(rows)
     return grid(
-        ("claim", "verdict", *(ARM_LABELS[arm] for arm in arms)),
+        ("claim", "verdict (judged reading)", *(ARM_LABELS[arm] for arm in arms)),
         (
             (
                 f"{plain(row.statement)} {{ref}}`{row.name} <claim-{row.name}>`",

@@ -382,7 +382,7 @@ def _learning_in_words(runs: Runs) -> str:
 # Attention
 
 
-ASKED = {  # of a focus that only moves forward, by tasks whose attention is drawn
+ASKED = {  # of a focus that only moves forward
     "recopy": "ReCopy asks for waiting",
     "inv_recopy": "Inv ReCopy asks for jumping",
     "dedupe": "DeDupe asks for jumping to the next run of equal digits",
@@ -409,13 +409,15 @@ def attention(
     def draw(layout: Layout) -> Figure:
         return heatmaps.draw(panels, layout)
 
+    asked = "; ".join(ASKED[task] for task in tasks if task in ASKED)
+    asked = f"Of a focus that only moves forward, {asked}. " if asked else ""
     caption = (
         "Where the models look on the first test sample of the shortest unseen length, in a run of "
         "median accuracy there. The source runs from left to right (S and E are its learned start "
         "and end), the output from top to bottom (labels at the left: what was written, E for "
         "the end; wrong tokens stand out). Depth of colour is attention weight; boxes mark the "
-        f"positions where the answer can be read. {'; '.join(map(ASKED.get, tasks))}. A row that "
-        f"is pale all over is of a focus as wide as the source.{_seeds_of(records)}"
+        f"positions where the answer can be read. {asked}A row that is pale all over is of a focus "
+        f"as wide as the source.{_seeds_of(records)}"
     )
     said = "; ".join(heatmaps.in_words(*cell, sample) for cell, sample in panels.items())
     alt = f"Attention weights as heat maps, a panel per model and task. {said}."

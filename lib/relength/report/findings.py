@@ -176,7 +176,7 @@ def conclusion(paper: str, survey: Survey) -> str:
         lists.append("")
     silent = int((said["quote"] == "").sum())
     kinds = [plural(len(said) - silent, "sentence") + " of the paper"]
-    kinds += [f"{silent} that its tables make without words"] if silent else []
+    kinds += [f"{silent} that its tables and figures make without words"] if silent else []
     rest = counted(said["verdict"][still_open].value_counts())
     parts = [
         f"Of {plural(len(said), 'claim')} ({' and '.join(kinds)}) {len(decided)} "

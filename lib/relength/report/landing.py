@@ -23,7 +23,7 @@ from relength.prices import Device, Prices, own_runs
 from relength.progress import clock
 from relength.report import findings
 from relength.report.agenda import most_recorded
-from relength.report.boxes import unsettled
+from relength.report.boxes import told, unsettled
 from relength.report.exhibits import typed
 from relength.report.freshness import freshness_of
 from relength.report.ledger import RunsByCell
@@ -286,7 +286,7 @@ def _answer(
         where = f'<a href="{page}#{table}-side-by-side">the table, side by side</a>'
     facts = [
         ("the paper", _printed(row, claim)),
-        ("our runs" if claim else f"{row.seeds} {row.unit}s", escape(row.seen + unsettled(row))),
+        ("our runs" if claim else f"{row.seeds} {row.unit}s", escape(told(row))),
         *(_provenance(runs.of(claim, row.scale), survey) if claim else ()),
         ("to decide it", escape(row.needed)),
         ("other readings", escape(readings(row.others))),

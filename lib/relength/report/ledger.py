@@ -113,7 +113,7 @@ def _claim(row: Any, claim: Claim, runs: RunsByCell) -> str:
     facts = [
         ("The paper says" if row.quote else "In the paper", _quoted(row)),
         ("Here", plain(row.scope)),
-        ("Seen", plain(row.seen) + _changed(row)),
+        ("Seen", plain(row.seen + row.at_full_scale) + _changed(row)),
         ("To decide it", plain(row.needed)),
         ("Other readings", plain(readings(row.others))),
         ("Artifact", artifact_link(row.artifact, page_of(row.artifact, claim.source.experiment))),
@@ -306,7 +306,7 @@ def _numbers(artifact: str, rows: pd.DataFrame, known: dict[str, Claim], runs: R
                 f"[{plain(row.statement)}]{{#claim-{slug(row.claim)} "
                 f".{facets(row).replace(' ', ' .')}}}",
                 badge(row.label),
-                plain(row.seen) + _changed(row),
+                plain(row.seen + row.at_full_scale) + _changed(row),
                 row.seeds,
                 row.scale or "",
                 readings(row.others),

@@ -111,9 +111,9 @@ def errors_table(runs: Runs) -> Exhibit:
     caption = (
         f"<b>Chance of a wrong symbol, in percent.</b> {badges(runs.scale, runs.freshness)} What "
         "exact match at each length would be if errors were independent, solved for the chance of "
-        "one; its 95 % interval appears under the pointer. A row is of one seed, the median by the "
-        "share of its outputs that are right. Where all (<) or none (>) of them were right, the "
-        "end of the interval that is not trivial; a test with fewer outputs bounds it less."
+        "one, with its 95 % interval (small). A row is of one seed, the median by the share of its "
+        "outputs that are right. Where all or none of them were right, only the end of the "
+        "interval that is not trivial; a test with fewer outputs bounds it less."
         f"{rest}"
     )
     name = f"{runs.page}-errors"
@@ -131,10 +131,9 @@ def _median_seed(cell: pd.DataFrame) -> int:
 
 
 def _shown(row) -> str:
-    """What a cell of the table says, and its interval under the pointer."""
+    """What a cell of the table says, with its interval below."""
     said, _, interval = str(Error(row.chance, row.low, row.high)).partition(" (")
-    hint = f' title="{interval.rstrip(")")} %"' if interval else ""
-    return f"<span{hint}>{escape(said)}</span>"
+    return escape(said) + (f"<br><small>{interval.rstrip(')')}</small>" if interval else "")
 
 
 def still_right(runs: Runs) -> pd.DataFrame:

@@ -365,7 +365,8 @@ def _readings(runs: Runs) -> str:
     others = dict.fromkeys(arm for row, arm in runs.rows if not runs.experiment.judges(row, arm))
     said = [f"rows <i>{ARM_LABELS.get(arm, arm)}</i> train {READINGS[arm]}" for arm in others]
     said += [
-        f"<i>{ARM_LABELS.get(arm, arm)}</i>, without a remark, are {', '.join(models)}"
+        f"rows without a remark are {ARM_LABELS[runs.experiment.judged_arm]}, but for "
+        f"{', '.join(models)}, which are <i>{ARM_LABELS.get(arm, arm)}</i>"
         for arm, models in _judged_otherwise(runs).items()
     ]
     text = "; ".join(said).replace("rows", "Rows", 1)
@@ -589,7 +590,7 @@ def verdicts(runs: Runs) -> Exhibit:
             row.claim,
             _saying(row),
             _verdict_badge(row.label),
-            f"<p>{escape(row.seen)}</p>"
+            f"<p>{escape(row.seen + row.at_full_scale)}</p>"
             + (f"<p><small>To decide: {escape(row.needed)}</small></p>" if row.needed else ""),
             escape(readings(row.others)) or "–",
         )
