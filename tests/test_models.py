@@ -489,6 +489,16 @@ def test_weights_start_as_in_the_released_code(name):
             assert_uniform(values, RELEASED_BOUNDS[kind])
 
 
+def test_runs_recorded_before_keep_the_first_weights_that_they_had():
+    """The map of the mixing gate started 2.4 times narrower, as PyTorch draws it."""
+    old = Seq2SeqConfig(name="Mix LocAttn", mix_start="default")
+    assert Seq2SeqConfig(name="Mix LocAttn").mix_start == "xavier"
+    model = Seq2Seq(old, 14).initialise(0)
+    assert_uniform(model.attention.mix.weight, 1 / math.sqrt(128))
+    with pytest.raises(ValueError, match="mixes nothing"):
+        Seq2SeqConfig(name="LocAttn", mix_start="xavier")
+
+
 def assert_uniform(values, bound):
     count = values.numel()
     assert values.abs().max().item() <= bound * (1 + 1e-6)

@@ -54,13 +54,21 @@ class Seq2SeqConfig(BaseModel):
         description="first value of MonoAttn's p: 20 in the released code, where the gate never "
         "moves; the paper gives none, and 0 starts it half open, where it can learn",
     )
+    mix_start: Literal["default", "xavier"] = added(
+        "default",
+        before="default",
+        description="first weights of the map that weighs content and location: as PyTorch draws "
+        "them, or Xavier uniform, as in the released code; the latter for all that mix",
+    )
 
     @model_validator(mode="before")
     @classmethod
-    def _gate_of_the_arm(cls, fields: Any) -> Any:
+    def _starts_of_model_and_arm(cls, fields: Any) -> Any:
         if isinstance(fields, dict):
             if fields.get("name") in ATTENTIONS:
                 fields = {"arm": arms_of(fields["name"])[0]} | fields
+                if _mixes(fields["name"]):
+                    fields = {"mix_start": "xavier"} | fields
             return {"gate_start": 20.0 if fields.get("arm") == "released" else 0.0} | fields
         return fields
 
@@ -72,6 +80,8 @@ class Seq2SeqConfig(BaseModel):
                 f"only the arm {arms[0]}" if len(arms) == 1 else f"the arms {' and '.join(arms)}"
             )
             raise ValueError(f"{self.name} has {there}, not {self.arm}")
+        if self.mix_start != "default" and not _mixes(self.name):
+            raise ValueError(f"{self.name} mixes nothing, so its mix_start is default")
         return self
 
     @staticmethod
@@ -151,7 +161,8 @@ class Seq2Seq(nn.Module):
             return module.bound
         if not isinstance(module, nn.Linear):
             return None
-        if kind == "bias" or module_name == "direction":
+        mix_as_pytorch = module_name == "attention.mix" and self.config.mix_start == "default"
+        if kind == "bias" or module_name == "direction" or mix_as_pytorch:
             return 1 / np.sqrt(module.in_features)
         if module_name == "attention.heads":
             # Two tensors in the released code, one for the width, one for all that moves the
@@ -285,6 +296,10 @@ class Seq2Seq(nn.Module):
             if keep_weights:
                 kept.append(weights)
         return torch.stack(tokens, dim=1), torch.stack(kept, dim=1) if keep_weights else None
+
+
+def _mixes(name: str) -> bool:
+    return name in BY_LOCATION and BY_LOCATION[name].mixed
 
 
 def _fill(parameter: Tensor, numbers: np.ndarray) -> None:
