@@ -269,7 +269,7 @@ def test_a_notebook_says_what_it_cannot_train(folder, tmp_path, capsys, monkeypa
     assert "Not trained for want of data, cfq: RELENGTH_DATA names" in capsys.readouterr().out
     shown = notebook.runs("mla_cfq", notebook.Parameters(results=str(tmp_path / "results")))
     assert shown.records == ()
-    said = capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
     assert re.search(r"Not run: data\. cfq is an archive of \d+ MB", said)
     assert "not in the folder that RELENGTH_DATA names" in said and str(folder) not in said
     monkeypatch.delenv("RELENGTH_DATA")

@@ -14,6 +14,7 @@ import ast
 import difflib
 import re
 import tempfile
+import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -177,7 +178,8 @@ def runs(
         print("Nothing is shown as a result; -p train true trains what is missing.")
         lacking = {spec.task.name for spec in specs if spec.task.lacks()}
         for name in sorted(lacking & downloads()):
-            print(f"Not run: data. {way_in(name)}")
+            said = f"Not run: data. {way_in(name)}"
+            print(textwrap.fill(said, 88, break_long_words=False, break_on_hyphens=False))
     return shown
 
 

@@ -16,6 +16,7 @@ from relength.report.markdown import badge, grid, plain
 from relength.report.scoreboard import Survey
 from relength.report.style import ARM_LABELS, title
 
+NO_BREAK = "\N{NO-BREAK SPACE}"
 # {included passage: claims shown in it}; a claim that no file has yet is left out.
 CLAIMS = {
     "length_content": ("mla-003",),
@@ -154,7 +155,7 @@ def by_reading(shown: Iterable[str], survey: Survey) -> str:
         (
             (
                 f"{plain(row.statement)} {{ref}}`{row.name} <claim-{row.name}>`",
-                f"{badge(row.label)} {row.votes}".rstrip(),
+                _with_votes(row.label, row.votes),
                 *(_verdict_of(row, arm) for arm in arms),
             )
             for row in rows
@@ -178,7 +179,12 @@ def _other_arms(rows: Iterable[Any]) -> list[str]:
 def _verdict_of(row: Any, arm: str) -> str:
     """What a claim's verdict is in another reading, and how many seeds agree."""
     verdict = row.beside.get(arm) if isinstance(row.beside, dict) else None
-    return f"{badge(verdict.label)} {verdict.votes}".rstrip() if verdict is not None else ""
+    return _with_votes(verdict.label, verdict.votes) if verdict is not None else ""
+
+
+def _with_votes(label: str, votes: str) -> str:
+    """A badge and how many seeds agree, which no line breaks."""
+    return f"{badge(label)} {votes.replace(' ', NO_BREAK)}".rstrip()
 
 
 def of_effects(paper: str, titles: Mapping[str, str], survey: Survey) -> str:

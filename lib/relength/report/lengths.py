@@ -96,18 +96,20 @@ def errors_table(runs: Runs) -> Exhibit:
     tests = list(dict.fromkeys(test for names in runs.tests.values() for test in names[1:]))
     columns = {"task": "text", "model": "text", "seeds": "number"}
     columns |= dict.fromkeys(tests, "number")
-    rows, waiting = [], []
+    rows: list[tuple[str, ...]] = []
+    waiting: dict[str, list[str]] = {}
     for task in runs.tasks:
         for model, arm in (row for row in runs.rows if runs.plans(*row, task)):
             cell = data.query("task == @task and model == @model and arm == @arm")
             if cell.empty:
-                waiting.append(f"{runs.label(model, arm)} on {title(task)}")
+                waiting.setdefault(runs.label(model, arm), []).append(title(task))
                 continue
             own = cell[cell["seed"] == _median_seed(cell)]
             shown = dict.fromkeys(tests, "–") | {row.test: _shown(row) for row in own.itertuples()}
             seeds = str(cell["seed"].nunique())
             rows.append((title(task), runs.label(model, arm), seeds, *shown.values()))
-    rest = f" Not run yet: {', '.join(waiting)}." if waiting else ""
+    said = "; ".join(f"{label}, on {', '.join(tasks)}" for label, tasks in waiting.items())
+    rest = f" Not run yet: {said}." if waiting else ""
     caption = (
         f"<b>Chance of a wrong symbol, in percent.</b> {badges(runs.scale, runs.freshness)} What "
         "exact match at each length would be if errors were independent, solved for the chance of "
