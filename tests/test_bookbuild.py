@@ -411,10 +411,14 @@ def test_a_notebook_page_says_how_it_was_made_without_paths_of_this_machine(tmp_
         confdir = tmp_path / "book"
 
         class env:
-            doc2path = staticmethod(lambda name: f"{name}.ipynb")
+            doc2path = staticmethod(lambda name: tmp_path / "book" / f"{name}.ipynb")
 
+    short = tmp_path / "book" / "executed" / "short_a.md"
+    short.parent.mkdir(parents=True)
+    short.write_text("In short")
     run_stamp._on_source_read(App, "executed/a", text)
     cells = json.loads(text[0])["cells"]
+    assert cells.pop(1)["source"] == "In short"
     assert "remove-cell" in cells[2]["metadata"]["tags"]
     assert (
         "`results = 'results'`" in cells[1]["source"] and "2026-11-20 17:30" in cells[1]["source"]

@@ -269,7 +269,7 @@ def test_a_store_without_runs_says_not_run_everywhere(empty):
         assert "It takes relength run mla_table2 --scale reduced." in words
     printed = Page(tables.side_by_side(empty, ARTIFACT).html)
     assert "Not run yet" in tables.side_by_side(empty, ARTIFACT).html and len(printed.rows) > 6
-    assert tables.numbers(empty, ARTIFACT).count("not run") == 8 * 8 * 4
+    assert tables.numbers(empty, ARTIFACT).count("not run") == 8 * 6 * 4  # the judged readings
     assert set(empty.ledger["verdict"]) == {"not run", "not testable"}
 
 
@@ -305,6 +305,39 @@ def test_the_table_shows_the_medians_of_the_frame_and_the_numbers_of_the_paper(f
         for cell, (ours, theirs) in zip(shown, wanted, strict=True):
             text = re.sub("[✓≠↓↑]", " ", cell)
             assert text.replace(" ", "") == tables.short(ours) + tables.number(theirs)
+
+
+def test_a_reading_that_is_not_judged_has_a_row_from_its_first_run_on(tmp_path, empty, full):
+    judged = [row for row in full.rows if full.experiment.judges(*row)]
+    assert empty.rows == judged and sorted([*judged, *empty.waiting]) == sorted(full.rows)
+    assert not full.waiting
+    first = {("paper", "MonoAttn", "paper"), ("reduced", "Content", "released")}
+    store = Store(tmp_path / "results")
+    for scale, model, arm in first:
+        shown = [(spec.model.name, spec.model.arm) for spec in EXPERIMENT.specs(scale, [0])]
+        spec = EXPERIMENT.specs(scale, [0])[shown.index((model, arm))]
+        store.append("mla", handmade.record(spec, lambda *_: 1.0))
+    runs = runs_of(store)
+    assert runs.rows == [*judged, ("MonoAttn", "paper")]  # from another scale, which its cells name
+    html = tables.side_by_side(runs, ARTIFACT).html
+    assert "; not run <i>as in the text</i> are OneStepAttn." in html
+    assert "1 seed at scale paper" in html
+
+
+def test_a_cell_tells_how_many_seeds_solve_a_test_where_only_some_do(tmp_path):
+    shares = {"Content": (1.0, 1.0, 1.0), "Relative": (1.0, 0.0, 1.0)}
+    store = Store(tmp_path / "results")
+    for spec in EXPERIMENT.specs("reduced", range(3)):
+        if spec.model.name in shares and spec.task.name == "copy":
+            record = handmade.record(spec, lambda s, _: shares[s.model.name][s.seed])
+            store.append("mla", record)
+    shown = tables.side_by_side(runs_of(store), ARTIFACT)
+    rows = {row[0]: row[1:] for row in reversed(Page(shown.html).rows)}  # first half
+    assert rows["Relative"][0].startswith("2/3100") and rows["Content"][0].startswith("100")
+    assert "(95 %), where only some do" in shown.html
+    printed, run, near = tables.met(runs_of(store), ARTIFACT)
+    paper = published.table(ARTIFACT).query("task == 'copy' and row in ('Content', 'Relative')")
+    assert (printed, run) == (144, 6) and near == (abs(paper["value"] - 100) <= 5).sum()
 
 
 def test_marks_say_which_side_an_undecided_cell_is_on(full):

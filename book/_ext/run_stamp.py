@@ -1,8 +1,9 @@
 """Notebook pages say how they were made.
 
 papermill leaves its own cells and metadata in an executed notebook. On the page, the injected
-parameters disappear, cells that hide their source stay folded, and a folded box below the title
-tells when and with which parameters papermill ran it. Only what Sphinx reads is changed, no file.
+parameters disappear, cells that hide their source stay folded, and below the title stand what the
+page says in short, written beside it as ``short_<name>.md``, and a folded box that tells when and
+with which parameters papermill ran it. Only what Sphinx reads is changed, no file.
 """
 
 import json
@@ -35,6 +36,10 @@ def _box(papermill, root):
     )
 
 
+def _cell(name, text):
+    return {"cell_type": "markdown", "id": name, "metadata": {}, "source": text}
+
+
 def _on_source_read(app, docname, source):
     if not str(app.env.doc2path(docname)).endswith(".ipynb"):
         return
@@ -48,8 +53,11 @@ def _on_source_read(app, docname, source):
     papermill = notebook["metadata"].get("papermill")
     if papermill:
         text = _box(papermill, Path(app.confdir).resolve().parent)
-        cell = {"cell_type": "markdown", "id": "run-stamp", "metadata": {}, "source": text}
-        notebook["cells"].insert(1, cell)
+        notebook["cells"].insert(1, _cell("run-stamp", text))
+    page = Path(app.env.doc2path(docname))
+    short = page.with_name(f"short_{page.stem}.md")
+    if short.exists():
+        notebook["cells"].insert(1, _cell("in-short", short.read_text(encoding="utf-8")))
     source[0] = json.dumps(notebook)
 
 

@@ -1,20 +1,26 @@
-"""Boxes on pages of prose: claims with today's verdict, and what a difference was measured to do.
+"""Boxes on pages: claims with today's verdict, measured effects of differences, a page in short.
 
-Such pages state no result of ours in words of their own. What they say of the runs stands in a box,
-so that it changes when the runs do.
+Pages of prose state no result of ours in words of their own. What they say of the runs stands in a
+box, so that it changes when the runs do. A page made from a notebook gets one below its title.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from relength import deviations, stats
+from relength import claims, deviations, stats
 from relength.claim_models import OrderPart, Part
+from relength.margins import load_margins
+from relength.papers import BORROWED, EXPERIMENTS, page_of, shown_by
 from relength.report import computed
 from relength.report.deviations import anchor, measured
 from relength.report.markdown import badge, grid, plain
+from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import ARM_LABELS, title
+from relength.report.tables import met
+from relength.store import Store
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 # {included passage: claims shown in it}; a claim that no file has yet is left out.
@@ -206,11 +212,61 @@ def of_effects(paper: str, titles: Mapping[str, str], survey: Survey) -> str:
     return _box(body)
 
 
+def in_short(page: str, survey: Survey) -> str:
+    """How the claims of a notebook's page stand, how many printed numbers ours meet, two links."""
+    said = _claims_of(page, survey) + _numbers_of(page, survey.store)
+    said = said or ["This page looks further than the paper: it has no claim to judge."]
+    links = '<a href="#verdict">Verdicts</a>, <a href="#tables-and-figures">tables and figures</a>'
+    return f":::{{container}} in-short\n**In short.** {' '.join(said)} {links}.\n:::\n"
+
+
+def _claims_of(page: str, survey: Survey) -> list[str]:
+    """One sentence that counts the verdicts on the paper's sentences that a page judges."""
+    shown = shown_by(page)
+    if shown is None:
+        ids = survey.ledger[survey.ledger["page"] == page]["claim"]
+    else:
+        experiment, _ = shown
+        ids = [
+            claim.id
+            for claim in claims.load(experiment.paper)
+            if page_of(claim.artifact, claim.source.experiment) == page
+        ]
+    rows = survey.ledger[survey.ledger["claim"].isin(ids) & survey.ledger["prose"]]
+    if rows.empty:
+        return []
+    rows = rows.sort_values("verdict", key=lambda verdicts: verdicts.map(claims.VERDICTS.index))
+    counts = ", ".join(f"{count} {label}" for label, count in Counter(rows["label"]).items())
+    return [f"{claims.plural(len(rows), 'claim')} of the paper's prose: {counts}."]
+
+
+def _numbers_of(page: str, store: Store) -> list[str]:
+    """One sentence on the printed numbers of a page's tables."""
+    shown = shown_by(page)
+    if shown is None:
+        return []
+    experiment, artifacts = shown
+    tables = [name for name in artifacts if name in experiment.tables]
+    if not tables:
+        return []
+    runs = Runs.read(experiment, "reduced", load_margins().least_seeds, store, artifacts)
+    counts = (met(runs.part(artifact), artifact) for artifact in tables)
+    printed, run, near = map(sum, zip(*counts, strict=True))
+    if not run:
+        return [f"None of the {printed} printed numbers has runs yet."]
+    of = "All" if run == printed else f"{run} of the"
+    return [
+        f"{of} {printed} printed numbers have runs at reduced scale; {near} of ours are within the "
+        "margin."
+    ]
+
+
 def _box(body: str) -> str:
     return f":::{{container}} measured\n**Measured here**\n\n{body}\n:::\n"
 
 
 PASSAGES = {
+    **{f"short_{page}": partial(in_short, page) for page in (*EXPERIMENTS, *BORROWED)},
     **{name: partial(of_claims, shown) for name, shown in CLAIMS.items()},
     **{name: partial(of_effects, *shown) for name, shown in EFFECTS.items()},
 }

@@ -85,6 +85,7 @@ html[data-theme="dark"] .rl, [data-jp-theme-light="false"] .rl {{ {variables(DAR
 .rl table.matrix td b, .rl table.matrix td i { display: block; font-style: normal; }
 .rl table.matrix td b { font-weight: 500; }
 .rl table.matrix td b s { text-decoration: none; font-size: .72em; color: var(--rl-muted); }
+.rl table.matrix td b small { margin-right: .25em; font-size: .68em; font-weight: 400; }
 .rl table.matrix td i { font-size: .88em; color: var(--rl-muted); }
 .rl table.matrix td b.apart { color: var(--rl-warning); font-weight: 700; }
 .rl table.matrix td b.none { font-weight: 400; font-size: .8em; line-height: 1.65;
@@ -252,6 +253,12 @@ def rows_table(columns: dict[str, str], rows: Iterable[Sequence[str]]) -> str:
         f'<div class="scroll"><table class="sortable"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
+
+
+def folded(columns: dict[str, str], rows: Sequence[Sequence[str]]) -> str:
+    """A :func:`rows_table` to look something up in: closed until somebody does."""
+    summary = f"<summary>Show all {len(rows)} rows</summary>"
+    return f"<details>{summary}{rows_table(columns, rows)}</details>"
 
 
 def figure(

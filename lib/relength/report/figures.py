@@ -484,7 +484,7 @@ def cost(runs: Runs, number: int) -> Exhibit:
             label = runs.label(model, arm)
             beside(axes, label, (0, i), -6, color=colour(model), size=7.5, weight="bold")
             seconds = data.query("model == @model and arm == @arm")["seconds"].to_numpy()
-            words = f"{seconds.sum() / 3600:.1f} h" if seconds.size else NOT_RUN
+            words = _clock(seconds.sum()) if seconds.size else NOT_RUN
             beside(axes, words, (1, i), 6, color=LIGHT.muted, size=7)
             shift = 0.16 * np.sin(
                 2.4 * np.arange(seconds.size)
@@ -550,4 +550,4 @@ def _seconds_axis(axes, seconds: pd.Series) -> None:
 def _clock(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.2g} s"
-    return f"{seconds / 60:.3g} min" if seconds < 3600 else f"{seconds / 3600:.2g} h"
+    return f"{seconds / 60:.2g} min" if seconds < 3600 else f"{seconds / 3600:.2g} h"

@@ -20,7 +20,7 @@ from relength.models.attentions import BY_LOCATION
 from relength.models.seq2seq import Seq2SeqConfig
 from relength.report import exhibits
 from relength.report.attention import answer_spans
-from relength.report.exhibits import Exhibit, badges, rows_table
+from relength.report.exhibits import Exhibit, badges
 from relength.report.figures import exhibit
 from relength.report.grid import BAND, NOT_RUN, Grid
 from relength.report.runs import Runs
@@ -302,7 +302,7 @@ def table(runs: Runs) -> Exhibit:
         "Last, how many seeds write the sample correctly."
     )
     name = f"{runs.page}-steps"
-    body = rows_table(columns, rows) if rows else f"<p>{NOT_RUN}</p>"
+    body = exhibits.folded(columns, rows) if rows else f"<p>{NOT_RUN}</p>"
     links = [exhibits.csv(name, data), exhibits.notebook(runs.page)]
     return Exhibit(
         exhibits.table(body, caption, name, links), f"{len(rows)} cells with a path.", data

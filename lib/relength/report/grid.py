@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.collections import LineCollection, PolyCollection
 
 from relength.report.runs import Runs
-from relength.report.style import LIGHT, Layout, canvas, colour, title
+from relength.report.style import LIGHT, NEUTRAL, Layout, canvas, colour, title
 
 NOT_RUN = "not run"
 NOT_COUNTED = "not counted"  # in runs of an older version
@@ -81,7 +81,12 @@ class Grid:
         if not self.runs.plans(*self.runs.rows[row], self.runs.tasks[column]):
             return
         x, y = self.points(row, column, 0.5, 0.5)
-        self.text(float(x), float(y), words, ha="center", va="center", size=6.5, style="italic")
+        ground = {"facecolor": LIGHT.surface, "edgecolor": "none", "pad": 0.8}  # over what is drawn
+        self.text(
+            *(float(x), float(y), words),
+            **{"ha": "center", "va": "center", "size": 6.5, "style": "italic"},
+            **{"bbox": ground, "zorder": 4},
+        )
 
     def _frame(self, rows: int) -> None:
         panels, lines = [], []
@@ -137,9 +142,11 @@ class Grid:
     def _key(self, entries: Sequence[tuple[str, str]]) -> None:
         """What the marks mean, in one line at the top. entries: (mark, meaning)."""
         x, y = (0.06 if self.narrow else self.left), 0.09
-        first = colour(self.runs.rows[0][0]) if self.runs.rows else LIGHT.muted
+        shades = [colour(model) for model, _ in self.runs.rows]
+        # Grey is also how much else is drawn: a swatch in it would not say that colours are models.
+        shown = next((shade for shade in shades if shade != NEUTRAL), LIGHT.muted)
         for mark, meaning in entries:
-            shade = LIGHT.ink if mark in ("bar", "thin") else first
+            shade = LIGHT.ink if mark in ("bar", "thin") else shown
             if mark == "dot":
                 self.axes.plot([x + 0.06], [y], "o", ms=3.4, mew=0, color=shade, clip_on=False)
             else:

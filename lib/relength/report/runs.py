@@ -1,5 +1,6 @@
 """The runs that a page shows: those of one experiment at one scale, laid out as rows and cells."""
 
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -142,13 +143,40 @@ class Runs:
 
     @cached_property
     def rows(self) -> list[tuple[str, str]]:
-        """(model, arm) of every row, those in the judged arm first."""
+        """(model, arm) of every row, those in the judged arm first.
+
+        A reading that no claim is judged on gets its row with its first run; see :attr:`waiting`.
+        """
+        return [pair for pair in self._every_row if pair not in self.waiting]
+
+    @cached_property
+    def waiting(self) -> list[tuple[str, str]]:
+        """The rows of readings that no claim is judged on, of which nothing is recorded yet."""
+        recorded = {record["key"] for record in (*usable(self.every), *self.records)}
+        begun = {(spec.row, spec.model.arm) for spec in self.specs if spec.key in recorded}
+        begun |= {(row, arm) for row, arm, task in self._elsewhere if task in self.tests}
+        others = (pair for pair in self._every_row if not self.experiment.judges(*pair))
+        return [pair for pair in others if pair not in begun]
+
+    @cached_property
+    def _every_row(self) -> list[tuple[str, str]]:
         pairs = dict.fromkeys((spec.row, spec.model.arm) for spec in self.specs)
         return sorted(pairs, key=lambda pair: not self.experiment.judges(*pair))
 
     def label(self, model: str, arm: str) -> str:
         """What tables call a row: the model, and its arm where that is not the judged one."""
         return row_label(model, arm, self.experiment.judged_arms[model])
+
+    @cached_property
+    def judged_otherwise(self) -> dict[str, list[str]]:
+        """{arm: rows that claims judge in it}, but for the arm of most rows and rows of one arm."""
+        found: dict[str, list[str]] = {}
+        arms = Counter(row for row, _ in self._every_row)
+        for row, arm in self._every_row:
+            own = self.experiment.judges(row, arm) and arms[row] > 1
+            if own and arm != self.experiment.judged_arm:
+                found.setdefault(arm, []).append(row)
+        return found
 
     @cached_property
     def tests(self) -> dict[str, tuple[str, ...]]:

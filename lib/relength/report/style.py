@@ -16,8 +16,9 @@ from typing import NamedTuple
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+NEUTRAL = "#7d8791"  # grey that suits light pages and dark ones
 MODEL_COLOURS = {
-    "Content": "#7d8791",
+    "Content": NEUTRAL,
     "Relative": "#d17d08",
     "LocAttn": "#bd4ab8",
     "Bi-Relative": "#cf4632",
@@ -121,12 +122,12 @@ TEXT_AS_TEXT = {"svg.fonttype": "none"}
 def colour(model: str) -> str:
     """The colour of a model, or of the one that it varies (``PANM 1+0``, ``Mix OneStepAttn PR``).
 
-    One that has none yet gets the theme-neutral grey of text.
+    One that has none yet is :data:`NEUTRAL`.
     """
     if model in MODEL_COLOURS:
         return MODEL_COLOURS[model]
     first = re.split("[ ,]", model.removeprefix("Mix "))[0]
-    return MODEL_COLOURS.get(VARIANTS.get(first, first), "#7d8791")
+    return MODEL_COLOURS.get(VARIANTS.get(first, first), NEUTRAL)
 
 
 def title(task: str) -> str:

@@ -6,7 +6,6 @@ Every function takes :class:`relength.report.runs.Runs`. Where nothing is record
 
 import itertools
 import textwrap
-from collections import Counter
 from collections.abc import Callable, Sequence
 from html import escape
 from math import isnan
@@ -91,25 +90,28 @@ def comparison(runs: Runs, artifact: str | None = None) -> pd.DataFrame:
               where it has none, for ours alone
 
     Columns: task, test, model, arm, scale, paper (NaN where nothing is printed), seeds (how many),
-    ours (:func:`relength.papers.published.statistic` of them), mean, median, low, high and
-    confidence (of the median, :func:`relength.stats.median_interval`), solved (seeds at the level
-    "solved"), solved_low, solved_high (percent, 95 %), true_length (median, stopped at the true
-    length), edit_distance (median), values (every seed, in the order of seeds).
+    ours (:func:`relength.papers.published.statistic` of them), apart (whether that is outside the
+    margin around the paper's value), mean, median, low, high and confidence (of the median,
+    :func:`relength.stats.median_interval`), solved (seeds at the level "solved"), solved_low,
+    solved_high (percent, 95 %), true_length (median, stopped at the true length), edit_distance
+    (median), values (every seed, in the order of seeds).
     """
     artifacts = runs.experiment.tables if artifact is None else (artifact,)
     paper, level = printed(*artifacts), load_margins().levels["solved"]
     statistic, rows = published.statistic(*artifacts), []
+    room = load_margins().measures[MEASURES[runs.experiment.shown]]
     for task, tests in compared_tasks(runs, artifacts).items():
         for test in tests:
             for model, arm in (row for row in runs.rows if runs.plans(*row, task)):
                 values = runs.values(model, arm, task, test, runs.experiment.shown)
                 solved = sum(map(level.holds, runs.values(model, arm, task, test)))
                 summary = _summary(values, solved)
+                said, ours = paper.get((model, task, test), np.nan), summary[statistic]
                 rows.append(
                     {
                         **dict(task=task, test=test, model=model, arm=arm, scale=runs.scale),
-                        "paper": paper.get((model, task, test), np.nan),
-                        "ours": summary[statistic],
+                        **{"paper": said, "ours": ours},
+                        "apart": abs(ours - said) > room.around(said),
                         **summary,
                         "true_length": _median(
                             runs.values(model, arm, task, test, "exact_match_true_length")
@@ -236,27 +238,36 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
         if not ours["seeds"]:
             others = runs.elsewhere(model, arm, task)
             words = f"{' and '.join(others)} only" if others else NOT_RUN
-            hint = "; ".join(f"{n} seeds at scale {scale}" for scale, n in others.items())
+            hint = "; ".join(
+                f"{claims.plural(n, 'seed')} at scale {scale}" for scale, n in others.items()
+            )
             return f'<b class="none">{words}</b>{paper}', hint or NOT_RUN, np.nan
-        apart = abs(ours["ours"] - ours["paper"]) > room.around(ours["paper"])
         mark = f"<s>{MARKS[verdict]}</s>" if verdict in MARKS else ""
+        some = f"<small>{ours['solved']:.0f}/{ours['seeds']}</small>" if _disagree(ours) else ""
+        kind = "apart" if ours["apart"] else "near"
         seeds = ", ".join(map(number, ours["values"]))
         solve = f"{ours['solved']:.0f} of {ours['seeds']} solve it"
         hint = f"scale {runs.scale}, seeds: {seeds}; {solve}; {verdict}".rstrip("; ")
         return (
-            f'<b class="{"apart" if apart else "near"}">{escape(_middle(ours))}{mark}</b>{paper}',
+            f'<b class="{kind}">{some}{escape(_middle(ours))}{mark}</b>{paper}',
             hint,
             ours["ours"],
         )
 
+    level = load_margins().levels["solved"].at_least
+    some_solve = (
+        f"A small fraction counts the seeds that solve a test ({level:g} %), where only some do. "
+        if any(map(_disagree, found.values()))
+        else ""
+    )
     caption = (
         f"<b>{name_of(artifact)} of the paper, side by side.</b> "
         f"{badges(runs.scale, runs.freshness)} {_seeds_phrase(data)}"
         f"{runs.on_generated_data} In each cell, above: our "
         f"{published.statistic(artifact)} {in_unit(runs)}, of two seeds both; below, smaller: "
         "the value that the paper prints. Coloured numbers are outside its margin, "
-        f"{margin_words(room, measure)}. ✓ and ≠ mark cells whose claim is reproduced or "
-        "contradicted; ↓ and ↑ those that are worse or better than printed, at reduced scale, "
+        f"{margin_words(room, measure)}. {some_solve}✓ and ≠ mark cells whose claim is reproduced "
+        "or contradicted; ↓ and ↑ those that are worse or better than printed, at reduced scale, "
         f"which decides nothing.{_readings(runs)}"
     )
     html = exhibits.table(
@@ -274,6 +285,22 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
     return Exhibit(
         html, f"{artifact}: {(run > 0).sum()} of {len(run)} cells have runs.", flat(data)
     )
+
+
+def met(runs: Runs, artifact: str) -> tuple[int, int, int]:
+    """Printed numbers of a table in the judged reading, those with runs, and those that ours meet.
+
+    Ours are compared as in :func:`side_by_side`, within the margin: that is no verdict.
+    """
+    data = comparison(runs, artifact).dropna(subset="paper")
+    data = data[[runs.experiment.judges(row.model, row.arm) for row in data.itertuples()]]
+    run = data["seeds"] > 0
+    return len(data), int(run.sum()), int((run & ~data["apart"]).sum())
+
+
+def _disagree(cell: dict) -> bool:
+    """Whether of three seeds or more some solve a test and some do not, which a median hides."""
+    return cell["seeds"] > 2 and 0 < cell["solved"] < cell["seeds"]
 
 
 def _middle(cell: dict) -> str:
@@ -361,27 +388,20 @@ READINGS = {  # what a row is whose arm is not the judged one
 
 
 def _readings(runs: Runs) -> str:
-    """What the rows of other arms are, for a caption."""
+    """What the rows of other arms are, for a caption, and which have no run to be shown."""
     others = dict.fromkeys(arm for row, arm in runs.rows if not runs.experiment.judges(row, arm))
     said = [f"rows <i>{ARM_LABELS.get(arm, arm)}</i> train {READINGS[arm]}" for arm in others]
     said += [
         f"rows without a remark are {ARM_LABELS[runs.experiment.judged_arm]}, but for "
         f"{', '.join(models)}, which are <i>{ARM_LABELS.get(arm, arm)}</i>"
-        for arm, models in _judged_otherwise(runs).items()
+        for arm, models in runs.judged_otherwise.items()
     ]
-    text = "; ".join(said).replace("rows", "Rows", 1)
-    return f" {text}." if said else ""
-
-
-def _judged_otherwise(runs: Runs) -> dict[str, list[str]]:
-    """{arm: rows that claims judge in it}, but for the arm of most rows and rows of one arm."""
-    found: dict[str, list[str]] = {}
-    arms = Counter(row for row, _ in runs.rows)
-    for row, arm in runs.rows:
-        own = runs.experiment.judges(row, arm) and arms[row] > 1
-        if own and arm != runs.experiment.judged_arm:
-            found.setdefault(arm, []).append(row)
-    return found
+    waiting: dict[str, list[str]] = {}
+    for row, arm in runs.waiting:
+        waiting.setdefault(f"<i>{ARM_LABELS.get(arm, arm)}</i>", []).append(row)
+    said += [f"not run {arm} are {', '.join(models)}" for arm, models in waiting.items()]
+    text = "; ".join(said)
+    return f" {text[0].upper()}{text[1:]}." if said else ""
 
 
 def _matrix(
@@ -514,8 +534,7 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
     if not runs.records:
         return exhibits.waiting(caption, f"{name}-details", exhibits.training(runs), flat(data))
     html = exhibits.table(
-        f"<details><summary>Show all {len(rows)} "
-        f"rows</summary>{exhibits.rows_table(columns, rows)}</details>",
+        exhibits.folded(columns, rows),
         caption,
         f"{name}-details",
         [
@@ -606,7 +625,7 @@ def verdicts(runs: Runs) -> Exhibit:
     alone = prose[~prose["arm"].isin([judged, ""])].groupby("arm")["claim"].agg(", ".join)
     besides = "".join(
         f", those about {', '.join(models)} on <i>{arm}</i>"
-        for arm, models in _judged_otherwise(runs).items()
+        for arm, models in runs.judged_otherwise.items()
     )
     besides += "".join(f", {claims} on <i>{arm}</i> alone" for arm, claims in alone.items())
     caption = (
