@@ -212,7 +212,7 @@ def test_readings_of_a_mixed_model_are_counted_on_the_numbers_that_all_have(tmp_
 
 
 def test_mixed_models_without_runs_are_not_compared(tmp_path, empty):
-    assert findings_mla.whether_mixed(empty) == "*No mixed model has a run yet.*\n"
+    assert findings_mla.whether_mixed(empty) == "*No mixed model has a run that counts yet.*\n"
     runs = Runs.read(experiment("mla_variants"), "reduced", 1, Store(tmp_path))
     assert "Not run yet" in mixtures.table(runs).html
 

@@ -168,7 +168,7 @@ def printed_twice(survey: Survey) -> str:
 def whether_mixed(survey: Survey) -> str:
     """Which reading gives the printed numbers of the models that mix content in."""
     said = mixtures.in_words(busiest(survey, "mla_variants"))
-    return f"{said}\n" if said else "*No mixed model has a run yet.*\n"
+    return f"{said}\n" if said else "*No mixed model has a run that counts yet.*\n"
 
 
 FREE = ("-Sigmoid", "-Step 3")  # without their sigmoid, steps go either way
