@@ -398,6 +398,7 @@ def test_a_notebook_page_says_how_it_was_made_without_paths_of_this_machine(tmp_
     run_stamp = extension("run_stamp")
     title = {"cell_type": "markdown", "id": "a", "metadata": {}, "source": "# Title"}
     injected = {"cell_type": "code", "id": "b", "metadata": {"tags": ["injected-parameters"]}}
+    injected["source"] = []
     papermill = {
         "version": "2.7.0",
         "input_path": str(tmp_path / "notebooks" / "a.ipynb"),
@@ -405,7 +406,9 @@ def test_a_notebook_page_says_how_it_was_made_without_paths_of_this_machine(tmp_
         "end_time": "2026-11-20T17:30:00",
         "parameters": {"results": str(tmp_path / "results"), "other": str(tmp_path.parent / "x")},
     }
-    text = [json.dumps({"cells": [title, injected], "metadata": {"papermill": papermill}})]
+    verdict = {"cell_type": "markdown", "id": "c", "metadata": {}, "source": ["## Verdict\n", "x"]}
+    cells = [title, injected, verdict]
+    text = [json.dumps({"cells": cells, "metadata": {"papermill": papermill}})]
 
     class App:
         confdir = tmp_path / "book"
@@ -419,6 +422,7 @@ def test_a_notebook_page_says_how_it_was_made_without_paths_of_this_machine(tmp_
     run_stamp._on_source_read(App, "executed/a", text)
     cells = json.loads(text[0])["cells"]
     assert cells.pop(1)["source"] == "In short"
+    assert cells[-1]["source"] == "(a-verdict)=\n## Verdict\nx"
     assert "remove-cell" in cells[2]["metadata"]["tags"]
     assert (
         "`results = 'results'`" in cells[1]["source"] and "2026-11-20 17:30" in cells[1]["source"]

@@ -161,15 +161,17 @@ def test_a_page_says_in_short_how_its_claims_stand_and_which_numbers_are_met(
             store.append("mla", handmade.record(spec, lambda *_: 1.0))
     said = boxes.in_short("mla_table2", solved._replace(store=store))
     claims_there = solved.ledger.query("prose and artifact == 'mla-table-2'")
-    assert f"{len(claims_there)} claims of the paper's prose: " in said
+    assert f"{len(claims_there)} claims: " in said
     # Perfect are the runs of Content on Copy and Lookup, where the paper prints 0 to 33.3.
-    assert "6 of the 144 printed numbers have runs at reduced scale; 0 of ours are" in said
-    assert "None of the 144 printed numbers has runs yet" in boxes.in_short("mla_table2", empty)
+    assert "6 of the 144 printed numbers have runs at reduced scale, of 2 seeds; 0 come out" in said
+    said = boxes.in_short("mla_table2", empty)
+    assert "None of the 144 printed numbers has a run at reduced scale yet" in said
     exposed = {"verdict": "reproduced", "label": "reproduced", "page": "panm_address_exposure"}
     ledger_of_page = empty.ledger.iloc[:3].assign(prose=True, **exposed)
     said = boxes.in_short("panm_address_exposure", empty._replace(ledger=ledger_of_page))
-    assert "3 claims of the paper's prose: 3 reproduced." in said
-    assert "no claim to judge" in boxes.in_short("mla_lengths", empty)
+    assert "3 claims: 3 reproduced." in said and "<panm_address_exposure-verdict>" in said
+    said = boxes.in_short("mla_lengths", empty)
+    assert "No claim is judged on this page." in said and "-verdict>" not in said
 
 
 def test_text_that_is_not_markup():

@@ -84,10 +84,16 @@ def specs_of(found: Experiment, artifacts: tuple[str, ...]) -> list:
 def recorded(
     found: Experiment, artifacts: tuple[str, ...]
 ) -> dict[tuple[str, str, str], list[float]]:
-    """{(task, row, test): what every seed has}, straight from the records; whoever keeps them."""
+    """{(task, row, test): what every seed has}, straight from the records; whoever keeps them.
+
+    Readings that are not judged and have no run are left out, as pages do.
+    """
     values = defaultdict(list)
+    left_out = Runs.read(found, SHOWN.scale, SHOWN.seeds, Store(RESULTS), artifacts or None).waiting
     runs = {record["key"]: record for record in Store(RESULTS).usable()}
     for spec in specs_of(found, artifacts):
+        if (spec.row, spec.model.arm) in left_out:
+            continue
         row = row_label(spec.row, spec.model.arm, found.judged_arms[spec.row])
         for test in spec.task.tests:
             cell = values[title(spec.task.name), row, "IID" if test == "iid" else test]

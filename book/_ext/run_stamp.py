@@ -1,15 +1,17 @@
 """Notebook pages say how they were made.
 
 papermill leaves its own cells and metadata in an executed notebook. On the page, the injected
-parameters disappear, cells that hide their source stay folded, and below the title stand what the
-page says in short, written beside it as ``short_<name>.md``, and a folded box that tells when and
-with which parameters papermill ran it. Only what Sphinx reads is changed, no file.
+parameters disappear, and cells that hide their source stay folded. Below the title stands what the
+page says in short, written beside it as ``short_<name>.md``, which links to two sections by labels
+that they get here; then a folded box that tells when and with which parameters papermill ran it.
+Only what Sphinx reads is changed, no file.
 """
 
 import json
 import os
 from pathlib import Path
 
+LABELLED = {"## Tables and figures": "tables-and-figures", "## Verdict": "verdict"}
 PAPERMILL_CELLS = {"injected-parameters", "papermill-error-cell-tag"}
 
 
@@ -44,7 +46,11 @@ def _on_source_read(app, docname, source):
     if not str(app.env.doc2path(docname)).endswith(".ipynb"):
         return
     notebook = json.loads(source[0])
+    page = Path(app.env.doc2path(docname))
     for cell in notebook["cells"]:
+        text = "".join(cell["source"])
+        if label := LABELLED.get(text.partition("\n")[0]):
+            cell["source"] = f"({page.stem}-{label})=\n{text}"
         tags = cell.setdefault("metadata", {}).setdefault("tags", [])
         if PAPERMILL_CELLS & set(tags):
             tags.append("remove-cell")
@@ -54,7 +60,6 @@ def _on_source_read(app, docname, source):
     if papermill:
         text = _box(papermill, Path(app.confdir).resolve().parent)
         notebook["cells"].insert(1, _cell("run-stamp", text))
-    page = Path(app.env.doc2path(docname))
     short = page.with_name(f"short_{page.stem}.md")
     if short.exists():
         notebook["cells"].insert(1, _cell("in-short", short.read_text(encoding="utf-8")))

@@ -146,8 +146,9 @@ def runs(
     models     only runs of these models
 
     Prints what is shown: how many runs are recorded, how many were trained now and how many failed;
-    and what cannot be trained here for want of data. Runs that another experiment's file keeps are
-    counted apart, but for those at scale smoke, which the notebook trains itself.
+    which readings have no run and are left out; and what cannot be trained here for want of data.
+    Runs that another experiment's file keeps are counted apart, but for those at scale smoke, which
+    the notebook trains itself.
     """
     found, store = find_experiment(name), chosen.store()
     specs = wanted_specs(found, chosen.scale, chosen.seeds, artifacts, models)
@@ -170,6 +171,8 @@ def runs(
         failed = line.failed
     shown = Runs.read(found, chosen.scale, chosen.seeds, store, artifacts, models)
     print(f"{_counted(shown)} at scale {chosen.scale} are in {_place(store)}.")
+    if left_out := shown.without_runs(str):
+        print(textwrap.fill(f"Left out: {left_out}.", 88))
     if shown.on_generated_data:
         print(shown.on_generated_data.strip())
     if failed:

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
+import pandas as pd
+
 from relength import claims, deviations, stats
 from relength.claim_models import OrderPart, Part
 from relength.margins import load_margins
@@ -19,7 +21,7 @@ from relength.report.markdown import badge, grid, plain
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import ARM_LABELS, title
-from relength.report.tables import met
+from relength.report.tables import printed_cells
 from relength.store import Store
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -213,15 +215,20 @@ def of_effects(paper: str, titles: Mapping[str, str], survey: Survey) -> str:
 
 
 def in_short(page: str, survey: Survey) -> str:
-    """How the claims of a notebook's page stand, how many printed numbers ours meet, two links."""
-    said = _claims_of(page, survey) + _numbers_of(page, survey.store)
-    said = said or ["This page looks further than the paper: it has no claim to judge."]
-    links = '<a href="#verdict">Verdicts</a>, <a href="#tables-and-figures">tables and figures</a>'
-    return f":::{{container}} in-short\n**In short.** {' '.join(said)} {links}.\n:::\n"
+    """How the claims of a notebook's page stand, how many printed numbers ours meet, two links.
+
+    The links lead to labels that ``book/_ext/run_stamp.py`` gives the sections of that page.
+    """
+    judged = _claims_of(page, survey)
+    said = [judged or "No claim is judged on this page.", _numbers_of(page, survey.store)]
+    links = [f"{{ref}}`Tables and figures <{page}-tables-and-figures>`"]
+    links += [f"{{ref}}`verdicts <{page}-verdict>`"] if judged else []
+    text = " ".join(filter(None, said))
+    return f":::{{container}} in-short\n**In short.** {text} {', '.join(links)}.\n:::\n"
 
 
-def _claims_of(page: str, survey: Survey) -> list[str]:
-    """One sentence that counts the verdicts on the paper's sentences that a page judges."""
+def _claims_of(page: str, survey: Survey) -> str:
+    """Verdicts on a page's claims, counted, but for those that single cells are; "" for none."""
     shown = shown_by(page)
     if shown is None:
         ids = survey.ledger[survey.ledger["page"] == page]["claim"]
@@ -234,31 +241,34 @@ def _claims_of(page: str, survey: Survey) -> list[str]:
         ]
     rows = survey.ledger[survey.ledger["claim"].isin(ids) & survey.ledger["prose"]]
     if rows.empty:
-        return []
+        return ""
     rows = rows.sort_values("verdict", key=lambda verdicts: verdicts.map(claims.VERDICTS.index))
     counts = ", ".join(f"{count} {label}" for label, count in Counter(rows["label"]).items())
-    return [f"{claims.plural(len(rows), 'claim')} of the paper's prose: {counts}."]
+    return f"{claims.plural(len(rows), 'claim')}: {counts}."
 
 
-def _numbers_of(page: str, store: Store) -> list[str]:
-    """One sentence on the printed numbers of a page's tables."""
+def _numbers_of(page: str, store: Store) -> str:
+    """A sentence on the printed numbers of a page's tables; "" for a page that has none."""
     shown = shown_by(page)
     if shown is None:
-        return []
+        return ""
     experiment, artifacts = shown
     tables = [name for name in artifacts if name in experiment.tables]
     if not tables:
-        return []
+        return ""
     runs = Runs.read(experiment, "reduced", load_margins().least_seeds, store, artifacts)
-    counts = (met(runs.part(artifact), artifact) for artifact in tables)
-    printed, run, near = map(sum, zip(*counts, strict=True))
-    if not run:
-        return [f"None of the {printed} printed numbers has runs yet."]
-    of = "All" if run == printed else f"{run} of the"
-    return [
-        f"{of} {printed} printed numbers have runs at reduced scale; {near} of ours are within the "
-        "margin."
-    ]
+    cells = pd.concat([printed_cells(runs.part(artifact), artifact) for artifact in tables])
+    run = cells[cells["seeds"] > 0]
+    if run.empty:
+        return f"None of the {len(cells)} printed numbers has a run at reduced scale yet."
+    of = "All" if len(run) == len(cells) else f"{len(run)} of the"
+    few, many = run["seeds"].min(), run["seeds"].max()
+    seeds = claims.plural(many, "seed") if few == many else f"{few} to {many} seeds"
+    near = run["apart"].eq(False).sum()
+    return (
+        f"{of} {len(cells)} printed numbers have runs at reduced scale, of {seeds}; {near} come "
+        "out {doc}`within the margin </how_to_read>`."
+    )
 
 
 def _box(body: str) -> str:

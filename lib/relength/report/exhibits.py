@@ -85,7 +85,7 @@ html[data-theme="dark"] .rl, [data-jp-theme-light="false"] .rl {{ {variables(DAR
 .rl table.matrix td b, .rl table.matrix td i { display: block; font-style: normal; }
 .rl table.matrix td b { font-weight: 500; }
 .rl table.matrix td b s { text-decoration: none; font-size: .72em; color: var(--rl-muted); }
-.rl table.matrix td b small { margin-right: .25em; font-size: .68em; font-weight: 400; }
+.rl table.matrix td b small { font-size: .76em; font-weight: 400; }
 .rl table.matrix td i { font-size: .88em; color: var(--rl-muted); }
 .rl table.matrix td b.apart { color: var(--rl-warning); font-weight: 700; }
 .rl table.matrix td b.none { font-weight: 400; font-size: .8em; line-height: 1.65;

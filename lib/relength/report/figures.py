@@ -550,4 +550,7 @@ def _seconds_axis(axes, seconds: pd.Series) -> None:
 def _clock(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.2g} s"
-    return f"{seconds / 60:.2g} min" if seconds < 3600 else f"{seconds / 3600:.2g} h"
+    if seconds < 3570:
+        return f"{seconds / 60:.2g} min"
+    hours = max(seconds / 3600, 1)  # from 59.5 minutes on, which would be rounded to 60
+    return f"{hours:.2g} h" if hours < 10 else f"{hours:.0f} h"

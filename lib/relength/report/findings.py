@@ -301,8 +301,7 @@ def beside_printed(runs: Runs) -> pd.DataFrame:
     """The printed cells that have runs, each reading in its own row, and whether ours are near."""
     data = comparison(runs)
     data = data[data["paper"].notna() & (data["seeds"] > 0)]
-    margin = load_margins().measures["accuracy"].around
-    return data.assign(near=abs(data["ours"] - data["paper"]) <= data["paper"].map(margin))
+    return data.assign(near=data["apart"].eq(False))
 
 
 def _judged(runs: Runs, data: pd.DataFrame) -> pd.DataFrame:

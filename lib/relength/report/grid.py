@@ -81,12 +81,10 @@ class Grid:
         if not self.runs.plans(*self.runs.rows[row], self.runs.tasks[column]):
             return
         x, y = self.points(row, column, 0.5, 0.5)
-        ground = {"facecolor": LIGHT.surface, "edgecolor": "none", "pad": 0.8}  # over what is drawn
-        self.text(
-            *(float(x), float(y), words),
-            **{"ha": "center", "va": "center", "size": 6.5, "style": "italic"},
-            **{"bbox": ground, "zorder": 4},
-        )
+        # On a ground of its own: a printed number may be drawn in the middle of the panel.
+        ground = {"facecolor": LIGHT.surface, "edgecolor": "none", "pad": 0.8}
+        look = {"ha": "center", "va": "center", "size": 6.5, "style": "italic", "zorder": 4}
+        self.text(float(x), float(y), words, bbox=ground, **look)
 
     def _frame(self, rows: int) -> None:
         panels, lines = [], []
@@ -143,7 +141,7 @@ class Grid:
         """What the marks mean, in one line at the top. entries: (mark, meaning)."""
         x, y = (0.06 if self.narrow else self.left), 0.09
         shades = [colour(model) for model, _ in self.runs.rows]
-        # Grey is also how much else is drawn: a swatch in it would not say that colours are models.
+        # A swatch in grey, one model's colour, would look like the marks that belong to none.
         shown = next((shade for shade in shades if shade != NEUTRAL), LIGHT.muted)
         for mark, meaning in entries:
             shade = LIGHT.ink if mark in ("bar", "thin") else shown

@@ -8,7 +8,6 @@ reading. Repaired, they are mixed; and as in the text, they are mixed by its equ
 import pandas as pd
 
 from relength.claims import plural
-from relength.margins import load_margins
 from relength.models.attentions import BY_LOCATION, MENDED
 from relength.papers import published
 from relength.report import exhibits
@@ -44,7 +43,6 @@ def beside_printed(runs: Runs) -> pd.DataFrame:
     """
     data = comparison(runs, TABLE)
     data = data[data["seeds"] > 0].set_index(["model", "arm", "task", "test"])
-    margin = load_margins().measures["accuracy"].around
     rows = []
     for (model, task, test), paper in printed(TABLE).items():
         if model not in BY_LOCATION or BY_LOCATION[model].arms != MENDED:
@@ -53,10 +51,8 @@ def beside_printed(runs: Runs) -> pd.DataFrame:
             row = (unmixed(model) if source == "released" else model, source, task, test)
             if row in data.index:
                 ours, seeds = data.loc[row, "ours"], data.loc[row, "seeds"]
-                away = abs(ours - paper)
-                rows.append(
-                    (model, task, test, paper, source, seeds, ours, away, away <= margin(paper))
-                )
+                away, near = abs(ours - paper), not data.loc[row, "apart"]
+                rows.append((model, task, test, paper, source, seeds, ours, away, near))
     names = ["model", "task", "test", "paper", "source", "seeds", "ours", "away", "near"]
     found = pd.DataFrame(rows, columns=names)
     there = found.groupby(["model", "task", "test"])["source"].transform("nunique")

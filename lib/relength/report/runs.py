@@ -1,7 +1,7 @@
 """The runs that a page shows: those of one experiment at one scale, laid out as rows and cells."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -10,7 +10,7 @@ import pandas as pd
 from relength import claims
 from relength.papers import Experiment, page_of
 from relength.report.freshness import Freshness, State, made_by, states
-from relength.report.style import row_label
+from relength.report.style import ARM_LABELS, row_label
 from relength.spec import RunSpec, Scale, row_name
 from relength.store import Record, Store, frame, on_generated_data, usable
 
@@ -134,29 +134,45 @@ class Runs:
     @cached_property
     def ledger(self) -> pd.DataFrame:
         """Claims on the artifacts with the verdicts that exactly these runs give."""
-        about = [
+        return claims.ledger(self._claims, self.frame)
+
+    @cached_property
+    def _claims(self) -> list[claims.Claim]:
+        """The claims that these runs decide, on the artifacts that they are shown for."""
+        return [
             claim
             for claim in claims.load(self.experiment.paper)
             if claim.artifact in self.artifacts and claim.source.experiment == self.experiment.name
         ]
-        return claims.ledger(about, self.frame)
 
     @cached_property
     def rows(self) -> list[tuple[str, str]]:
         """(model, arm) of every row, those in the judged arm first.
 
-        A reading that no claim is judged on gets its row with its first run; see :attr:`waiting`.
+        A reading that no claim is judged on has a row from its first run on; see :attr:`waiting`.
         """
         return [pair for pair in self._every_row if pair not in self.waiting]
 
     @cached_property
     def waiting(self) -> list[tuple[str, str]]:
-        """The rows of readings that no claim is judged on, of which nothing is recorded yet."""
+        """Rows of readings that no claim is judged on and that have no run that counts yet.
+
+        What counts is a usable run of the page's own specs, or of its tasks at another scale.
+        """
         recorded = {record["key"] for record in (*usable(self.every), *self.records)}
         begun = {(spec.row, spec.model.arm) for spec in self.specs if spec.key in recorded}
         begun |= {(row, arm) for row, arm, task in self._elsewhere if task in self.tests}
+        for claim in self._claims:
+            begun |= {(row, claim.source.arm_of(row)) for row, _ in claim.cells}
         others = (pair for pair in self._every_row if not self.experiment.judges(*pair))
         return [pair for pair in others if pair not in begun]
+
+    def without_runs(self, label: Callable[[str], str]) -> str:
+        """Which rows are :attr:`waiting`, by reading, or "". label: how a reading is written."""
+        rows: dict[str, list[str]] = {}
+        for row, arm in self.waiting:
+            rows.setdefault(label(ARM_LABELS.get(arm, arm)), []).append(row)
+        return "; ".join(f"no run yet {arm}: {', '.join(names)}" for arm, names in rows.items())
 
     @cached_property
     def _every_row(self) -> list[tuple[str, str]]:

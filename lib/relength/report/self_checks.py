@@ -49,6 +49,7 @@ def trained_again(survey: Survey) -> str:
         "points by which the later execution is better; the *largest difference* is over all "
         "tests.",
         numbers=NUMBERS,
+        classes="sortable dated",
     )
 
 

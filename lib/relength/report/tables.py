@@ -15,7 +15,7 @@ import pandas as pd
 
 from relength import claims, stats
 from relength.evidence import MEASURES
-from relength.margins import load_margins, margin_words
+from relength.margins import Margin, load_margins, margin_words
 from relength.papers import anchor_of, published
 from relength.papers.published import name_of
 from relength.report import exhibits
@@ -91,10 +91,10 @@ def comparison(runs: Runs, artifact: str | None = None) -> pd.DataFrame:
 
     Columns: task, test, model, arm, scale, paper (NaN where nothing is printed), seeds (how many),
     ours (:func:`relength.papers.published.statistic` of them), apart (whether that is outside the
-    margin around the paper's value), mean, median, low, high and confidence (of the median,
-    :func:`relength.stats.median_interval`), solved (seeds at the level "solved"), solved_low,
-    solved_high (percent, 95 %), true_length (median, stopped at the true length), edit_distance
-    (median), values (every seed, in the order of seeds).
+    margin around the paper's value; None where one of them is missing), mean, median, low, high and
+    confidence (of the median, :func:`relength.stats.median_interval`), solved (seeds at the level
+    "solved"), solved_low, solved_high (percent, 95 %), true_length (median, stopped at the true
+    length), edit_distance (median), values (every seed, in the order of seeds).
     """
     artifacts = runs.experiment.tables if artifact is None else (artifact,)
     paper, level = printed(*artifacts), load_margins().levels["solved"]
@@ -111,7 +111,7 @@ def comparison(runs: Runs, artifact: str | None = None) -> pd.DataFrame:
                     {
                         **dict(task=task, test=test, model=model, arm=arm, scale=runs.scale),
                         **{"paper": said, "ours": ours},
-                        "apart": abs(ours - said) > room.around(said),
+                        "apart": _outside(room, said, ours),
                         **summary,
                         "true_length": _median(
                             runs.values(model, arm, task, test, "exact_match_true_length")
@@ -123,6 +123,10 @@ def comparison(runs: Runs, artifact: str | None = None) -> pd.DataFrame:
                     }
                 )
     return pd.DataFrame(rows)
+
+
+def _outside(room: Margin, said: float, ours: float) -> bool | None:
+    return None if isnan(said) or isnan(ours) else bool(abs(ours - said) > room.around(said))
 
 
 def _statistic(runs: Runs, artifact: str | None) -> str:
@@ -243,7 +247,7 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
             )
             return f'<b class="none">{words}</b>{paper}', hint or NOT_RUN, np.nan
         mark = f"<s>{MARKS[verdict]}</s>" if verdict in MARKS else ""
-        some = f"<small>{ours['solved']:.0f}/{ours['seeds']}</small>" if _disagree(ours) else ""
+        some = f"<small>{ours['solved']:.0f}/{ours['seeds']}</small> " if _disagree(ours) else ""
         kind = "apart" if ours["apart"] else "near"
         seeds = ", ".join(map(number, ours["values"]))
         solve = f"{ours['solved']:.0f} of {ours['seeds']} solve it"
@@ -255,9 +259,11 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
         )
 
     level = load_margins().levels["solved"].at_least
+    shown = [cell for (_, _, task, test), cell in found.items() if test in tests[task]]
     some_solve = (
-        f"A small fraction counts the seeds that solve a test ({level:g} %), where only some do. "
-        if any(map(_disagree, found.values()))
+        "A small fraction counts the seeds that solve a test (at least "
+        f"{level:g} % {MEASURE_WORDS[runs.experiment.measure]}), where only some do. "
+        if any(map(_disagree, shown))
         else ""
     )
     caption = (
@@ -287,15 +293,10 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
     )
 
 
-def met(runs: Runs, artifact: str) -> tuple[int, int, int]:
-    """Printed numbers of a table in the judged reading, those with runs, and those that ours meet.
-
-    Ours are compared as in :func:`side_by_side`, within the margin: that is no verdict.
-    """
+def printed_cells(runs: Runs, artifact: str) -> pd.DataFrame:
+    """The rows of a :func:`comparison` with a printed number, in the judged reading."""
     data = comparison(runs, artifact).dropna(subset="paper")
-    data = data[[runs.experiment.judges(row.model, row.arm) for row in data.itertuples()]]
-    run = data["seeds"] > 0
-    return len(data), int(run.sum()), int((run & ~data["apart"]).sum())
+    return data[[runs.experiment.judges(row.model, row.arm) for row in data.itertuples()]]
 
 
 def _disagree(cell: dict) -> bool:
@@ -396,12 +397,9 @@ def _readings(runs: Runs) -> str:
         f"{', '.join(models)}, which are <i>{ARM_LABELS.get(arm, arm)}</i>"
         for arm, models in runs.judged_otherwise.items()
     ]
-    waiting: dict[str, list[str]] = {}
-    for row, arm in runs.waiting:
-        waiting.setdefault(f"<i>{ARM_LABELS.get(arm, arm)}</i>", []).append(row)
-    said += [f"not run {arm} are {', '.join(models)}" for arm, models in waiting.items()]
-    text = "; ".join(said)
-    return f" {text[0].upper()}{text[1:]}." if said else ""
+    said.append(runs.without_runs("<i>{}</i>".format))
+    text = "; ".join(filter(None, said))
+    return f" {text[0].upper()}{text[1:]}." if text else ""
 
 
 def _matrix(
