@@ -171,8 +171,8 @@ def runs(
         failed = line.failed
     shown = Runs.read(found, chosen.scale, chosen.seeds, store, artifacts, models)
     print(f"{_counted(shown)} at scale {chosen.scale} are in {_place(store)}.")
-    if left_out := shown.without_runs(str):
-        print(textwrap.fill(f"Left out: {left_out}.", 88))
+    if shown.waiting:
+        print(shown.without_rows)
     if shown.on_generated_data:
         print(shown.on_generated_data.strip())
     if failed:

@@ -2,7 +2,7 @@
 
 Three sources. Every record has, for each test set, the mean share of an output that is right before
 its first error; with the share of outputs that are right to the end, this gives the same for the
-wrong ones alone, over all of them. Newer records also count in which tenth of its target each wrong
+wrong ones alone, over all of them. Part of the records also counts in which tenth of its target each wrong
 output first errs. And every record has one decoded sample, the first of the shortest unseen length,
 which can be shown symbol by symbol.
 """
@@ -265,7 +265,7 @@ def where_exactly(runs: Runs, number: int) -> Exhibit:
         "Where the first error lies. Of the outputs of the longest test that fail, the percentage "
         "whose first error has come by then, from the first symbol (left) to the end (right). "
         "Early and steep: they go wrong at once; on the thin line, anywhere alike; late: they hold "
-        "for long. Newer records count this, so that not every run is here."
+        "for long. Part of the records counts this, so that not every run is here."
     )
     half = data[data["part"] == 5].groupby(["model", "arm"], sort=False)["failed"].median()
     said = "; ".join(

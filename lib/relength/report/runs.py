@@ -1,7 +1,7 @@
 """The runs that a page shows: those of one experiment at one scale, laid out as rows and cells."""
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -167,12 +167,13 @@ class Runs:
         others = (pair for pair in self._every_row if not self.experiment.judges(*pair))
         return [pair for pair in others if pair not in begun]
 
-    def without_runs(self, label: Callable[[str], str]) -> str:
-        """Which rows are :attr:`waiting`, by reading, or "". label: how a reading is written."""
+    @property
+    def without_rows(self) -> str:
+        """A sentence for each reading with :attr:`waiting` rows, which names them; "" for none."""
         rows: dict[str, list[str]] = {}
         for row, arm in self.waiting:
-            rows.setdefault(label(ARM_LABELS.get(arm, arm)), []).append(row)
-        return "; ".join(f"no run yet {arm}: {', '.join(names)}" for arm, names in rows.items())
+            rows.setdefault(ARM_LABELS.get(arm, arm), []).append(row)
+        return " ".join(f"No run yet {arm}: {', '.join(names)}." for arm, names in rows.items())
 
     @cached_property
     def _every_row(self) -> list[tuple[str, str]]:

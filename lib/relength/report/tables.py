@@ -389,7 +389,7 @@ READINGS = {  # what a row is whose arm is not the judged one
 
 
 def _readings(runs: Runs) -> str:
-    """What the rows of other arms are, for a caption, and which have no run to be shown."""
+    """What the rows of other arms are, for a caption."""
     others = dict.fromkeys(arm for row, arm in runs.rows if not runs.experiment.judges(row, arm))
     said = [f"rows <i>{ARM_LABELS.get(arm, arm)}</i> train {READINGS[arm]}" for arm in others]
     said += [
@@ -397,8 +397,8 @@ def _readings(runs: Runs) -> str:
         f"{', '.join(models)}, which are <i>{ARM_LABELS.get(arm, arm)}</i>"
         for arm, models in runs.judged_otherwise.items()
     ]
-    said.append(runs.without_runs("<i>{}</i>".format))
-    text = "; ".join(filter(None, said))
+    said += ["a reading without a run has no row"] if runs.waiting else []
+    text = "; ".join(said)
     return f" {text[0].upper()}{text[1:]}." if text else ""
 
 
