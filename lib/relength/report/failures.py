@@ -2,9 +2,9 @@
 
 Three sources. Every record has, for each test set, the mean share of an output that is right before
 its first error; with the share of outputs that are right to the end, this gives the same for the
-wrong ones alone, over all of them. Part of the records also counts in which tenth of its target each wrong
-output first errs. And every record has one decoded sample, the first of the shortest unseen length,
-which can be shown symbol by symbol.
+wrong ones alone, over all of them. Part of the records also counts in which tenth of its target
+each wrong output first errs. And every record has one decoded sample, the first of the shortest
+unseen length, which can be shown symbol by symbol.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
