@@ -94,7 +94,7 @@
       });
       bar.append(element("label", {}, "Filter", search));
       heads.forEach((head, column) => {
-        const all = choices(rows, column);
+        const all = table.classList.contains("matrix") ? [] : choices(rows, column); // of two numbers a cell
         if (!all.length) return;
         const select = element("select", { onchange: apply }, element("option", { value: "" }, "all"));
         all.forEach((words) => select.append(element("option", { value: words }, words)));
