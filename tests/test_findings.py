@@ -199,13 +199,19 @@ def test_readings_of_a_mixed_model_are_counted_on_the_numbers_that_all_have(tmp_
     assert pair.groupby("source")["near"].sum().to_dict() == {"released": 3, "repaired": 0}
     assert pair["shared"].all() and set(pair["test"]) == {"15", "30", "100"}
     # Rows without runs of their own are compared with the unmixed model alone.
-    assert set(data[data["model"] == "Mix OneStepAttn"]["source"]) == {"released"}
+    # Mix OneStepAttn is printed as failing Copy, where the unmixed model is perfect here.
+    alone = data[data["model"] == "Mix OneStepAttn"]
+    assert set(alone["source"]) == {"released"} and not alone["near"].any()
+    assert mixtures.nearest(mixtures.comparable(runs)) == {"released": ["Mix OneStepAttn PR"]}
     said = findings_mla.whether_mixed(survey)
     assert (
         "of 1 mixed model" in said
         and "as released, unmixed 3 of 3, 0 points away (cells with 2 seeds at least)" in said
     )
     assert "repaired 0 of 3, 100 points away" in said
+    assert "Nearest on average: as released, unmixed, to Mix OneStepAttn PR." in said
+    (line,) = findings_mla._mixed(survey)
+    assert "as released, unmixed, to those of **Mix OneStepAttn PR**" in line
     html = mixtures.table(runs).html
     assert "3 <small>(0.0)</small>" in html and "0 <small>(100.0)</small>" in html
     assert "LocAttn" not in html  # as released it mixes

@@ -28,7 +28,8 @@ SAME = ("MonoAttn", TWICE)
 
 def discoveries(survey: Survey) -> str:
     """For the chapter in short: what no table of the paper shows, in numbers, a line each."""
-    found = [line for line in (*_ways(survey), *_bounds(survey), *_luck(survey), *_far(survey))]
+    lines = (_ways, _bounds, _luck, _mixed, _far)
+    found = [line for of in lines for line in of(survey)]
     return "\n".join(f"- {line}" for line in found) + "\n" if found else NOTHING
 
 
@@ -76,6 +77,22 @@ def _luck(survey: Survey) -> Iterator[str]:
             f"than the margin apart at the longest test; the furthest are {far.max():.0f} points "
             "apart. How often one model trained again on another processor ends elsewhere, "
             "{doc}`self_checks` counts."
+        )
+
+
+def _mixed(survey: Survey) -> Iterator[str]:
+    runs = busiest(survey, "mla_variants")
+    if len(data := mixtures.comparable(runs)):
+        near = mixtures.nearest(data)
+        counts = [
+            f"{mixtures.SOURCES[source]}, to those of **{', '.join(models)}**"
+            for source, models in near.items()
+        ]
+        yield (
+            "**Mixed or not.** As released, six Mix models never look at the content. At scale "
+            f"*{runs.scale}* and on the tasks that were run, the printed numbers are nearest: "
+            f"{'; '.join(counts)}.{few_seeds(data['seeds'])} "
+            "({doc}`Model by model </executed/mla_variants>`.)"
         )
 
 

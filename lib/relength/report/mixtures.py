@@ -8,6 +8,7 @@ reading. Repaired, they are mixed; and as in the text, they are mixed by its equ
 import pandas as pd
 
 from relength.claims import plural
+from relength.margins import load_margins
 from relength.models.attentions import BY_LOCATION, MENDED
 from relength.papers import published
 from relength.report import exhibits
@@ -43,6 +44,7 @@ def beside_printed(runs: Runs) -> pd.DataFrame:
     """
     data = comparison(runs, TABLE)
     data = data[data["seeds"] > 0].set_index(["model", "arm", "task", "test"])
+    margin = load_margins().measures["accuracy"].around
     rows = []
     for (model, task, test), paper in printed(TABLE).items():
         if model not in BY_LOCATION or BY_LOCATION[model].arms != MENDED:
@@ -51,8 +53,10 @@ def beside_printed(runs: Runs) -> pd.DataFrame:
             row = (unmixed(model) if source == "released" else model, source, task, test)
             if row in data.index:
                 ours, seeds = data.loc[row, "ours"], data.loc[row, "seeds"]
-                away, near = abs(ours - paper), not data.loc[row, "apart"]
-                rows.append((model, task, test, paper, source, seeds, ours, away, near))
+                away = abs(ours - paper)  # the mixed row's number, which an unmixed model has not
+                rows.append(
+                    (model, task, test, paper, source, seeds, ours, away, away <= margin(paper))
+                )
     names = ["model", "task", "test", "paper", "source", "seeds", "ours", "away", "near"]
     found = pd.DataFrame(rows, columns=names)
     there = found.groupby(["model", "task", "test"])["source"].transform("nunique")
@@ -87,10 +91,26 @@ def table(runs: Runs) -> Exhibit:
     return Exhibit(html, f"{len(rows)} mixed models with runs.", data)
 
 
-def in_words(runs: Runs) -> str:
-    """The sum over all mixed models, for the numbers that every reading with runs has; or ""."""
+def comparable(runs: Runs) -> pd.DataFrame:
+    """Of :func:`beside_printed` the numbers that two readings or more have of a model, and all."""
     data = beside_printed(runs)
-    data = data[data["shared"] & (data.groupby("model")["source"].transform("nunique") > 1)]
+    return data[data["shared"] & (data.groupby("model")["source"].transform("nunique") > 1)]
+
+
+def nearest(data: pd.DataFrame) -> dict[str, list[str]]:
+    """{source: mixed models whose printed numbers it is the fewest points away from, on average}.
+
+    data: of :func:`comparable`
+    """
+    away = data.groupby(["model", "source"], sort=False)["away"].mean().unstack()
+    best = away.idxmin(axis=1)
+    found = {source: list(best.index[best == source]) for source in SOURCES}
+    return {source: models for source, models in found.items() if models}
+
+
+def in_words(runs: Runs) -> str:
+    """The sum over all mixed models, and which reading comes nearest to which; or ""."""
+    data = comparable(runs)
     if data.empty:
         return ""
     said = ", ".join(
@@ -101,4 +121,6 @@ def in_words(runs: Runs) -> str:
         if len(own)
     )
     models = plural(data["model"].nunique(), "mixed model")
+    near = (f"{SOURCES[source]}, to {', '.join(to)}" for source, to in nearest(data).items())
+    said += f". Nearest on average: {'; '.join(near)}"
     return f"Printed numbers of {models} that come out: {said}."
