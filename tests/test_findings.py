@@ -211,7 +211,7 @@ def test_readings_of_a_mixed_model_are_counted_on_the_numbers_that_all_have(tmp_
     assert "repaired 0 of 3, 100 points away" in said
     assert "Nearest on average: as released, unmixed, to Mix OneStepAttn PR." in said
     (line,) = findings_mla._mixed(survey)
-    assert "as released, unmixed, to those of **Mix OneStepAttn PR**" in line
+    assert "numbers of **Mix OneStepAttn PR** are nearest to ours as released, unmixed." in line
     html = mixtures.table(runs).html
     assert "3 <small>(0.0)</small>" in html and "0 <small>(100.0)</small>" in html
     assert "LocAttn" not in html  # as released it mixes

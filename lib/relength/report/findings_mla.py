@@ -85,13 +85,13 @@ def _mixed(survey: Survey) -> Iterator[str]:
     if len(data := mixtures.comparable(runs)):
         near = mixtures.nearest(data)
         counts = [
-            f"{mixtures.SOURCES[source]}, to those of **{', '.join(models)}**"
+            f"of **{', '.join(models)}** are nearest to ours {mixtures.SOURCES[source]}"
             for source, models in near.items()
         ]
         yield (
             "**Mixed or not.** As released, six Mix models never look at the content. At scale "
-            f"*{runs.scale}* and on the tasks that were run, the printed numbers are nearest: "
-            f"{'; '.join(counts)}.{few_seeds(data['seeds'])} "
+            f"*{runs.scale}* and on the tasks that were run, the printed numbers "
+            f"{', and those '.join(counts)}.{few_seeds(data['seeds'])} "
             "({doc}`Model by model </executed/mla_variants>`.)"
         )
 
