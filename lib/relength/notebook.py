@@ -172,7 +172,7 @@ def runs(
     shown = Runs.read(found, chosen.scale, chosen.seeds, store, artifacts, models)
     print(f"{_counted(shown)} at scale {chosen.scale} are in {_place(store)}.")
     if shown.waiting:
-        print(shown.without_rows)
+        print(textwrap.fill(shown.without_rows, 76))
     if shown.on_generated_data:
         print(shown.on_generated_data.strip())
     if failed:
