@@ -12,7 +12,16 @@ from relength.claim_models import LevelPart
 from relength.claims import PartVerdict
 from relength.papers import experiment
 from relength.paths import BOOK
-from relength.report import findings, findings_mla, mixtures, scoreboard, tables
+from relength.report import (
+    findings,
+    findings_mla,
+    findings_panm,
+    findings_readings,
+    mixtures,
+    outcomes,
+    scoreboard,
+    tables,
+)
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.store import Store
@@ -57,7 +66,7 @@ def empty(tmp_path_factory) -> Survey:
 
 
 def test_ends_of_runs_are_the_known_lengths_and_the_longest(three):
-    data = findings.ends(findings.busiest(three, "mla_table2"))
+    data = outcomes.ends(outcomes.busiest(three, "mla_table2"))
     assert len(data) == 12 and set(data["test"]) == {"100"}
     states = data.groupby(["model", "arm"])["state"].agg(list).to_dict()
     assert states == {
@@ -138,7 +147,7 @@ def test_one_function_that_is_printed_twice_is_compared_with_both_rows(tmp_path,
     assert "differ by more than the margin in **1 of 2** tasks" in said
     assert "near both in 1, near MonoAttn's alone in 1, near RMonoAttn's alone in 0" in said
     assert "| Reverse ReCopy | 100 | 100 | 0 | 100 | 100; 100; 100 |" in said
-    assert findings_mla.printed_twice(empty) == findings.NOTHING
+    assert findings_mla.printed_twice(empty) == outcomes.NOTHING
 
 
 def test_runs_are_told_apart_by_the_way_that_they_walk(tmp_path, empty):
@@ -170,7 +179,7 @@ def test_runs_are_told_apart_by_the_way_that_they_walk(tmp_path, empty):
     assert "paper's own scale" not in said
     assert "| Copy | 4 of 4 | 0 of 2 | – | – | – |" in said
     assert "| Lookup | 6 of 6 | – | – | – | – |" in said
-    assert findings_mla.which_way(empty) == findings.NOTHING
+    assert findings_mla.which_way(empty) == outcomes.NOTHING
 
 
 def mixed(folder: Path, accuracy) -> tuple[Survey, Runs]:
@@ -261,12 +270,12 @@ def test_what_no_table_shows_is_told_a_line_each_where_there_are_runs(tmp_path, 
     assert "Of 1 pair of runs on one make of processor **1** end more than the margin" in luck
     assert "the furthest are 100 points apart" in luck
     assert "median of the seeds: MonoAttn: Copy 100." in far
-    assert findings_mla.discoveries(empty) == findings.NOTHING
+    assert findings_mla.discoveries(empty) == outcomes.NOTHING
 
 
 def test_the_reading_that_gives_the_printed_number_is_found(three):
     """OneStepAttn on Copy is printed as 100, and here only the text's reading has it."""
-    said = findings.which_reading("mla", three)
+    said = findings_readings.which_reading("mla", three)
     assert said.startswith("One cell has runs of more than one reading.")
     assert "as in the code in 0, alone in 0; as in the text in 1, alone in 1" in said
     assert "at least 3: there it may be chance." in said
@@ -315,7 +324,7 @@ def test_of_panm_outputs_are_counted_and_tokens_compared(tmp_path):
         "remembering the first symbol alone gives, 11 %, is a run of PANM, repaired on Copy, with "
         "100 %." in said
     )
-    said = findings.which_reading("panm", survey)
+    said = findings_readings.which_reading("panm", survey)
     assert said.startswith("Where more than one reading of PANM has 5 seeds")
     assert "Token accuracy at the longest test of each task" in said
     assert "PANM on Copy, released: 90, 90, 90, 90, 90" in said
@@ -339,7 +348,7 @@ def test_of_panm_outputs_are_counted_and_tokens_compared(tmp_path):
     assert "Nearest beyond L+1: as in the code on Copy" in away
     # Copy is printed as 84, 52 and 36; the first symbol alone gives 14.5, 12.25 and 11.125.
     assert "| Copy | 44.7 | **32.7** | 42.7 | 37.3 |" in away
-    said = findings.counting(survey)
+    said = findings_panm.counting(survey)
     assert said.startswith(
         "On Copy and Reverse, at length 2(L+1). *Repaired*: 0 % of steps point at a wrong slot."
     )
@@ -370,7 +379,7 @@ def test_runs_at_the_papers_own_scale_stand_beside_the_shorter_ones(tmp_path):
     file.write_text("".join(f"{json.dumps(record)}\n" for record in records))
     store, nothing = Store(tmp_path), pd.DataFrame()
     survey = Survey(nothing, nothing, nothing, scoreboard.runs(store), store)
-    said = findings.which_reading("panm", survey)
+    said = findings_readings.which_reading("panm", survey)
     assert (
         "At the paper's own scale there are PANM on Copy at 20, 40, 80: as in the code 50, 50, 50 "
         "(1 seed); repaired 100, 100, 100 (1 seed); printed 84, 52, 36." in said
@@ -404,7 +413,9 @@ def test_seeds_of_panm_are_compared_where_they_are_furthest_apart(tmp_path):
     assert "| Copy | PANM | 100; 100 | 20 | 100; 50 | 84 |" in said
 
 
-PASSAGES = findings.PASSAGES | findings_mla.PASSAGES
+PASSAGES = (
+    findings.PASSAGES | findings_mla.PASSAGES | findings_panm.PASSAGES | findings_readings.PASSAGES
+)
 
 
 @pytest.mark.parametrize("name", sorted(n for n in PASSAGES if "findings" in n))
@@ -413,7 +424,7 @@ def test_without_runs_a_passage_says_so(name, empty):
     assert re.fullmatch(r"\*N[^*]+\.\*\n", said)
 
 
-@pytest.mark.parametrize("paper", findings.TABLES)
+@pytest.mark.parametrize("paper", outcomes.TABLES)
 def test_every_passage_is_on_the_chapter_of_its_paper(paper):
     page = (BOOK / f"findings_{paper}.md").read_text()
     names = [name for name in PASSAGES if name.startswith(f"findings_{paper}_")]
@@ -513,7 +524,7 @@ def test_printed_numbers_are_counted_by_the_papers_own_statistic(three, empty):
     assert "0 of the printed numbers lie between 50 % and 95 %" in told
     assert "at least 3: there it may be chance." in told
     assert "| Copy | Bi-Relative | 100 | 100 | 0 | 0; 100; 0 |" in told
-    assert findings.printed_numbers("mla", empty) == findings.NOTHING
+    assert findings.printed_numbers("mla", empty) == outcomes.NOTHING
 
 
 def test_other_tables_are_counted_and_opposite_outcomes_named(tmp_path, empty):
@@ -545,11 +556,11 @@ def test_other_tables_are_counted_and_opposite_outcomes_named(tmp_path, empty):
     assert "| Copy | -Sigmoid | 15; 30; 100 | 100; 100; 99.8 | 0; 0; 0 | 1 |" in told
     assert told.count("| 1 |") == 1
     assert "at least 1: there it may be chance." in told
-    assert findings.other_tables("mla", empty) == findings.NOTHING
+    assert findings.other_tables("mla", empty) == outcomes.NOTHING
 
 
 def test_where_readings_solve_unequally_often_the_cell_and_its_chance_are_shown(three):
-    told = findings.which_reading("mla", three)
+    told = findings_readings.which_reading("mla", three)
     assert "In 1 of 1 cells one reading has more seeds" in told
     assert "none of them is beyond chance by itself, and none can be of 3 seeds (smallest p" in told
     assert "Runs that solve the longest test: as in the code 0 of 3, as in the text 3 of 3." in told
@@ -557,7 +568,7 @@ def test_where_readings_solve_unequally_often_the_cell_and_its_chance_are_shown(
 
 
 def test_choosing_a_checkpoint_is_counted_over_the_judged_runs(three, empty, tmp_path):
-    assert findings.selection("mla", empty) == findings.NOTHING
+    assert findings.selection("mla", empty) == outcomes.NOTHING
     file = tmp_path / "mla" / "mla_table2.runs.jsonl"
     file.parent.mkdir()
     with file.open("w") as lines:
@@ -579,7 +590,7 @@ def test_choosing_a_checkpoint_is_counted_over_the_judged_runs(three, empty, tmp
 
 
 def test_failing_outputs_are_counted_by_their_first_error(three, empty, tmp_path):
-    assert findings.diverging("mla", empty) == findings.NOTHING
+    assert findings.diverging("mla", empty) == outcomes.NOTHING
     assert findings.diverging("mla", three) == "*No recorded output fails.*\n"
     file = tmp_path / "mla" / "mla_table2.runs.jsonl"
     file.parent.mkdir()
@@ -605,15 +616,15 @@ def test_the_first_symbol_alone_is_worth_half_of_mix_and_little_of_copy():
     }
     # Every second token of Mix is the first symbol: half, and a tenth of the other half.
     for test in ("20", "40", "80"):
-        assert findings.first_symbol_alone(tasks["panm_mix"], test) == pytest.approx(55)
+        assert findings_readings.first_symbol_alone(tasks["panm_mix"], test) == pytest.approx(55)
         alone = 100 * (1 + (int(test) - 1) / 10) / int(test)
         for name in ("panm_copy", "panm_reverse"):
-            assert findings.first_symbol_alone(tasks[name], test) == pytest.approx(alone)
+            assert findings_readings.first_symbol_alone(tasks[name], test) == pytest.approx(alone)
 
 
 def test_panm_is_set_beside_the_best_baseline_that_has_runs(tmp_path, empty):
     """LSTM has 40 % everywhere, Location Attention 50 at length 80; PANM 45, repaired 60."""
-    assert findings.against_baselines(empty) == findings.NOTHING
+    assert findings_panm.against_baselines(empty) == outcomes.NOTHING
 
     def tokens(spec, test):
         if spec.model.name == "PANM":
@@ -627,7 +638,7 @@ def test_panm_is_set_beside_the_best_baseline_that_has_runs(tmp_path, empty):
         if known and spec.task.name == "panm_copy":
             store.append("panm", handmade.record(spec, tokens, experiment=found.name))
     nothing = pd.DataFrame()
-    said = findings.against_baselines(
+    said = findings_panm.against_baselines(
         Survey(nothing, nothing, nothing, scoreboard.runs(store), store)
     )
     assert said.startswith(

@@ -1,38 +1,52 @@
 """What all runs of a paper's main table say together: numbers and figures of the findings chapters.
 
 Nothing here judges a claim. It counts: which runs know what they were trained on and fail beyond
-it, which cells depend on the seed, and which reading of a paper comes close to what it prints.
+it, which cells depend on the seed, and which printed numbers come out.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from functools import cache, partial
-from itertools import combinations
-from math import comb
-from typing import NamedTuple
+from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from scipy.stats import fisher_exact
 
-from relength import pointing
 from relength.claims import LEFT_OPEN, VERDICTS, counted, plural
 from relength.margins import load_margins
 from relength.papers import EXPERIMENTS, experiment, published
-from relength.report import address_bits, exhibits, failures, figures
+from relength.report import failures
 from relength.report.boxes import by_reading, of_claims
-from relength.report.exhibits import Exhibit, badges
+from relength.report.exhibits import Exhibit
+from relength.report.findings_readings import (
+    at_full_scale,
+    away_from_print,
+    first_symbol_alone,
+    near_by_reading,
+    near_counts,
+)
 from relength.report.markdown import badge, plain, table
-from relength.report.pointers import apart
-from relength.report.readings import ALL_CHANGED, CONTRASTS, differences
+from relength.report.outcomes import (
+    FOOT,
+    NOTHING,
+    TABLES,
+    beside_printed,
+    busiest,
+    cells_have,
+    ends,
+    exhibit,
+    few_seeds,
+    judged_rows,
+    level_name,
+    percent_axis,
+    readings,
+    rows_of,
+)
 from relength.report.runs import Runs
 from relength.report.scoreboard import PAPERS, SCALES, Survey
 from relength.report.style import (
-    ARM_LABELS,
     LIGHT,
     Layout,
     beside,
@@ -40,14 +54,10 @@ from relength.report.style import (
     colour,
     title,
 )
-from relength.report.tables import MEASURE_WORDS, comparison, printed, short, signed
+from relength.report.tables import MEASURE_WORDS, printed, short, signed
 from relength.spec import row_name
-from relength.tasks.algorithmic import CLASSES, AlgorithmicTask
+from relength.tasks.algorithmic import CLASSES
 
-TABLES = {"mla": "mla_table2", "panm": "panm_algorithmic"}  # the experiment of the main table
-MORE = {
-    "panm": ("panm_readings", "mended")
-}  # a further reading: the experiment that has it, and it
 SHOWN = {  # claims by which a paper would be quoted
     "mla": ("mla-001", "mla-002", "mla-003", "mla-015", "mla-016"),
     "panm": ("panm-020", "panm-025", "panm-027", "panm-028"),
@@ -59,82 +69,11 @@ MAIN = {  # and those that a reader of its chapter asks about first
     ),
     "panm": ("panm-020", "panm-021", "panm-025", "panm-026", "panm-027", "panm-028"),
 }
-NOTHING = "*Nothing is recorded yet.*\n"
+ROW, STRIP = 0.34, 0.19  # inches: of a row, of the dots in it
 RIGHT = {
     "exact_match": "outputs right to the last symbol",
     "token_accuracy": "tokens right",
 }
-
-
-class Mark(NamedTuple):
-    """How a reading is drawn: its sign in words, matplotlib's, filled or not, and how far below."""
-
-    sign: str
-    marker: str
-    filled: bool
-    shift: float
-
-
-MARKS = {
-    "released": Mark("●", "o", True, -0.14),
-    "paper": Mark("◇", "D", False, 0.14),
-    "repaired": Mark("△", "^", False, 0.0),
-    "mended": Mark("□", "s", False, -0.28),
-}
-ROW, STRIP, FOOT = 0.34, 0.19, 0.3  # inches: of a row, of the dots in it, below the last row
-
-
-def busiest(survey: Survey, name: str) -> Runs:
-    """An experiment's first seeds at the scale that has most runs."""
-    own = survey.runs[survey.runs["experiment"] == name].drop_duplicates("run_id")
-    counts = own["scale"].value_counts()
-    scale = max(reversed(SCALES), key=lambda s: counts.get(s, 0))
-    return Runs.read(experiment(name), scale, load_margins().least_seeds, survey.store)
-
-
-def readings(paper: str, survey: Survey) -> Runs:
-    """The runs of the main table, with those of a reading that it does not have."""
-    runs = busiest(survey, TABLES[paper])
-    if paper not in MORE:
-        return runs
-    name, arm = MORE[paper]
-    more = Runs.read(experiment(name), runs.scale, load_margins().least_seeds, survey.store)
-    return replace(
-        runs,
-        specs=runs.specs + tuple(spec for spec in more.specs if spec.model.arm == arm),
-        records=runs.records
-        + tuple(record for record in more.records if record["spec"]["model"]["arm"] == arm),
-        states={**runs.states, **more.states},
-    )
-
-
-def ends(runs: Runs, metric: str = "exact_match") -> pd.DataFrame:
-    """A row per run: how it does on the lengths trained on and at the longest, in percent.
-
-    Columns: task, model, arm, seed, known, test (name of the longest), longest, state (the longest
-    by the levels of the margins file: "solved", "failed" or "between").
-    """
-    rows = []
-    for model, arm in runs.rows:
-        for task, tests in runs.tests.items():
-            pairs = zip(
-                runs.cell(model, arm, task),
-                runs.values(model, arm, task, tests[0], metric),
-                runs.values(model, arm, task, tests[-1], metric),
-                strict=True,
-            )
-            for record, known, longest in pairs:
-                seed = record["spec"]["seed"]
-                rows.append((task, model, arm, seed, known, tests[-1], longest, _state(longest)))
-    names = ["task", "model", "arm", "seed", "known", "test", "longest", "state"]
-    return pd.DataFrame(rows, columns=names)
-
-
-def _state(value: float) -> str:
-    for name, level in load_margins().levels.items():
-        if level.holds(value):
-            return name
-    return "between"
 
 
 def _counted(states: pd.Series) -> str:
@@ -145,10 +84,6 @@ def _counted(states: pd.Series) -> str:
         "between": "ended in between",
     }
     return ", ".join(f"**{counts.get(name, 0)}** {said}" for name, said in words.items())
-
-
-def _cells(count: int) -> str:
-    return "One cell has" if count == 1 else f"{count} cells have"
 
 
 def conclusion(paper: str, survey: Survey) -> str:
@@ -192,75 +127,14 @@ def conclusion(paper: str, survey: Survey) -> str:
         parts.append(f":::{{dropdown}} All that have an answer\n{listed}\n:::")
     runs = readings(paper, survey)
     if runs.experiment.measure == "token_accuracy":
-        parts.append(_away(paper, runs))
+        parts.append(away_from_print(paper, runs))
     return "\n\n".join(filter(None, parts)) + "\n"
-
-
-def _away(paper: str, runs: Runs) -> str:
-    """By task, how far each reading is from print beyond L+1, and whose numbers are nearest."""
-    data = _of_several_readings(runs, load_margins().least_seeds)
-    if data.empty:
-        return ""
-    far = [row.test not in runs.tests[row.task][:2] for row in data.itertuples()]
-    data = data[np.array(far, dtype=bool)]
-    by_arm = data.assign(away=abs(data["ours"] - data["paper"]))
-    by_arm = by_arm.pivot_table(index="task", columns="arm", values="away", sort=False)
-    by_arm = by_arm[[arm for arm in ARM_LABELS if arm in by_arm]]
-    cells = data.drop_duplicates(["task", "test"])
-    floor = abs(cells["floor"] - cells["paper"]).groupby(cells["task"]).mean()[by_arm.index]
-    nearest, least = by_arm.idxmin(axis=1), by_arm.min(axis=1)
-    words = "; ".join(
-        f"{ARM_LABELS[arm]} on {', '.join(title(task) for task in nearest.index[nearest == arm])}"
-        for arm in by_arm
-        if (nearest == arm).any()
-    )
-    luck = [title(task) for task in by_arm.index if floor[task] <= least[task]]
-    beside = (
-        f" On {' and '.join(luck)} a model that remembers the first symbol and guesses all others "
-        "would be as near."
-    )
-    rows = [
-        (
-            title(task),
-            f"{floor[task]:.1f}",
-            *(
-                "" if pd.isna(away) else f"**{away:.1f}**" if away == least[task] else f"{away:.1f}"
-                for away in row
-            ),
-        )
-        for task, row in zip(by_arm.index, by_arm.to_numpy(), strict=True)
-    ]
-    whole = by_arm.mean().where(by_arm.notna().all())
-    if len(rows) > 1:
-        rows.append(
-            (
-                "all tasks",
-                f"{floor.mean():.1f}",
-                *("" if pd.isna(x) else f"{x:.1f}" for x in whole),
-            )
-        )
-    heads = ("first symbol alone", *(ARM_LABELS[arm] for arm in by_arm))
-    body = table(
-        ("task", *heads),
-        rows,
-        name=f"tab-findings-{paper}-away",
-        caption="How far from print? Points between ours and the printed number, in the mean over "
-        "the tests beyond L+1; **bold** the nearest. Readings with "
-        f"{load_margins().least_seeds} seeds at scale *{runs.scale}*. *First symbol alone*: what "
-        "a model would have that remembers the first symbol it read and guesses all others.",
-        numbers=heads,
-    )
-    one = "One reading is" if (nearest == nearest.iloc[0]).all() else "No one reading is"
-    return (
-        f"**Which reading gives the printed numbers?** {one} nearest to them on all tasks. "
-        f"Nearest beyond L+1: {words}.{beside if luck else ''}\n\n{body}"
-    )
 
 
 def printed_numbers(paper: str, survey: Survey) -> str:
     """How many printed numbers come out, by the paper's own statistic, and which do not."""
     runs = busiest(survey, TABLES[paper])
-    data = _judged(runs, beside_printed(runs))
+    data = judged_rows(runs, beside_printed(runs))
     if data.empty:
         return NOTHING
     near, levels, found = data["near"], load_margins().levels, runs.experiment
@@ -297,18 +171,6 @@ def printed_numbers(paper: str, survey: Survey) -> str:
     return f"{said} {{numref}}`tab-findings-{paper}-far` has those that do not.\n\n{body}"
 
 
-def beside_printed(runs: Runs) -> pd.DataFrame:
-    """The printed cells that have runs, each reading in its own row, and whether ours are near."""
-    data = comparison(runs)
-    data = data[data["paper"].notna() & (data["seeds"] > 0)]
-    return data.assign(near=data["apart"].eq(False))
-
-
-def _judged(runs: Runs, data: pd.DataFrame) -> pd.DataFrame:
-    rows = zip(data["model"], data["arm"], strict=True)
-    return data[np.array([runs.experiment.judges(*row) for row in rows], dtype=bool)]
-
-
 def _come_out(runs: Runs, data: pd.DataFrame) -> str:
     last = data["test"] == data["task"].map(lambda task: runs.tests[task][-1])
     return (
@@ -316,17 +178,6 @@ def _come_out(runs: Runs, data: pd.DataFrame) -> str:
         f"is the printed number, within the margin, in **{data['near'].sum()} of {len(data)}** "
         f"cells that have runs, and in {data['near'][last].sum()} of {last.sum()} at the longest "
         "test of a task."
-    )
-
-
-def few_seeds(seeds: pd.Series) -> str:
-    """A warning where a cell has fewer seeds than verdicts take."""
-    if seeds.min() >= load_margins().least_seeds:
-        return ""
-    least = load_margins().least_seeds
-    return (
-        f" (Some cells have fewer seeds than the {least} that a verdict takes, at least "
-        f"{seeds.min()}: there it may be chance.)"
     )
 
 
@@ -343,7 +194,7 @@ def other_tables(paper: str, survey: Survey) -> str:
         if data.empty:
             continue
         numbers = " and ".join(map(published.name_of, found.tables))
-        counts = _near_counts(data)
+        counts = near_counts(data)
         page = f"{{doc}}`{numbers} </executed/{runs.page}>`"
         said.append(f"- {page} (scale *{runs.scale}*): {counts}")
         seeds.append(data["seeds"])
@@ -370,7 +221,7 @@ def other_tables(paper: str, survey: Survey) -> str:
 
 def _opposed(runs: Runs, data: pd.DataFrame) -> Iterator[tuple[str, ...]]:
     """Rows of a table: per cell and reading the tests that only one, print or we, solves."""
-    states = [{_state(row.paper), _state(row.ours)} for row in data.itertuples()]
+    states = [{level_name(row.paper), level_name(row.ours)} for row in data.itertuples()]
     data = data[[state == {"solved", "failed"} for state in states]]
     for (task, model, arm), cells in data.groupby(["task", "model", "arm"], sort=False):
         paper, ours = ("; ".join(map(short, cells[column])) for column in ("paper", "ours"))
@@ -470,7 +321,7 @@ def in_short(survey: Survey) -> str:
         data = ends(runs, runs.experiment.measure)
         nothing = "Of its main table no training is recorded yet."
         known = nothing if data.empty else _known(data, runs)[0]
-        said = f"{known} {_near_by_reading(readings(paper, survey))}".rstrip()
+        said = f"{known} {near_by_reading(readings(paper, survey))}".rstrip()
         parts += [
             f"**{PAPERS[paper]}.** {said} More in {{doc}}`its chapter <findings_{paper}>`.",
             of_claims(SHOWN[paper], survey),
@@ -481,7 +332,7 @@ def in_short(survey: Survey) -> str:
 def _strips(runs: Runs, data: pd.DataFrame) -> Exhibit:
     """A row per model: a dot per run, once on known lengths and once at the longest."""
     name = f"findings-{runs.experiment.paper}-ends"
-    rows = [row for row in runs.rows if len(_of(data, *row))]
+    rows = [row for row in runs.rows if len(rows_of(data, *row))]
 
     def draw(layout: Layout) -> Figure:
         panels = (("known", "lengths trained on"), ("longest", "longest test"))
@@ -518,31 +369,14 @@ def _strips(runs: Runs, data: pd.DataFrame) -> Exhibit:
         "task and seed, on the lengths that it was trained on and at the longest test of its task. "
         f"At the right, how many runs have at least {enough} there."
     )
-    return _exhibit(draw, name, caption, f"{alt}.", data, runs)
-
-
-def _of(data: pd.DataFrame, model: str, arm: str) -> pd.DataFrame:
-    return data[(data["model"] == model) & (data["arm"] == arm)]
-
-
-def _percent(axes: Axes, top: float, bottom: float) -> None:
-    """Rows of marks over a scale of percent."""
-    axes.patch.set_visible(False)
-    axes.set(xlim=(-3, 103), ylim=(bottom, top))
-    axes.set_yticks([])
-    axes.set_xticks([0, 50, 100], ["0", "50", "100 %"])
-    axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    for value in (0, 50, 100):
-        axes.axvline(value, color=LIGHT.rule, linewidth=0.6, zorder=0)
+    return exhibit(draw, name, caption, f"{alt}.", data, runs)
 
 
 def _panel(axes: Axes, runs: Runs, data, rows, column: str, head: str, named: bool) -> None:
-    _percent(axes, top=-0.9, bottom=len(rows) - 0.4)
+    percent_axis(axes, top=-0.9, bottom=len(rows) - 0.4)
     axes.text(0, -0.62, head, size=8, weight="bold", color=LIGHT.ink, va="center")
     for i, (model, arm) in enumerate(rows):
-        own = _of(data, model, arm).sort_values(column, kind="stable")
+        own = rows_of(data, model, arm).sort_values(column, kind="stable")
         values = own[column].to_numpy()
         axes.scatter(
             values,
@@ -590,7 +424,7 @@ def luck(paper: str, survey: Survey) -> str:
     spread = [c for c in repeated if c["longest"].max() - c["longest"].min() > margin]
     where = "at the longest test" if whole else "at every test beyond the lengths trained on"
     said = (
-        f"{_cells(len(repeated))} two seeds or more. The seeds lie within {margin:g} points of "
+        f"{cells_have(len(repeated))} two seeds or more. The seeds lie within {margin:g} points of "
         f"each other {where} in {len(repeated) - len(spread)} of them"
     )
     if whole:
@@ -640,433 +474,6 @@ def _furthest_apart(runs: Runs) -> pd.DataFrame:
     return pd.concat(parts).sort_index() if parts else ends(runs)
 
 
-def which_reading(paper: str, survey: Survey) -> str:
-    """Readings of a model side by side with the printed number, at the longest test."""
-    runs = readings(paper, survey)
-    data = ends(runs, runs.experiment.measure)
-    arms = data.groupby("model")["arm"].nunique()
-    both = data[data["model"].isin(arms.index[arms > 1])]
-    tokens = runs.experiment.measure == "token_accuracy"
-    if both.empty or (tokens and _of_several_readings(runs, seeds=1).empty):
-        return NOTHING
-    said, kind = printed(*runs.experiment.tables), published.statistic(*runs.experiment.tables)
-    margin, shown = load_margins().measures["accuracy"], []
-    for (task, model, test), cell in both.groupby(["task", "model", "test"], sort=False):
-        value = said.get((model, task, test), np.nan)
-        for arm, own in cell.groupby("arm", sort=False):
-            ours = own["longest"].agg(kind)
-            near = bool(abs(ours - value) <= margin.around(value))
-            shown.append((task, model, test, arm, value, tuple(own["longest"]), near))
-    names = ["task", "model", "test", "arm", "paper", "values", "near"]
-    frame = pd.DataFrame(shown, columns=names)
-    frame = frame.dropna(subset="paper")
-    few = few_seeds(frame["values"].map(len))
-    figure = f"```{{raw}} html\n{_readings(runs, frame).html}\n```\n"
-    if tokens:  # where a longest test leaves few tokens right, all tests say more than that one
-        counts = f"{_near_by_reading(runs)} {_best_by_task(runs)}"
-        parts = (counts, _step_by_step(runs), _at_full_scale(paper, survey))
-        words = "\n\n".join(filter(None, map(str.strip, parts)))
-        tables = f"{_at_every_test(paper, runs)}\n{few.strip()}\n\n{_one_by_one(runs, survey)}"
-        return f"{words}\n\n{figure}\n{tables}".strip() + "\n"
-    near = frame.pivot(index=["task", "model"], columns="arm", values="near")
-    near = near[near.notna().sum(axis=1) > 1].eq(True)
-    alone = near[near.sum(axis=1) == 1]
-    counts = [
-        f"{ARM_LABELS[arm]} in {int(near[arm].sum())}, alone in {int(alone[arm].sum())}"
-        for arm in ARM_LABELS
-        if arm in near
-    ]
-    words = (
-        f"{_cells(len(near))} runs of more than one reading. The {kind} of our seeds is the "
-        f"printed number within the margin at the longest test, {'; '.join(counts)}.{few}"
-    )
-    solved = (both["state"] == "solved").groupby(both["arm"]).agg(["sum", "size"])
-    counts = ", ".join(
-        f"{ARM_LABELS[arm]} {solved.loc[arm, 'sum']} of {solved.loc[arm, 'size']}"
-        for arm in ARM_LABELS
-        if arm in solved.index
-    )
-    words = f"{_near_by_reading(runs)} {words} Runs that solve the longest test: {counts}.".strip()
-    return f"{words}\n\n{figure}\n{_apart(paper, runs, data)}"
-
-
-def _step_by_step(runs: Runs) -> str:
-    """By task, what the repair and the code change of the text's reading at 2(L+1)."""
-    data = _of_several_readings(runs, seeds=load_margins().least_seeds)
-    there = [row.test == runs.tests[row.task][2] for row in data.itertuples()]
-    data = data[np.array(there, dtype=bool)]
-    if data.empty:
-        return ""
-    cells = data.set_index(["arm", "task"])
-    said = []
-    for arm, words in (("repaired", "The repair"), ("released", "The code")):
-        points = []
-        for task in runs.tasks:
-            if {(arm, task), ("paper", task)} <= set(cells.index):
-                one, other = cells.loc[(arm, task)], cells.loc[("paper", task)]
-                first, second = one["values"], other["values"]
-                apart = min(first) > max(second) or max(first) < min(second)
-                gain = signed(one["ours"] - other["ours"])
-                points.append(f"{title(task)} {f'**{gain}**' if apart else gain}")
-        if points:
-            said.append(f"{words}, over the text, gives at 2(L+1), in points: {', '.join(points)}.")
-    seeds = int(data["seeds"].min())
-    chance = 100 * 2 / comb(2 * seeds, seeds)
-    if said:
-        said.append(
-            "**Bold**: no seed of the one reaches one of the other, which by chance alone happens "
-            f"in {chance:.1f} % of cells."
-        )
-    return " ".join(said)
-
-
-def _at_full_scale(paper: str, survey: Survey) -> str:
-    """What runs at the paper's own scale have beyond L+1, where the table is of shorter ones."""
-    runs = Runs.read(experiment(TABLES[paper]), "paper", load_margins().least_seeds, survey.store)
-    data = beside_printed(runs)
-    far = [row.test not in runs.tests[row.task][:2] for row in data.itertuples()]
-    data = data[np.array(far, dtype=bool)]
-    several = data.groupby(["model", "task"])["arm"].transform("nunique") > 1
-    if data.empty or busiest(survey, TABLES[paper]).scale == "paper" or not several.any():
-        return ""
-    parts = []
-    for (model, task), cells in data[several].groupby(["model", "task"], sort=False):
-        tests = cells.drop_duplicates("test")
-        arms = "; ".join(
-            f"{ARM_LABELS[arm]} {', '.join(map(short, own['ours']))} "
-            f"({plural(int(own['seeds'].min()), 'seed')})"
-            for arm, own in cells.groupby("arm", sort=False)
-        )
-        parts.append(
-            f"{model} on {title(task)} at {', '.join(tests['test'])}: {arms}; printed "
-            f"{', '.join(map(short, tests['paper']))}"
-        )
-    return f"At the paper's own scale there are {'. '.join(parts)}."
-
-
-def _at_every_test(paper: str, runs: Runs) -> str:
-    """What each reading gives at every test, beside the printed number."""
-    data = _of_several_readings(runs, seeds=1)
-    arms = [arm for arm in ARM_LABELS if arm in set(data["arm"])]
-    rows = []
-    for (task, model, test), cell in data.groupby(["task", "model", "test"], sort=False):
-        own = cell.set_index("arm")
-        ours = (_marked(own.loc[arm]) if arm in own.index else "" for arm in arms)
-        what = title(task) if data["model"].nunique() == 1 else f"{model} on {title(task)}"
-        rows.append((what, test, *(short(own[n].iloc[0]) for n in ("floor", "paper")), *ours))
-    heads = ("first symbol alone", "printed", *(ARM_LABELS[arm] for arm in arms))
-    return table(
-        ("task", "test", *heads),
-        rows,
-        name=f"tab-findings-{paper}-arms",
-        caption=f"Readings beside the printed numbers at every test: the "
-        f"{published.statistic(*runs.experiment.tables)} in percent, **bold** within the margin, "
-        "and how many seeds. *First symbol alone*: what a model has that remembers the first "
-        "symbol it read and guesses all others.",
-        numbers=heads,
-    )
-
-
-def _one_by_one(runs: Runs, survey: Survey) -> str:
-    """What is worth how much at 2(L+1), of all that was changed of PANM on its own."""
-    main, second = (
-        Runs.read(experiment(name), runs.scale, load_margins().least_seeds, survey.store)
-        for name in (TABLES["panm"], MORE["panm"][0])
-    )
-    main_table = TABLES["panm"]  # the differences within it are told before, of all six tasks
-    further = [c.what for c in CONTRASTS if c.second["experiment"] != main_table]
-    data = differences(main, second)
-    data = data[data["what"].isin(further) & (data["seeds"] > 0)]
-    there = [r.task in ALL_CHANGED and r.test == runs.tests[r.task][2] for r in data.itertuples()]
-    data = data[np.array(there, dtype=bool)]
-    heads = tuple(f"{title(task)}{unit}" for task in ALL_CHANGED for unit in ("", ", pairs"))
-    rows = []
-    for what, cells in data.groupby("what", sort=False):
-        own = cells.set_index("task")
-        rows.append([what])
-        for task in ALL_CHANGED:
-            found = own.loc[task] if task in own.index else None
-            rows[-1] += ["", ""] if found is None else [signed(found["median"]), found["seeds"]]
-    body = table(
-        ("one thing changed", *heads),
-        rows,
-        name="tab-findings-panm-one-by-one",
-        caption="What one thing is worth at 2(L+1), in points of tokens right: the median over "
-        "pairs of runs of equal seed, and how many pairs.",
-        numbers=heads,
-    )
-    more = "{doc}`/executed/panm_readings` has the other lengths, and how far pairs differ."
-    return f"{body}\n{more}{few_seeds(data['seeds']) if len(data) else ''}"
-
-
-def _best_by_task(runs: Runs) -> str:
-    """Of every task the readings with which most of the numbers come out that tell them apart."""
-    data, parts = _of_several_readings(runs, load_margins().least_seeds), []
-    for task, cells in data[data["telling"] & data["earned"]].groupby("task", sort=False):
-        near = cells.groupby("arm")["near"].agg(["sum", "size", "mean"])
-        first = near[near["mean"] == near["mean"].max()]
-        words = (
-            f"{words} ({first.loc[arm, 'sum']:g} of {first.loc[arm, 'size']:g})"
-            for arm, words in ARM_LABELS.items()
-            if arm in first.index
-        )
-        parts.append(f"on {title(task)} {' and '.join(words)}")
-    return f"These come out most often, {'; '.join(parts)}." if parts else ""
-
-
-def _of_several_readings(runs: Runs, seeds: int) -> pd.DataFrame:
-    """The printed cells in which more than one reading has the seeds; a row per reading."""
-    data = beside_printed(runs)
-    data = data[data["seeds"] >= seeds]
-    data = data[data.groupby(["model", "task", "test"])["arm"].transform("nunique") > 1]
-    return _telling(data, runs) if runs.experiment.measure == "token_accuracy" else data
-
-
-def _telling(data: pd.DataFrame, runs: Runs) -> pd.DataFrame:
-    """With columns `floor`, what knowing the first symbol gives, `telling`, and `earned`.
-
-    A printed number tells readings apart if it is of a length beyond L+1 and comes out with one
-    reading and not with another. Up to L+1 it may only say which reading has learnt the task. It is
-    earned if it is above the floor by more than the margin.
-    """
-    tasks = {spec.task.name: spec.task for spec in runs.specs}
-    floors = [first_symbol_alone(tasks[row.task], row.test) for row in data.itertuples()]
-    far = np.array([r.test not in runs.tests[r.task][:2] for r in data.itertuples()], dtype=bool)
-    differ = data.groupby(["model", "task", "test"])["near"].transform("nunique") > 1
-    margin = data["paper"].map(load_margins().measures["accuracy"].around)
-    earned = data["paper"] - floors > margin
-    return data.assign(floor=floors, telling=far & differ, earned=earned)
-
-
-@cache
-def first_symbol_alone(task: AlgorithmicTask, test: str) -> float:
-    """Percent of tokens right by who remembers the first symbol read and guesses the others."""
-    places = pointing.places(task, test, task.splits()[test].size)
-    share = float((places == task.flags).mean())
-    return 100 * (share + (1 - share) / CLASSES)
-
-
-def against_baselines(survey: Survey) -> str:
-    """PANM beside the best of the baselines that have runs, at every test beyond L+1."""
-    runs = busiest(survey, TABLES["panm"])
-    every = beside_printed(runs)
-    far = [row.test not in runs.tests[row.task][:2] for row in every.itertuples()]
-    data = every[np.array(far, dtype=bool)]
-    own, others = data[data["model"] == "PANM"], data[data["model"] != "PANM"]
-    cells = ["task", "test"]
-    readings = own.pivot(index=cells, columns="arm", values="ours")
-    beside = others.groupby(cells, sort=False)
-    best, best_printed = (
-        others.loc[beside[column].idxmax()].set_index(cells) for column in ("ours", "paper")
-    )
-    readings = readings.reindex(best.index).dropna(how="all")
-    if readings.empty:
-        return NOTHING
-    best, best_printed = best.loc[readings.index], best_printed.loc[readings.index]
-    margin = load_margins().measures["accuracy"].around
-    printed_own = own.drop_duplicates(cells).set_index(cells)["paper"].loc[readings.index]
-    arms = [arm for arm in ARM_LABELS if arm in readings]
-    said = []
-    for words, numbers, least in (
-        *((ARM_LABELS[arm], readings[arm], best["ours"]) for arm in arms),
-        ("as printed", printed_own, best_printed["paper"]),
-    ):
-        lead = (numbers - least).dropna()
-        level = least[lead.index].map(margin)
-        ahead, behind = int((lead > level).sum()), int((lead < -level).sum())
-        of = f" of {len(lead)}" if len(lead) < len(readings) else ""
-        said.append(f"{words}, ahead in **{ahead}**{of}, behind in {behind}")
-    heads = [*(ARM_LABELS[arm] for arm in arms), "best baseline", "PANM printed", "best printed"]
-    rows = [
-        (
-            title(task),
-            test,
-            *(
-                short(value) if pd.notna(value) else ""
-                for value in readings.loc[(task, test), arms]
-            ),
-            f"{short(best.loc[(task, test), 'ours'])} ({best.loc[(task, test), 'model']})",
-            short(printed_own[task, test]),
-            f"{short(best_printed.loc[(task, test), 'paper'])} "
-            f"({best_printed.loc[(task, test), 'model']})",
-        )
-        for task, test in readings.index
-    ]
-    body = table(
-        ("task", "test", *heads),
-        rows,
-        name="tab-findings-panm-against",
-        caption=f"PANM in its readings and the best of the baselines that have runs of a task, "
-        f"first by ours and then by the printed numbers: token accuracy, the "
-        f"{published.statistic(*runs.experiment.tables)} in percent.",
-        numbers=heads,
-    )
-    have = others.groupby("task", sort=False)["model"].unique()
-    same = {tuple(models): [t for t in have.index if (*have[t],) == (*models,)] for models in have}
-    names = "; ".join(
-        f"{', '.join(models)} on {' and '.join(map(title, tasks))}"
-        for models, tasks in same.items()
-    )
-    return (
-        f"Baselines with runs: {names}. Against the best of them at each of {len(readings)} tests "
-        f"beyond L+1, by more than the margin, PANM is: {'; '.join(said)}."
-        f"{few_seeds(data.set_index(cells).loc[readings.index, 'seeds'])}\n\n```{{raw}} html\n"
-        f"{_by_length(runs, every[every['task'].isin(have.index)]).html}\n```\n\n{body}"
-    )
-
-
-def _by_length(runs: Runs, data: pd.DataFrame) -> Exhibit:
-    """A panel per task: each reading of PANM over length, the printed numbers, all baselines."""
-    tasks = [task for task in runs.tasks if task in set(data["task"])]
-    own, others = data[data["model"] == "PANM"], data[data["model"] != "PANM"]
-    arms = [arm for arm in MARKS if arm in set(own["arm"])]
-    tall, foot, head, names = 1.55, 0.36, 0.3, 0.92  # inches; names: those at the lines' ends
-
-    def draw(layout: Layout) -> Figure:
-        across = 1 if layout.narrow else min(len(tasks), 3)
-        down = -(-len(tasks) // across)
-        pitch, block = layout.width / across, tall + foot + head
-        figure = canvas(layout, down * block)
-        for k, task in enumerate(tasks):
-            row, column = divmod(k, across)
-            box = (column * pitch + 0.34, (down - 1 - row) * block + foot)
-            size = (layout.width, down * block) * 2
-            box = (*box, pitch - 0.34 - names, tall)
-            axes = figure.add_axes(tuple(a / b for a, b in zip(box, size, strict=True)))
-            _by_length_panel(
-                axes, runs.tests[task], own[own["task"] == task], others[others["task"] == task]
-            )
-            axes.set_title(title(task), loc="left", size=8.5, weight="bold", color=LIGHT.ink)
-        return figure
-
-    key = ", ".join(f"{MARKS[arm].sign} {ARM_LABELS[arm]}" for arm in arms)
-    caption = (
-        f"Which reading falls off as printed, and which like its neighbours? Tokens right over the "
-        f"length of a test, the {published.statistic(*runs.experiment.tables)} of our seeds: PANM "
-        f"({key}), what the paper prints for it (dashed), and from the lowest to the highest of "
-        "the baselines that have runs (grey)."
-    )
-    told = "; ".join(
-        f"{title(task)}, {runs.label(model, arm)}: "
-        + ", ".join(
-            f"{short(cell.ours)} at {cell.test}, printed {short(cell.paper)}"
-            for cell in cells.itertuples()
-        )
-        for (task, model, arm), cells in data.groupby(["task", "model", "arm"], sort=False)
-    )
-    alt = f"Tokens right by length. {told}."
-    return _exhibit(draw, "findings-panm-lengths", caption, alt, data, runs)
-
-
-def _by_length_panel(axes: Axes, tests: Sequence[str], own: pd.DataFrame, others) -> None:
-    axes.set_xlim(0, len(tests) - 1)
-    axes.set_xticks(range(len(tests)), tests)
-    axes.set_ylim(0, 104)
-    axes.set_yticks([0, 50, 100], ["0", "50", "100 %"])
-    axes.tick_params(colors=LIGHT.muted, labelsize=7, length=0)
-    axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.patch.set_visible(False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    ends, shade = [], colour("PANM")
-    band = others.groupby("test", sort=False)["ours"].agg(["min", "max"]).reindex(tests)
-    axes.fill_between(range(len(tests)), *band.T.to_numpy(), color=LIGHT.muted, alpha=0.3, lw=0)
-    ends.append((band.iloc[-1].mean(), "baselines", LIGHT.muted))
-    look = {"color": LIGHT.ink, "linewidth": 1.4, "linestyle": (0, (3, 2)), "clip_on": False}
-    line = own.drop_duplicates("test").set_index("test")["paper"].reindex(tests)
-    axes.plot(range(len(tests)), line, **look)
-    ends.append((line.iloc[-1], "printed", LIGHT.ink))
-    for arm, cells in own.groupby("arm", sort=False):
-        line, mark = cells.set_index("test")["ours"].reindex(tests), MARKS[arm]
-        axes.plot(
-            range(len(tests)),
-            line,
-            color=shade,
-            linewidth=1.4,
-            marker=mark.marker,
-            markersize=4.5,
-            markerfacecolor=shade if mark.filled else LIGHT.page,
-            clip_on=False,
-            zorder=3,
-        )
-        ends.append((line.iloc[-1], ARM_LABELS[arm], shade))
-    ends.sort()
-    for (_, words, tint), height in zip(ends, apart([y for y, *_ in ends], gap=9.5), strict=True):
-        weight = "bold" if tint == shade else "normal"
-        beside(axes, words, (1, height), 7, color=tint, size=7.2, weight=weight)
-
-
-def _near_by_reading(runs: Runs) -> str:
-    """How many printed numbers come out with each reading that has the seeds of a verdict."""
-    seeds = load_margins().least_seeds
-    data = _of_several_readings(runs, seeds)
-    if data.empty:
-        return ""
-    models = " or ".join(dict.fromkeys(data["model"]))
-    said = (
-        f"Where more than one reading of {models} has {seeds} seeds, so many of the printed "
-        f"numbers come out, within the margin: {_near_counts(data)}."
-    )
-    if "telling" in data:
-        telling = data[data["telling"]]
-        said += (
-            " Of those beyond L+1 that come out with one reading and not with another: "
-            f"{_near_counts(telling) or 'none'}; without those that remembering the first symbol "
-            f"gives as well: **{_near_counts(telling[telling['earned']]) or 'none'}**."
-        )
-    return said
-
-
-def _near_counts(data: pd.DataFrame) -> str:
-    near = data.groupby("arm")["near"].agg(["sum", "size"])
-    return ", ".join(
-        f"{words} {near['sum'][arm]} of {near['size'][arm]}"
-        for arm, words in ARM_LABELS.items()
-        if arm in near.index
-    )
-
-
-def _marked(cell: pd.Series) -> str:
-    value = short(cell["ours"])
-    return f"{f'**{value}**' if cell['near'] else value} ({cell['seeds']})"
-
-
-def _apart(paper: str, runs: Runs, data: pd.DataFrame) -> str:
-    """The cells in which readings differ in how many seeds solve the longest test."""
-    solves = (data["state"] == "solved").groupby([data["task"], data["model"], data["arm"]])
-    counts = solves.agg(["sum", "size"]).unstack("arm").dropna()
-    arms = [arm for arm in ARM_LABELS if ("sum", arm) in counts]
-    differ = counts[counts["sum"].nunique(axis=1) > 1].astype(int)
-    if differ.empty:
-        return ""
-    rows, least = [], 1.0
-    for cell, row in differ.iterrows():
-        tables = [[row["sum", arm], row["size", arm] - row["sum", arm]] for arm in arms]
-        p = min(float(fisher_exact(pair).pvalue) for pair in combinations(tables, 2))
-        least = min(least, p)
-        shown = (f"{row['sum', arm]} of {row['size', arm]}" for arm in arms)
-        rows.append((title(cell[0]), cell[1], *shown, f"{p:.2f}"))
-    body = table(
-        ("task", "model", *(ARM_LABELS[arm] for arm in arms), "p"),
-        rows,
-        name=f"tab-findings-{paper}-apart",
-        caption="Cells in which the readings differ in how many seeds solve the longest test. "
-        "*p* is that of Fisher's exact test, two-sided, of that cell alone.",
-    )
-    level = load_margins().level
-    beyond = "at least one is" if least <= level else "none of them is"
-    seeds = int(counts["size"].to_numpy().min())
-    enough = [k for k in range(seeds + 1) if fisher_exact([[0, seeds], [k, seeds - k]])[1] <= level]
-    power = f"which takes 0 against {enough[0]}" if enough else "and none can be"
-    power += f" of {plural(seeds, 'seed')}"
-    return (
-        f"In {len(differ)} of {len(counts)} cells one reading has more seeds that solve the "
-        f"longest test than another; {beyond} beyond chance by itself, {power} (smallest p "
-        f"{least:.2f}).\n\n{body}"
-    )
-
-
 def tasks_solved(paper: str, survey: Survey) -> str:
     """How many tasks each reading solves at every length: as printed, by our medians, by seed."""
     runs = busiest(survey, TABLES[paper])
@@ -1104,7 +511,7 @@ def _solved_map(runs: Runs, data: pd.DataFrame) -> Exhibit:
     """A cell per row and task: seeds that solve the longest test, framed if it is printed so."""
     name, level = f"findings-{runs.experiment.paper}-seeds", load_margins().levels["solved"]
     data = data[data["test"] == data["task"].map(lambda task: runs.tests[task][-1])]
-    rows = [row for row in runs.rows if len(_of(data, *row))]
+    rows = [row for row in runs.rows if len(rows_of(data, *row))]
     tasks = [task for task in runs.tasks if task in set(data["task"])]
 
     def draw(layout: Layout) -> Figure:
@@ -1131,7 +538,7 @@ def _solved_map(runs: Runs, data: pd.DataFrame) -> Exhibit:
             words = runs.label(*row).replace(", ", "\n" if layout.narrow else ", ")
             look = {"color": shade, "weight": "bold", "multialignment": "right", "size": 7.2}
             beside(axes, words, (0, i + 0.5), -6, **look)
-            for cell in _of(data, *row).itertuples():
+            for cell in rows_of(data, *row).itertuples():
                 j = tasks.index(cell.task)
                 share = cell.solved / cell.seeds
                 tile = partial(Rectangle, (j + 0.05, i + 0.08), 0.9, 0.84, clip_on=False)
@@ -1149,7 +556,7 @@ def _solved_map(runs: Runs, data: pd.DataFrame) -> Exhibit:
         + ", ".join(
             f"{title(cell.task)} {cell.solved} of {cell.seeds}"
             + " (printed as solved)" * level.holds(cell.paper)
-            for cell in _of(data, *row).itertuples()
+            for cell in rows_of(data, *row).itertuples()
         )
         for row in rows
     )
@@ -1158,7 +565,7 @@ def _solved_map(runs: Runs, data: pd.DataFrame) -> Exhibit:
         f"{level.at_least:g} % of the outputs of a task's longest test right to the last symbol "
         "(fewer seeds are named). Framed: the paper prints as much."
     )
-    return _exhibit(draw, name, caption, f"Seeds that solve the longest test. {alt}.", data, runs)
+    return exhibit(draw, name, caption, f"Seeds that solve the longest test. {alt}.", data, runs)
 
 
 def _solved_alone(runs: Runs, model: str, arm: str, cells: pd.DataFrame) -> pd.Series:
@@ -1243,72 +650,6 @@ def diverging(paper: str, survey: Survey) -> str:
     )
 
 
-def _readings(runs: Runs, frame: pd.DataFrame) -> Exhibit:
-    name = f"findings-{runs.experiment.paper}-readings"
-    models = list(dict.fromkeys(frame["model"]))
-    tasks = [task for task in runs.tasks if task in set(frame["task"])]
-
-    def draw(layout: Layout) -> Figure:
-        row, head = 0.3, 0.34
-        across = 1 if layout.narrow else len(models)
-        block = len(tasks) * row + head + FOOT
-        height = block * (len(models) if layout.narrow else 1)
-        figure = canvas(layout, height)
-        left, gap = 1.3, 0.4
-        wide = (layout.width - left - 0.2 - gap * (across - 1)) / across
-        for k, model in enumerate(models):
-            x = left if layout.narrow else left + k * (wide + gap)
-            y = (len(models) - 1 - k) * block + FOOT if layout.narrow else FOOT
-            box = (x / layout.width, y / height, wide / layout.width, len(tasks) * row / height)
-            axes = figure.add_axes(box)
-            _reading_panel(axes, frame[frame["model"] == model], tasks, layout.narrow or k == 0)
-            axes.set_title(model, size=8.5, weight="bold", color=colour(model), loc="left", pad=9)
-        return figure
-
-    arms = [arm for arm in MARKS if arm in set(frame["arm"])]
-    measured = MEASURE_WORDS[runs.experiment.measure]
-    key = ", ".join(f"{MARKS[arm].sign} {ARM_LABELS[arm]}" for arm in arms)
-    caption = (
-        f"Which reading gives the printed numbers? "
-        f"{measured.capitalize()} at the longest test of each task, a mark per seed ({key}); the "
-        "bar is what the paper prints."
-    )
-    told = "; ".join(
-        f"{row.model} on {title(row.task)}, {row.arm}: "
-        f"{', '.join(map(short, row.values))}, printed {row.paper:g}"
-        for row in frame[["model", "task", "arm", "paper"]]
-        .assign(values=frame["values"])
-        .itertuples(index=False, name="Row")
-    )
-    shown = runs.of([row for row in runs.rows if row[0] in models], tasks)
-    return _exhibit(draw, name, caption, f"Readings against the paper. {told}.", frame, shown)
-
-
-def _reading_panel(axes: Axes, frame: pd.DataFrame, tasks: Sequence[str], named: bool) -> None:
-    _percent(axes, top=-0.5, bottom=len(tasks) - 0.5)
-    for i, task in enumerate(tasks):
-        cells = frame[frame["task"] == task]
-        for row in cells.to_dict("records"):
-            shade = colour(row["model"])
-            mark = MARKS[row["arm"]]
-            axes.scatter(
-                row["values"],
-                np.full(len(row["values"]), i + mark.shift),
-                s=17,
-                marker=mark.marker,
-                facecolors=shade if mark.filled else "none",
-                edgecolors=shade,
-                linewidths=1.1 * (not mark.filled),
-                clip_on=False,
-                zorder=3,
-            )
-        bar = {"color": LIGHT.ink, "linewidth": 2, "zorder": 2, "clip_on": False}
-        for value in cells["paper"].dropna().unique():
-            axes.plot([value, value], [i - 0.34, i + 0.34], **bar)
-        if named:
-            beside(axes, title(task), (0, i), -9, color=LIGHT.ink, size=7.2)
-
-
 SPEED = "about speed, on a processor's core"
 
 
@@ -1343,12 +684,12 @@ def standing(paper: str, survey: Survey) -> str:
         numbers=tuple(kinds),
     )
     parts, runs = [], busiest(survey, TABLES[paper])
-    if len(beside := _judged(runs, beside_printed(runs))):
+    if len(beside := judged_rows(runs, beside_printed(runs))):
         tables = runs.experiment.tables
         names = dict.fromkeys(published.name_of(tables[place]) for place in (0, -1))
         parts.append(f"{' to '.join(names)}: {_come_out(runs, beside)}{few_seeds(beside['seeds'])}")
-    parts.append(_near_by_reading(readings(paper, survey)))
-    parts.append(_at_full_scale(paper, survey))
+    parts.append(near_by_reading(readings(paper, survey)))
+    parts.append(at_full_scale(paper, survey))
     own = [name for name, found in EXPERIMENTS.items() if found.paper == paper]
     used = survey.runs[survey.runs["experiment"].isin(own) & survey.runs["scale"].isin(SCALES)]
     used = used.drop_duplicates("run_id")
@@ -1358,53 +699,6 @@ def standing(paper: str, survey: Survey) -> str:
     return f"{body}\n{' '.join(filter(None, parts))}\n"
 
 
-def counting(survey: Survey) -> str:
-    """What PANM's pointers have right where they are wrong, and how far they count."""
-    runs = busiest(survey, TABLES["panm"])
-    found = address_bits.faults(runs)
-    if found.empty:
-        return NOTHING
-    said = "On Copy and Reverse, at length 2(L+1). " + " ".join(map(_fault, found.itertuples()))
-    made = address_bits.bits_drawing(runs)
-    name = "findings-panm-bits"
-    shown = _exhibit(made.draw, name, made.caption, made.alt, made.data, made.runs)
-    figure = f"```{{raw}} html\n{shown.html}\n```\n"
-    return f"{said}\n\n{figure}\n\n{address_bits.outcome(busiest(survey, address_bits.PAGE))}\n"
-
-
-def _fault(reading: NamedTuple) -> str:
-    words = f"*{ARM_LABELS[reading.arm].capitalize()}*: {short(reading.wrong)} % of steps point at "
-    if not reading.wrong:
-        return f"{words}a wrong slot."
-    return (
-        f"{words}a wrong slot; {reading.low:.0f} % of these have every bit right that training "
-        f"needs (by chance {reading.low_chance:.0f} %), and {reading.single:.0f} % have a single "
-        f"bit wrong (by chance {reading.single_chance:.0f} %)."
-    )
-
-
-def _exhibit(
-    draw: Callable[[Layout], Figure],
-    name: str,
-    caption: str,
-    alt: str,
-    data: pd.DataFrame,
-    runs: Runs,
-) -> Exhibit:
-    return figures.drawn(
-        draw,
-        name,
-        caption,
-        alt,
-        data,
-        1,
-        runs.page,
-        exhibits.specs(name, runs.records),
-        kind=badges(runs.scale, runs.freshness),
-        prose=True,
-    )
-
-
 PASSAGES = {
     f"findings_{paper}_{name}": partial(passage, paper)
     for name, passage in (
@@ -1412,7 +706,6 @@ PASSAGES = {
         ("printed", printed_numbers),
         ("known", known_is_not_enough),
         ("luck", luck),
-        ("reading", which_reading),
     )
     for paper in TABLES
 } | {
@@ -1420,8 +713,6 @@ PASSAGES = {
     "findings_mla_diverging": partial(diverging, "mla"),
     "findings_mla_others": partial(other_tables, "mla"),
     "findings_mla_solved": partial(tasks_solved, "mla"),
-    "findings_panm_counting": counting,
-    "findings_panm_against": against_baselines,
     **{f"letter_{paper}": partial(standing, paper) for paper in TABLES},
     "in_short": in_short,
 }

@@ -13,8 +13,8 @@ from relength.claims import plural
 from relength.margins import load_margins
 from relength.papers import experiment
 from relength.report import focus, lengths, mixtures
-from relength.report.findings import NOTHING, TABLES, beside_printed, busiest, few_seeds
 from relength.report.markdown import table
+from relength.report.outcomes import NOTHING, TABLES, beside_printed, busiest, few_seeds
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import ARM_LABELS, title

@@ -21,7 +21,6 @@ from relength.papers.published import name_of
 from relength.paths import BOOK, NOTEBOOKS
 from relength.prices import Device, Prices, own_runs
 from relength.progress import clock
-from relength.report import findings
 from relength.report.agenda import most_recorded
 from relength.report.boxes import told, unsettled
 from relength.report.exhibits import typed
@@ -29,6 +28,7 @@ from relength.report.freshness import freshness_of
 from relength.report.ledger import RunsByCell
 from relength.report.markdown import run_link, slug
 from relength.report.mechanisms.icons import icon
+from relength.report.outcomes import busiest
 from relength.report.reach import reach
 from relength.report.scoreboard import BEGUN, CITED, IDEAS, PAPERS, SCALES, Survey
 from relength.report.style import readings, title, verdict_kind
@@ -169,7 +169,7 @@ def _leanings(rows: pd.DataFrame) -> str:
 def picture(survey: Survey) -> str:
     """How far the models reach, at the scale with the most runs."""
     name, artifact = PICTURE
-    runs = findings.busiest(survey, name)
+    runs = busiest(survey, name)
     return raw(reach(runs, artifact).html)
 
 

@@ -53,6 +53,23 @@ ARM_LABELS = {
     "ten-bit": "ten bits",
     "wide": "256 units",
 }
+
+
+class Mark(NamedTuple):
+    """How a reading is drawn: its sign in words, matplotlib's, filled or not, and how far below."""
+
+    sign: str
+    marker: str
+    filled: bool
+    shift: float
+
+
+MARKS = {
+    "released": Mark("●", "o", True, -0.14),
+    "paper": Mark("◇", "D", False, 0.14),
+    "repaired": Mark("△", "^", False, 0.0),
+    "mended": Mark("□", "s", False, -0.28),
+}
 WORDS = {
     **{"recopy": "ReCopy", "dedupe": "DeDupe", "posretrieve": "PosRetrieve"},
     **{name: name.upper() for name in ("iid", "id", "scan", "cfq")},
