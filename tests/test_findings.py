@@ -182,16 +182,15 @@ def test_runs_are_told_apart_by_the_way_that_they_walk(tmp_path, empty):
     assert findings_mla.which_way(empty) == outcomes.NOTHING
 
 
-def mixed(folder: Path, accuracy) -> tuple[Survey, Runs]:
-    """Runs of OneStepAttn and of Mix OneStepAttn PR, repaired, on Copy."""
+PAIR = (("OneStepAttn", "released"), ("Mix OneStepAttn PR", "repaired"))
+
+
+def mixed(folder: Path, accuracy, rows=PAIR) -> tuple[Survey, Runs]:
+    """Runs on Copy of these models and arms of Table 7, or of Table 2 if they do not mix."""
     found, store = experiment("mla_variants"), Store(folder)
     for spec in found.specs("reduced", range(2)):
-        row = (spec.model.name, spec.model.arm, spec.task.name)
-        if row in (
-            ("OneStepAttn", "released", "copy"),
-            ("Mix OneStepAttn PR", "repaired", "copy"),
-        ):
-            name = "mla_table2" if spec.model.name == "OneStepAttn" else "mla_variants"
+        if spec.task.name == "copy" and (spec.model.name, spec.model.arm) in rows:
+            name = "mla_variants" if spec.model.name.startswith("Mix") else "mla_table2"
             store.append("mla", handmade.record(spec, accuracy, experiment=name))
     nothing = pd.DataFrame()
     survey = Survey(nothing, nothing, nothing, scoreboard.runs(store), store)
@@ -224,6 +223,19 @@ def test_readings_of_a_mixed_model_are_counted_on_the_numbers_that_all_have(tmp_
     html = mixtures.table(runs).html
     assert "3 <small>(0.0)</small>" in html and "0 <small>(100.0)</small>" in html
     assert "LocAttn" not in html  # as released it mixes
+
+
+def test_a_mixed_gate_that_is_left_frozen_is_none(tmp_path):
+    """Mix MonoAttn with its switch turned and nothing else is Mix RMonoAttn, repaired."""
+    relaxed = [("Mix RMonoAttn", "repaired")]
+    _, runs = mixed(tmp_path, lambda *_: 1.0, relaxed)
+    data = mixtures.beside_printed(runs)
+    sources = data.groupby("model")["source"].unique().map(list).to_dict()
+    assert sources == {"Mix MonoAttn": ["frozen"], "Mix RMonoAttn": ["repaired"]}
+    printed = tables.printed("mla-table-7")
+    gated = data[data["model"] == "Mix MonoAttn"]
+    assert [*gated["paper"]] == [printed["Mix MonoAttn", "copy", test] for test in gated["test"]]
+    assert mixtures.table(runs).html.count(">–<") == 1  # RMonoAttn has no gate
 
 
 def test_mixed_models_without_runs_are_not_compared(tmp_path, empty):

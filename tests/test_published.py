@@ -13,7 +13,7 @@ def test_counts_of_artifacts_claims_and_cells():
     assert artifacts["artifact"].is_unique
     assert claims.groupby("paper").size().to_dict() == {
         "panm": 97,
-        "mla": 59,
+        "mla": 63,
         "dnc": 70,
         "memreasoner": 57,
     }

@@ -4,7 +4,7 @@ A record keeps the weights of one decoded sample, the first of the shortest unse
 (:func:`relength.execute.attention_sample`). Of its steps are counted, in percent:
 
 focus_forward  those that do not take the centre of focus back
-focus_single   those that take it no further than the next position, either way
+focus_single   those that take it no further forward than the next position
 focus_next     those that take it to the next position, forward
 focus_waits    how many leave it where it is, against how many write a digit once more: 100 where
                the numbers are equal, and less the further one exceeds the other; only in tasks
@@ -36,7 +36,7 @@ def shares(record: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     moves = np.diff(centre(sample))  # no number where the focus has left the source: none holds
     hits = {
         "focus_forward": moves >= -ROOM,
-        "focus_single": np.abs(moves) <= 1 + ROOM,
+        "focus_single": moves <= 1 + ROOM,
         "focus_next": np.abs(moves - 1) <= ROOM,
     }
     found = {name: hit.mean() if len(hit) else 0.0 for name, hit in hits.items()}

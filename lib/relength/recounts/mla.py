@@ -56,14 +56,15 @@ def better_than_all() -> str:
 
 
 def rotary() -> str:
-    """Bi-ROPE beside Bi-Relative where they differ by more than ten points."""
+    """Bi-ROPE beside Bi-Relative, in the mean and where they differ by more than ten points."""
     rope, relative = grid(VARIANTS).loc["Bi-ROPE"], grid(PROBING).loc["Bi-Relative"]
     apart = [
         f"{column} ({number(rope[column])} against {number(relative[column])})"
         for column in rope.index
         if abs(rope[column] - relative[column]) > 10
     ]
-    return f"More than ten points apart: {words(apart)}."
+    means = f"{number(rope.mean())} against {number(relative[rope.index].mean())}"
+    return f"In the mean over all cells, {means}. More than ten points apart: {words(apart)}."
 
 
 def relaxed() -> str:

@@ -1,8 +1,10 @@
 """Which reading gives the printed numbers of models that mix content into location attention?
 
-Three could. As released, Mix OneStepAttn, Mix MonoAttn and Mix RMonoAttn, with PR or without, are
-the same model without content (tests compare them), so that runs of that model stand for this
-reading. Repaired, they are mixed; and as in the text, they are mixed by its equations.
+Three could. The released configurations of Mix OneStepAttn, Mix MonoAttn and Mix RMonoAttn, with PR
+or without, switch content off, and a mixture without content is its unmixed model (tests compare
+them), so that runs of that model stand for this reading. Repaired, they are mixed; and as in the
+text, they are mixed by its equations. Mix MonoAttn has a fourth: with the switch turned and nothing
+else its gate stays frozen, which makes it Mix RMonoAttn, whose repaired runs stand for it.
 """
 
 import pandas as pd
@@ -20,6 +22,7 @@ from relength.report.tables import comparison, printed
 TABLE = "mla-table-7"
 SOURCES = {
     "released": "as released, unmixed",
+    "frozen": "mixed, gate frozen",
     "repaired": "repaired",
     "paper": "as in the text",
 }
@@ -33,6 +36,20 @@ def unmixed(model: str) -> str:
     """
     name = model.removeprefix("Mix ").removesuffix(" PR")
     return "MonoAttn" if name == "RMonoAttn" else name  # as released, both step by a ReLU
+
+
+def standing_for(model: str, source: str) -> tuple[str, str] | None:
+    """Row and arm whose runs are those of a mixed model in a reading; None if it is another's.
+
+    >>> standing_for("Mix MonoAttn PR", "frozen"), standing_for("Mix OneStepAttn", "frozen")
+    (('Mix RMonoAttn PR', 'repaired'), None)
+    """
+    if source == "released":
+        return unmixed(model), source
+    if source == "frozen":  # a gate is all that is repaired beside the switch
+        gated = model.startswith("Mix MonoAttn")
+        return (model.replace("MonoAttn", "RMonoAttn"), "repaired") if gated else None
+    return model, source
 
 
 def beside_printed(runs: Runs) -> pd.DataFrame:
@@ -49,9 +66,9 @@ def beside_printed(runs: Runs) -> pd.DataFrame:
     for (model, task, test), paper in printed(TABLE).items():
         if model not in BY_LOCATION or BY_LOCATION[model].arms != MENDED:
             continue
-        for source in SOURCES:
-            row = (unmixed(model) if source == "released" else model, source, task, test)
-            if row in data.index:
+        readings = {source: standing_for(model, source) for source in SOURCES}
+        for source, stands in readings.items():
+            if stands and (row := (*stands, task, test)) in data.index:
                 ours, seeds = data.loc[row, "ours"], data.loc[row, "seeds"]
                 away = abs(ours - paper)  # the mixed row's number, which an unmixed model has not
                 rows.append(
@@ -74,6 +91,8 @@ def table(runs: Runs) -> Exhibit:
             f"{own['near'].sum()} <small>({own['away'].mean():.1f})</small>"
             if (own := by_source.get(source)) is not None
             else f"<i>{NOT_RUN}</i>"
+            if standing_for(model, source)
+            else "–"
             for source in SOURCES
         )
         rows.append((model, str(len(cells) // len(by_source)), *shown))
@@ -81,7 +100,7 @@ def table(runs: Runs) -> Exhibit:
         f"<b>Did they mix?</b> {badges(runs.scale, runs.freshness)} Of the printed numbers for "
         "which every reading with runs of the model has them, how many the "
         f"{published.statistic(TABLE)} of our seeds meets within the margin, and how many points "
-        "it is away from them on average (small)."
+        "it is away from them on average (small). –: as repaired, since the model has no gate."
     )
     name = f"{runs.page}-mixed"
     if data.empty:

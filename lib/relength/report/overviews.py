@@ -38,7 +38,7 @@ def facts(paper: str, survey: Survey) -> str:
     entries = [
         ("The paper", source),
         ("Its results", f"{size}, {len(made)} claims in words"),
-        ("Trained here", f"{begun} of {len(board)} tables and figures; {planned} more are set up"),
+        ("Begun here", f"{begun} of {len(board)} tables and figures; {planned} more are set up"),
         ("Claims judged", counted(Counter(judged["verdict"])) or "none yet"),
         ("Also here", ", ".join(pages) or "no page yet"),
     ]
