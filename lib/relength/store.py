@@ -332,7 +332,7 @@ def accuracies(record: Record) -> dict[str, float]:
 def frame(records: Iterable[Record]) -> pd.DataFrame:
     """One row per run, checkpoint and test; accuracies in percent. Failed runs have no rows.
 
-    end_right  outputs that are not wrong in their end alone
+    end_right  outputs but those that are right up to the target's end and then go on
     accuracy   the metric that the run's protocol measures by (:func:`relength.spec.measure_of`)
     The last columns are those of :mod:`relength.pointing` and :mod:`relength.focusing`, NaN where
     nothing was recorded that they could be read from.
