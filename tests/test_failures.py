@@ -6,10 +6,10 @@ import handmade
 import numpy as np
 import pytest
 
+from relength.focusing import divergence
 from relength.papers import experiment
 from relength.report import failures, focus
 from relength.report.attention import answer_spans
-from relength.report.failures import divergence
 from relength.report.runs import Runs
 from relength.store import Store
 from relength.tasks import TASKS

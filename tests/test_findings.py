@@ -219,7 +219,7 @@ def test_readings_of_a_mixed_model_are_counted_on_the_numbers_that_all_have(tmp_
     assert "repaired 0 of 3, 100 points away" in said
     assert "Nearest on average: as released, unmixed, to Mix OneStepAttn PR." in said
     (line,) = findings_mla._mixed(survey)
-    assert "numbers of **Mix OneStepAttn PR** are nearest to ours as released, unmixed." in line
+    assert "numbers of **Mix OneStepAttn PR** are nearest to ours *as released, unmixed*." in line
     html = mixtures.table(runs).html
     assert "3 <small>(0.0)</small>" in html and "0 <small>(100.0)</small>" in html
     assert "LocAttn" not in html  # as released it mixes
@@ -234,6 +234,13 @@ def test_a_mixed_gate_that_is_left_frozen_is_none(tmp_path):
     assert sources == {"Mix MonoAttn": ["frozen"], "Mix RMonoAttn": ["repaired"]}
     printed = tables.printed("mla-table-7")
     gated = data[data["model"] == "Mix MonoAttn"]
+    more = [("MonoAttn", "released"), *relaxed]
+    survey, both = mixed(tmp_path / "both", lambda spec, _: 1.0 - (spec.row == "MonoAttn"), more)
+    said = mixtures.in_words(both)
+    met = (gated["paper"] >= 95).sum()
+    assert f"switch turned alone (of Mix MonoAttn and its PR) {met} of 3" in said
+    (line,) = findings_mla._mixed(survey)
+    assert "**Mix MonoAttn, Mix RMonoAttn** are nearest to ours *as rel" in line
     assert [*gated["paper"]] == [printed["Mix MonoAttn", "copy", test] for test in gated["test"]]
     assert mixtures.table(runs).html.count(">–<") == 1  # RMonoAttn has no gate
 

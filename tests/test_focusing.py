@@ -41,7 +41,7 @@ def looking(places: list[int], task: str = "copy") -> dict:
 )
 def test_shares_of_steps_by_hand(places, forward, single, onwards):
     shares = {"focus_forward": forward, "focus_single": single, "focus_next": onwards}
-    assert focusing.shares(looking(places)) == {"15": shares}
+    assert focusing.shares(looking(places)) == {"15": {**shares, "end_right": 100}}
 
 
 @pytest.mark.parametrize(
@@ -84,17 +84,17 @@ def test_the_centre_of_one_position_is_that_position(places):
     assert focusing.centre(sample(places)).tolist() == places
     (shares,) = focusing.shares(looking(places)).values()
     assert (shares["focus_forward"] == 100) == (places == sorted(places))
-    # A step back is one forward, read from the end; and what is no step forward is no long one.
-    (turned,) = focusing.shares(looking(places[::-1])).values()
-    assert turned["focus_forward"] + shares["focus_forward"] > 99.9
-    assert shares["focus_single"] + shares["focus_forward"] > 99.9
+    moves = np.diff(places)
+    assert shares["focus_single"] == pytest.approx(100 * (moves <= 1).mean())
+    (turned,) = focusing.shares(looking(places[::-1])).values()  # what went back goes forward
+    assert turned["focus_single"] == pytest.approx(100 * (moves >= -1).mean())
 
 
 def test_a_focus_that_has_left_the_source_goes_nowhere():
     lost = looking([1, 2, 3])
     lost["attention"]["weights"][2] = [0.0] * len(SOURCE)
     (shares,) = focusing.shares(lost).values()
-    assert shares == {"focus_forward": 50, "focus_single": 50, "focus_next": 50}
+    assert {**shares, "end_right": 50} == dict.fromkeys(shares, 50)
 
 
 @pytest.mark.parametrize("record", [{}, {"attention": None}])
@@ -105,7 +105,24 @@ def test_without_a_sample_there_are_no_shares(record):
 def test_an_output_that_ends_at_once_has_no_share_of_any_step():
     (shares,) = focusing.shares(looking([1], "recopy")).values()
     assert set(shares) == set(focusing.METRICS)
-    assert {name for name, share in shares.items() if share} == {"focus_waits"}  # EOS is asked for
+    steps = {name: share for name, share in shares.items() if name.startswith("focus")}
+    assert {name for name, share in steps.items() if share} == {"focus_waits"}  # EOS is asked for
+
+
+@pytest.mark.parametrize(
+    ("written", "right"),
+    [
+        ("1 2 3 EOS", 100),
+        ("1 2 EOS", 0),  # too early
+        ("1 2 3 3 EOS", 0),  # too late
+        ("1 2 3", 0),  # cut off while it goes on
+        ("1 3 EOS", 100),  # its first error is another
+    ],
+)
+def test_an_end_is_wrong_where_the_first_error_is_one(written, right):
+    record = looking([1, 2, 3])
+    record["attention"] |= {"target": [*"123", "EOS"], "prediction": written.split()}
+    assert focusing.shares(record)["15"]["end_right"] == right
 
 
 def test_claims_find_them_at_the_test_that_the_sample_is_of():

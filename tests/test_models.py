@@ -526,6 +526,22 @@ def test_relaxed_monotonic_attention_is_the_released_monotonic_attention():
     assert all(torch.equal(g, gradients[1][n]) for n, g in gradients[0].items())
 
 
+@pytest.mark.parametrize("ending", ["", " PR"])
+def test_with_its_gate_left_frozen_a_monotonic_mixture_is_the_relaxed_one(ending):
+    """What is left of the released Mix MonoAttn when nothing but its switch is turned."""
+    batch = TASKS["copy"](train_size=8).dataset("train", 0)
+    scores, gradients = [], []
+    for name, start in (("Mix MonoAttn", 20.0), ("Mix RMonoAttn", 0.0)):
+        config = Seq2SeqConfig(name=f"{name}{ending}", gate_start=start)
+        model = Seq2Seq(config, 14).initialise(3)
+        model.loss(batch).backward()
+        scores.append(model(batch))
+        gradients.append({n: p.grad for n, p in model.named_parameters()})
+    assert torch.equal(*scores)
+    assert not gradients[0].pop("attention.gate").any()
+    assert all(torch.equal(g, gradients[1][n]) for n, g in gradients[0].items())
+
+
 @pytest.mark.parametrize("name", [name for name in ATTENTIONS if name.startswith("Mix ")])
 def test_a_mixture_whose_gate_is_open_is_its_location_attention(name):
     """This is how the released configurations, which switch content off, make them equal: in

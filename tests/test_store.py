@@ -522,6 +522,5 @@ def test_a_frame_has_a_row_for_each_checkpoint_and_test_in_percent(make_record):
     row = table.iloc[0]
     assert (row.task, row.model, row.arm, row.seed) == ("copy", "OneStepAttn", "released", 1)
     assert (row.exact_match, row.exact_match_true_length, row.edit_distance) == (50, 62.5, 1.5)
-    assert row.end_right == 87.5  # one in eight is right and then goes on
     assert (row.epochs, row.steps, row.seconds) == (3, 9, 1.5)
     assert list(frame([]).columns) == list(table.columns)

@@ -19,7 +19,7 @@ from relength.rules import Relation
 
 Kind = Literal["value", "threshold", "solves", "trend", "property", "order", "cost", "conjunction"]
 Metric = Literal[
-    *("exact_match", "exact_match_true_length", "end_right", "token_accuracy", "edit_distance"),
+    *("exact_match", "exact_match_true_length", "token_accuracy", "edit_distance"),
     *(*pointing.METRICS, *focusing.METRICS),
 ]
 Level = Literal["solved", "failed", "not_solved"]

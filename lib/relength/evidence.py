@@ -27,7 +27,6 @@ SCALES = ("paper", "reduced")  # highest first; smoke is not among them and neve
 MEASURES = {
     "exact_match": "accuracy",
     "exact_match_true_length": "accuracy",
-    "end_right": "accuracy",
     "token_accuracy": "accuracy",
     "edit_distance": "edit_distance",
     **dict.fromkeys((*pointing.METRICS, *focusing.METRICS), "accuracy"),

@@ -31,17 +31,7 @@ LOCK_SECONDS = 30.0
 METRICS = ("exact_match", "exact_match_true_length", "token_accuracy", "correct_prefix")
 COLUMNS = (
     *("key", "run_id", "experiment", "scale", "task", "model", "arm", "seed", "checkpoint", "test"),
-    *(
-        "items",
-        *METRICS,
-        "end_right",
-        "accuracy",
-        "edit_distance",
-        "epochs",
-        "steps",
-        "seconds",
-        "parameters",
-    ),
+    *("items", *METRICS, "accuracy", "edit_distance", "epochs", "steps", "seconds", "parameters"),
     *("device", "device_name", "torch", "created", "commit", "code", "margins"),
     *(*pointing.METRICS, *focusing.METRICS),
 )
@@ -332,8 +322,7 @@ def accuracies(record: Record) -> dict[str, float]:
 def frame(records: Iterable[Record]) -> pd.DataFrame:
     """One row per run, checkpoint and test; accuracies in percent. Failed runs have no rows.
 
-    end_right  outputs but those that are right up to the target's end and then go on
-    accuracy   the metric that the run's protocol measures by (:func:`relength.spec.measure_of`)
+    accuracy  the metric that the run's protocol measures by (:func:`relength.spec.measure_of`)
     The last columns are those of :mod:`relength.pointing` and :mod:`relength.focusing`, NaN where
     nothing was recorded that they could be read from.
     """
@@ -368,7 +357,6 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
         for checkpoint, kept in record["checkpoints"].items():
             for test, metrics in kept["tests"].items():
                 percent = {name: 100 * metrics[name] for name in METRICS}
-                end_alone = percent["exact_match_true_length"] - percent["exact_match"]
                 rows.append(
                     {
                         **run,
@@ -376,7 +364,6 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
                         "test": test,
                         "items": metrics["items"],
                         **percent,
-                        "end_right": 100 - end_alone,
                         "accuracy": percent[measure_of(spec)],
                         "edit_distance": metrics["edit_distance"],
                         **(looks.get(test, {}) if checkpoint == "selected" else {}),

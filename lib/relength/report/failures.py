@@ -9,13 +9,13 @@ unseen length, which can be shown symbol by symbol.
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
+from relength.focusing import END, divergence
 from relength.papers import published
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges, rows_table
@@ -28,39 +28,13 @@ from relength.report.tables import number as shown_number
 from relength.store import Record, usable
 
 EXAMPLES = "mla-table-10"
-END = "EOS"
 NONE_FAILS = "none fails"
 EXPECTED = ("thin", "if errors were independent")
 FEWEST = 20  # failing outputs that tell the chance of an error
-Kind = Literal["wrong symbol", "ends too early", "goes on"]
 SEQUENCES = {"right": "number", "then": "text", "written, and below it what was asked for": "text"}
 HOW_TO_READ = (
     "Upper line: what the model wrote, right up to the bar. Lower line: the target. E is the end."
 )
-
-
-class Divergence(NamedTuple):
-    """Where an output leaves its target: so many symbols are right, then this goes wrong."""
-
-    right: int
-    kind: Kind
-
-
-def divergence(target: Sequence[str], prediction: Sequence[str]) -> Divergence | None:
-    """The first place where a prediction is not its target; None where it is all of it.
-
-    Both end with the end token, which counts as a symbol; what a prediction has after its own end
-    means nothing. One that is cut off before its end goes on.
-
-    >>> divergence(("4", "7", "9", "EOS"), ("4", "9", "EOS", "EOS"))
-    Divergence(right=1, kind='wrong symbol')
-    """
-    for place, wanted in enumerate(target):
-        given = prediction[place] if place < len(prediction) else ""
-        if given != wanted:
-            kind: Kind = "goes on" if wanted == END else "wrong symbol"
-            return Divergence(place, "ends too early" if given == END else kind)
-    return None
 
 
 # Over all failing samples
@@ -322,7 +296,7 @@ def diverging(runs: Runs) -> pd.DataFrame:
     """The recorded samples that fail, one row each, with their first divergence.
 
     Columns: model, arm, task, test, seed, right (symbols before the divergence), of (symbols of the
-    target), then (a :data:`Kind`), target and prediction (as lists, up to their ends).
+    target), then (:data:`relength.focusing.Kind`), target and prediction (lists, up to their ends).
     """
     rows = []
     for model, arm, task, records in _cells(runs):

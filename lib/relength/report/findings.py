@@ -40,8 +40,8 @@ from relength.report.outcomes import (
     few_seeds,
     judged_rows,
     level_name,
+    main_runs,
     percent_axis,
-    readings,
     rows_of,
 )
 from relength.report.runs import Runs
@@ -125,7 +125,7 @@ def conclusion(paper: str, survey: Survey) -> str:
     if lists:
         listed = "\n".join(lists[:-1])
         parts.append(f":::{{dropdown}} All that have an answer\n{listed}\n:::")
-    runs = readings(paper, survey)
+    runs = main_runs(paper, survey)
     if runs.experiment.measure == "token_accuracy":
         parts.append(away_from_print(paper, runs))
     return "\n\n".join(filter(None, parts)) + "\n"
@@ -321,7 +321,7 @@ def in_short(survey: Survey) -> str:
         data = ends(runs, runs.experiment.measure)
         nothing = "Of its main table no training is recorded yet."
         known = nothing if data.empty else _known(data, runs)[0]
-        said = f"{known} {near_by_reading(readings(paper, survey))}".rstrip()
+        said = f"{known} {near_by_reading(main_runs(paper, survey))}".rstrip()
         parts += [
             f"**{PAPERS[paper]}.** {said} More in {{doc}}`its chapter <findings_{paper}>`.",
             of_claims(SHOWN[paper], survey),
@@ -636,10 +636,7 @@ def diverging(paper: str, survey: Survey) -> str:
     data, levels = ends(runs), load_margins().levels
     lost = data[data["known"].map(levels["solved"].holds) & (data["state"] == "failed")]
     shares = lost.merge(failures.shares(runs), on=["task", "model", "arm", "seed", "test"])
-    judged = [
-        runs.experiment.judges(*row) for row in zip(shares["model"], shares["arm"], strict=True)
-    ]
-    right = shares[judged].groupby("model", sort=False)["right_before"].median()
+    right = judged_rows(runs, shares).groupby("model", sort=False)["right_before"].median()
     models = ", ".join(f"{model} {share:.0f} %" for model, share in right.items())
     said = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
     return (
@@ -688,7 +685,7 @@ def standing(paper: str, survey: Survey) -> str:
         tables = runs.experiment.tables
         names = dict.fromkeys(published.name_of(tables[place]) for place in (0, -1))
         parts.append(f"{' to '.join(names)}: {_come_out(runs, beside)}{few_seeds(beside['seeds'])}")
-    parts.append(near_by_reading(readings(paper, survey)))
+    parts.append(near_by_reading(main_runs(paper, survey)))
     parts.append(at_full_scale(paper, survey))
     own = [name for name, found in EXPERIMENTS.items() if found.paper == paper]
     used = survey.runs[survey.runs["experiment"].isin(own) & survey.runs["scale"].isin(SCALES)]

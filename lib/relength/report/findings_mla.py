@@ -1,12 +1,10 @@
 """What is asked of Monotonic Location Attention alone: one function printed twice, mixtures, ways.
 
-Like :mod:`relength.report.findings`, from which it takes what every chapter needs, it counts and
-judges nothing.
+Like :mod:`relength.report.findings`, it counts and judges nothing.
 """
 
 from collections.abc import Iterator
 
-import numpy as np
 import pandas as pd
 
 from relength.claims import plural
@@ -14,7 +12,14 @@ from relength.margins import load_margins
 from relength.papers import experiment
 from relength.report import focus, lengths, mixtures
 from relength.report.markdown import table
-from relength.report.outcomes import NOTHING, TABLES, beside_printed, busiest, few_seeds
+from relength.report.outcomes import (
+    NOTHING,
+    TABLES,
+    beside_printed,
+    busiest,
+    few_seeds,
+    judged_rows,
+)
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import ARM_LABELS, title
@@ -85,7 +90,7 @@ def _mixed(survey: Survey) -> Iterator[str]:
     if len(data := mixtures.comparable(runs)):
         near = mixtures.nearest(data)
         counts = [
-            f"of **{', '.join(models)}** are nearest to ours {mixtures.SOURCES[source]}"
+            f"of **{', '.join(models)}** are nearest to ours *{mixtures.SOURCES[source]}*"
             for source, models in near.items()
         ]
         yield (
@@ -123,8 +128,7 @@ def same_function(store: Store) -> pd.DataFrame:
 def _far(survey: Survey) -> Iterator[str]:
     runs = busiest(survey, "mla_lengths")
     data = lengths.errors(runs)
-    judged = [runs.experiment.judges(*row) for row in zip(data["model"], data["arm"], strict=True)]
-    data = data[np.array(judged, dtype=bool) & (data["test"] == FAREST)]
+    data = judged_rows(runs, data[data["test"] == FAREST])
     if len(data):
         share = (100 * data["right"] / data["items"]).groupby([data["model"], data["task"]])
         by_model: dict[str, list[str]] = {}

@@ -6,7 +6,6 @@ Like :mod:`relength.report.findings`, it counts and judges nothing.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -16,7 +15,15 @@ from relength.papers import published
 from relength.report import address_bits
 from relength.report.exhibits import Exhibit
 from relength.report.markdown import table
-from relength.report.outcomes import NOTHING, TABLES, beside_printed, busiest, exhibit, few_seeds
+from relength.report.outcomes import (
+    NOTHING,
+    TABLES,
+    beside_printed,
+    beyond_next,
+    busiest,
+    exhibit,
+    few_seeds,
+)
 from relength.report.pointers import apart
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
@@ -28,8 +35,7 @@ def against_baselines(survey: Survey) -> str:
     """PANM beside the best of the baselines that have runs, at every test beyond L+1."""
     runs = busiest(survey, TABLES["panm"])
     every = beside_printed(runs)
-    far = [row.test not in runs.tests[row.task][:2] for row in every.itertuples()]
-    data = every[np.array(far, dtype=bool)]
+    data = beyond_next(runs, every)
     own, others = data[data["model"] == "PANM"], data[data["model"] != "PANM"]
     cells = ["task", "test"]
     readings = own.pivot(index=cells, columns="arm", values="ours")

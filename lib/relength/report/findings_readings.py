@@ -1,6 +1,7 @@
 """Which reading of a paper gives its printed numbers: text, code, repaired, side by side.
 
-Like :mod:`relength.report.findings`, it counts and judges nothing.
+Where tokens are counted, as in PANM, also what each single change is worth. Like
+:mod:`relength.report.findings`, it counts and judges nothing.
 """
 
 from collections.abc import Sequence
@@ -26,13 +27,14 @@ from relength.report.outcomes import (
     NOTHING,
     TABLES,
     beside_printed,
+    beyond_next,
     busiest,
     cells_have,
     ends,
     exhibit,
     few_seeds,
+    main_runs,
     percent_axis,
-    readings,
 )
 from relength.report.readings import ALL_CHANGED, CONTRASTS, differences
 from relength.report.runs import Runs
@@ -47,8 +49,7 @@ def away_from_print(paper: str, runs: Runs) -> str:
     data = _of_several_readings(runs, load_margins().least_seeds)
     if data.empty:
         return ""
-    far = [row.test not in runs.tests[row.task][:2] for row in data.itertuples()]
-    data = data[np.array(far, dtype=bool)]
+    data = beyond_next(runs, data)
     by_arm = data.assign(away=abs(data["ours"] - data["paper"]))
     by_arm = by_arm.pivot_table(index="task", columns="arm", values="away", sort=False)
     by_arm = by_arm[[arm for arm in ARM_LABELS if arm in by_arm]]
@@ -105,7 +106,7 @@ def away_from_print(paper: str, runs: Runs) -> str:
 
 def which_reading(paper: str, survey: Survey) -> str:
     """Readings of a model side by side with the printed number, at the longest test."""
-    runs = readings(paper, survey)
+    runs = main_runs(paper, survey)
     data = ends(runs, runs.experiment.measure)
     arms = data.groupby("model")["arm"].nunique()
     both = data[data["model"].isin(arms.index[arms > 1])]
@@ -187,8 +188,7 @@ def at_full_scale(paper: str, survey: Survey) -> str:
     """What runs at the paper's own scale have beyond L+1, where the table is of shorter ones."""
     runs = Runs.read(experiment(TABLES[paper]), "paper", load_margins().least_seeds, survey.store)
     data = beside_printed(runs)
-    far = [row.test not in runs.tests[row.task][:2] for row in data.itertuples()]
-    data = data[np.array(far, dtype=bool)]
+    data = beyond_next(runs, data)
     several = data.groupby(["model", "task"])["arm"].transform("nunique") > 1
     if data.empty or busiest(survey, TABLES[paper]).scale == "paper" or not several.any():
         return ""
@@ -294,7 +294,7 @@ def _telling(data: pd.DataFrame, runs: Runs) -> pd.DataFrame:
     """
     tasks = {spec.task.name: spec.task for spec in runs.specs}
     floors = [first_symbol_alone(tasks[row.task], row.test) for row in data.itertuples()]
-    far = np.array([r.test not in runs.tests[r.task][:2] for r in data.itertuples()], dtype=bool)
+    far = data.index.isin(beyond_next(runs, data).index)
     differ = data.groupby(["model", "task", "test"])["near"].transform("nunique") > 1
     margin = data["paper"].map(load_margins().measures["accuracy"].around)
     earned = data["paper"] - floors > margin

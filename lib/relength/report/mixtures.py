@@ -22,10 +22,11 @@ from relength.report.tables import comparison, printed
 TABLE = "mla-table-7"
 SOURCES = {
     "released": "as released, unmixed",
-    "frozen": "mixed, gate frozen",
+    "frozen": "switch turned alone",
     "repaired": "repaired",
     "paper": "as in the text",
 }
+OF = {**dict.fromkeys(SOURCES, ""), "frozen": " (of Mix MonoAttn and its PR)"}
 
 
 def unmixed(model: str) -> str:
@@ -100,7 +101,8 @@ def table(runs: Runs) -> Exhibit:
         f"<b>Did they mix?</b> {badges(runs.scale, runs.freshness)} Of the printed numbers for "
         "which every reading with runs of the model has them, how many the "
         f"{published.statistic(TABLE)} of our seeds meets within the margin, and how many points "
-        "it is away from them on average (small). –: as repaired, since the model has no gate."
+        "it is away from them on average (small). –: the same as "
+        "repaired, which only in Mix MonoAttn, with PR or without, changes a second thing."
     )
     name = f"{runs.page}-mixed"
     if data.empty:
@@ -133,8 +135,9 @@ def in_words(runs: Runs) -> str:
     if data.empty:
         return ""
     said = ", ".join(
-        f"{SOURCES[source]} {own['near'].sum()} of {len(own)}, {own['away'].mean():.0f} points "
-        f"away (cells with {plural(own['seeds'].min(), 'seed')} at least)"
+        f"{SOURCES[source]}{OF[source]} {own['near'].sum()} of {len(own)}, "
+        f"{own['away'].mean():.0f} points away (cells with {plural(own['seeds'].min(), 'seed')} at "
+        "least)"
         for source in SOURCES
         for own in [data[data["source"] == source]]
         if len(own)

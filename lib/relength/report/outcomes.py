@@ -31,7 +31,7 @@ def busiest(survey: Survey, name: str) -> Runs:
     return Runs.read(experiment(name), scale, load_margins().least_seeds, survey.store)
 
 
-def readings(paper: str, survey: Survey) -> Runs:
+def main_runs(paper: str, survey: Survey) -> Runs:
     """The runs of the main table, with those of a reading that it does not have."""
     runs = busiest(survey, TABLES[paper])
     if paper not in MORE:
@@ -90,6 +90,12 @@ def judged_rows(runs: Runs, data: pd.DataFrame) -> pd.DataFrame:
     """Those rows of data that belong to the readings on which claims are judged."""
     rows = zip(data["model"], data["arm"], strict=True)
     return data[np.array([runs.experiment.judges(*row) for row in rows], dtype=bool)]
+
+
+def beyond_next(runs: Runs, data: pd.DataFrame) -> pd.DataFrame:
+    """Those rows of data that are of tests beyond L+1, the first unseen length."""
+    far = [row.test not in runs.tests[row.task][:2] for row in data.itertuples()]
+    return data[np.array(far, dtype=bool)]
 
 
 def cells_have(count: int) -> str:
