@@ -31,6 +31,7 @@ from relength.report.style import (
     DARK,
     LIGHT,
     MODEL_COLOURS,
+    NARROW,
     TEXT_SHARE,
     canvas,
     colour,
@@ -359,6 +360,16 @@ def test_a_reading_that_one_claim_is_judged_on_has_a_row_before_it_has_runs(tmp_
 )  # fmt: skip
 def test_durations_are_in_the_unit_that_suits_them(seconds, words):
     assert figures._clock(seconds) == words
+
+
+@pytest.mark.parametrize("spread", [(40, 420), (0.1, 20000), (60, 61)])
+def test_labels_of_an_axis_of_time_keep_apart_on_a_phone(spread):
+    figure = canvas(NARROW, 1.0)
+    axes = figure.add_axes((0.5, 0.3, 0.3, 0.6), xscale="log")
+    figures._seconds_axis(axes, pd.Series(spread))
+    figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
+    assert boxes and all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes))
 
 
 def test_marks_say_which_side_an_undecided_cell_is_on(full):

@@ -69,7 +69,7 @@
       if (words.length > LONGEST || found.add(words).size > CHOICES) return [];
     }
     const all = [...found].sort(compare);
-    return all.length > 1 && !all.some((words) => /^[\d.,\s%<>–-]+$/.test(words)) ? all : [];
+    return all.length > 1 && !all.some((words) => /^[\d.,\s%<>|–-]+$/.test(words)) ? all : [];
   };
 
   const tools = (table, heads) => {

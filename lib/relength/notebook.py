@@ -170,7 +170,8 @@ def runs(
             )
         failed = line.failed
     shown = Runs.read(found, chosen.scale, chosen.seeds, store, artifacts, models)
-    print(f"{_counted(shown)} at scale {chosen.scale} are in {_place(store)}.")
+    said = f"{_counted(shown)} at scale {chosen.scale} are in {_place(store)}."
+    print(textwrap.fill(said, 76, break_on_hyphens=False))
     if shown.waiting:
         print(textwrap.fill(shown.without_rows, 76))
     if shown.on_generated_data:

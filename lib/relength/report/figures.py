@@ -160,11 +160,13 @@ def accuracy(runs: Runs, artifact: str | None = None, *, number: int) -> Exhibit
     data = runs.selected[
         ["key", "run_id", "scale", "task", "model", "arm", "seed", "test", "accuracy", "epochs"]
     ]
+    seeds = data.groupby(["model", "arm", "task"])["seed"].nunique()
+    both = "; of two seeds both are lines" if (seeds == 2).any() else ""
     caption = (
         f"{MEASURE_WORDS[runs.experiment.measure].capitalize()} against length. Read along a row: "
         "the first point is the range of lengths trained on, the others are longer. A model that "
         "generalises keeps a flat line at 100; the usual picture is a cliff. Where the dots of a "
-        f"cell lie apart, seeds disagree; of two seeds both are lines.{_of_means(runs)}"
+        f"cell lie apart, seeds disagree{both}.{_of_means(runs)}"
     )
     return exhibit(runs, number, draw, "accuracy", caption, _accuracy_in_words(runs), data)
 
@@ -509,34 +511,24 @@ def cost(runs: Runs, number: int) -> Exhibit:
     return exhibit(runs, number, draw, "cost", caption, alt, data)
 
 
+# Seconds that an axis may be labelled at.
+LADDER = (
+    *(0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200, 2400),
+    *(3600, 7200, 21600),
+)
+LABEL = 0.48  # inches from one label to the next: "1.5 min" and a gap
+
+
 def _seconds_axis(axes, seconds: pd.Series) -> None:
     low, high = (seconds.min(), seconds.max()) if len(seconds) else (30, 1200)
-    axes.set_xlim(low / 1.3, high * 1.3)
-    ladder = (
-        0.1,
-        0.2,
-        0.5,
-        1,
-        2,
-        5,
-        10,
-        20,
-        30,
-        45,
-        60,
-        90,
-        120,
-        180,
-        300,
-        600,
-        1200,
-        2400,
-        3600,
-        7200,
-        21600,
-    )
-    ticks = [s for s in ladder if low / 1.3 <= s <= high * 1.3]
-    ticks = ticks[:: 1 + len(ticks) // 7]
+    low, high = low / 1.3, high * 1.3
+    axes.set_xlim(low, high)
+    inches = axes.get_position().width * axes.figure.get_figwidth() / np.log(high / low)
+    ticks: list[float] = []
+    for step in LADDER:
+        room = not ticks or np.log(step / ticks[-1]) * inches >= LABEL
+        if low <= step <= high and room:
+            ticks.append(step)
     axes.set_xticks(ticks, [_clock(s) for s in ticks])
     axes.set_xticks([], minor=True)
     axes.tick_params(colors=LIGHT.muted, labelsize=7, length=3)

@@ -266,12 +266,13 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
         if any(map(_disagree, shown))
         else ""
     )
+    both = ", of two seeds both" if any(cell["seeds"] == 2 for cell in shown) else ""
     caption = (
         f"<b>{name_of(artifact)} of the paper, side by side.</b> "
         f"{badges(runs.scale, runs.freshness)} {_seeds_phrase(data)}"
         f"{runs.on_generated_data} In each cell, above: our "
-        f"{published.statistic(artifact)} {in_unit(runs)}, of two seeds both; below, smaller: "
-        "the value that the paper prints. Coloured numbers are outside its margin, "
+        f"{published.statistic(artifact)} {in_unit(runs)}{both}; below, smaller: the "
+        "value that the paper prints. Coloured numbers are outside its margin, "
         f"{margin_words(room, measure)}. {some_solve}✓ and ≠ mark cells whose claim is reproduced "
         "or contradicted; ↓ and ↑ those that are worse or better than printed, at reduced scale, "
         f"which decides nothing.{_readings(runs)}"
