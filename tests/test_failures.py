@@ -330,4 +330,8 @@ def test_a_focus_walks_the_way_that_most_of_its_steps_go(tmp_path):
     assert data["peak"].tolist() == [16, 16, 1] and set(data["end"]) == {16}
     assert set(focus.walks(runs)["model"]) == {"LocAttn", "OneStepAttn"}  # those with a focus
     # In the tasks with repetitions the records made by hand go less than ROOM a step.
-    assert "LocAttn: 16 forward, 1 back, 7 neither" in focus.ways(runs, number=1).html
+    drawn = focus.ways(runs, number=1).html
+    assert "LocAttn: 16 forward, 1 back, 7 neither" in drawn and "Not run yet" not in drawn
+    assert ">Inv ReCopy<" in drawn
+    copies = focus.ways(runs.of(runs.rows, ["copy"]), number=1).html
+    assert "Not run yet: Reverse Copy, Lookup, " in copies and ">Inv ReCopy<" not in copies

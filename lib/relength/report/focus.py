@@ -239,11 +239,21 @@ def walks(runs: Runs) -> pd.DataFrame:
 
 
 def ways(runs: Runs, number: int) -> Exhibit:
-    """The paths that :func:`walks` counts, as the models walk them: a panel per model and task."""
+    """The paths that :func:`walks` counts, as the models walk them: a panel per model and task.
+
+    Tasks without a run have no column, but where there is no run at all.
+    """
+    records = [r for r in runs.records if r["spec"]["model"]["name"] in BY_LOCATION]
+    begun = {r["spec"]["task"]["name"] for r in records} or runs.tasks
+    waiting = [title(task) for task in runs.tasks if task not in begun]
     runs = replace(
         runs,
-        specs=tuple(spec for spec in runs.specs if spec.model.name in BY_LOCATION),
-        records=tuple(r for r in runs.records if r["spec"]["model"]["name"] in BY_LOCATION),
+        specs=tuple(
+            spec
+            for spec in runs.specs
+            if spec.model.name in BY_LOCATION and spec.task.name in begun
+        ),
+        records=tuple(records),
     )
     data = walks(runs)
     solves = data.set_index(["task", "model", "arm", "seed"])["solves"]
@@ -268,6 +278,7 @@ def ways(runs: Runs, number: int) -> Exhibit:
         "around where it turned it. Decoding steps run from left to right, positions from the "
         "first (0) to the last (100). A line that rises walks forward; one that falls began "
         "further inside and walks back."
+        + (f" Not run yet: {', '.join(waiting)}." if waiting else "")
     )
     counts = [
         f"{runs.label(model, arm).replace(', ', ' ')}: "
