@@ -26,6 +26,30 @@ settings.register_profile("explore", deadline=None, max_examples=500)  # new exa
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what is marked as needing a GPU or a browser where there is none."""
+    from browser import CHROMIUM
+
+    here = {
+        "gpu": (torch.cuda.is_available(), "no GPU here"),
+        "browser": (
+            CHROMIUM,
+            "Chromium is not installed (on Debian: apt-get install chromium), so nobody has looked "
+            "at the book in a browser",
+        ),
+    }
+    for item in items:
+        for marker, (there, reason) in here.items():
+            if item.get_closest_marker(marker) and not there:
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without a GPU, whatever this one has."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+
+
 @pytest.fixture(scope="session")
 def tiny() -> Callable[..., RunSpec]:
     """Makes specs of runs that train in a fraction of a second."""

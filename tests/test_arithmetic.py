@@ -111,7 +111,6 @@ def test_positions_are_exact_when_products_are_in_bfloat16():
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_gpu_trains_by_every_policy_with_graphs_and_without(tiny, policy):
     specs = [tiny("recopy", seed=seed, products=policy) for seed in range(3)]

@@ -156,7 +156,6 @@ def test_the_limits_count_the_products_of_the_model_and_the_traffic_of_its_optim
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_gpu_is_measured_in_every_way():
     outcome = bench.measure("copy", rounds=1, seconds=0.1, device="cuda")
     assert {way.name for way in bench.ways("cuda")} <= outcome["steps_per_second"].keys()

@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl, unquote
 import pandas as pd
 import pytest
 import yaml
-from browser import AUDITED, CHROMIUM, DESK, OPENED, PHONE, VIEWS, View, Visit, Window, served
+from browser import AUDITED, DESK, OPENED, PHONE, VIEWS, View, Visit, Window, served
 
 from relength import bookbuild
 from relength.paths import BOOK, RESULTS, ROOT
@@ -30,14 +30,7 @@ from relength.paths import BOOK, RESULTS, ROOT
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        not CHROMIUM,
-        reason="Chromium is not installed (on Debian: apt-get install chromium), so nobody has "
-        "looked at the book in a browser",
-    ),
-]
+pytestmark = pytest.mark.browser
 
 SCREENSHOTS = ROOT / ".test-output" / "screenshots"
 LARGEST = 60e6  # bytes

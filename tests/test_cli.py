@@ -11,7 +11,6 @@ import warnings
 from pathlib import Path
 
 import pytest
-import torch
 import typer
 
 from relength import cli, throughput
@@ -95,17 +94,15 @@ def test_what_does_not_exist_is_one_sentence_and_exit_code_2(
     assert not (tmp_path / "results").exists()
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_a_gpu_where_there_is_none_is_one_sentence_and_exit_code_2(relength, tmp_path):
+def test_a_gpu_where_there_is_none_is_one_sentence_and_exit_code_2(relength, tmp_path, no_gpu):
     code, _, problems = relength(*ONE_CELL, "--device", "cuda", "--results", tmp_path)
     assert code == 2 and problems.count("\n") == 1
     assert "no GPU here" in problems and "--device cpu" in problems
 
 
 def test_a_plan_for_a_gpu_elsewhere_has_the_prices_of_one_that_is_recorded_or_none(
-    relength, tmp_path, monkeypatch, make_record
+    relength, tmp_path, no_gpu, make_record
 ):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     command = ["plan", "--device", "cuda", "--scale", "paper", "--most", "1"]
     code, out, problems = relength(*command, "--results", tmp_path)
     assert code == 0, problems

@@ -97,7 +97,6 @@ def test_two_dask_workers_record_what_one_process_records_and_leave_nothing_behi
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_on_a_gpu_one_dask_worker_trains_stacks_side_by_side(tiny, table_2, store):
     specs = [tiny(epochs=1, seed=seed) for seed in range(4)]
     options = {"train": True, "cluster": "local", "device": "cuda", "workers": 2, "stack": 2}

@@ -238,7 +238,7 @@ def test_a_mixed_gate_that_is_left_frozen_is_none(tmp_path):
     survey, both = mixed(tmp_path / "both", lambda spec, _: 1.0 - (spec.row == "MonoAttn"), more)
     said = mixtures.in_words(both)
     met = (gated["paper"] >= 95).sum()
-    assert f"switch turned alone (of Mix MonoAttn and its PR) {met} of 3" in said
+    assert f"switch turned alone (of Mix MonoAttn) {met} of 3" in said
     (line,) = findings_mla._mixed(survey)
     assert "**Mix MonoAttn, Mix RMonoAttn** are nearest to ours *as rel" in line
     assert [*gated["paper"]] == [printed["Mix MonoAttn", "copy", test] for test in gated["test"]]

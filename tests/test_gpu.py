@@ -10,10 +10,7 @@ from relength.papers.mla import MODELS, TWO_ARMED
 from relength.run import run_or_load
 from relength.spec import make_spec
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here"),
-]
+pytestmark = pytest.mark.gpu
 
 ARMS = [(name, "released") for name in MODELS] + [(name, "paper") for name in TWO_ARMED]
 

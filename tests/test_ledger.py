@@ -9,7 +9,7 @@ import handmade
 import pandas as pd
 import pytest
 import yaml
-from browser import CHROMIUM, View, Window
+from browser import View, Window
 
 from relength import claims, deviations, margin_history
 from relength.claim_models import CostPart, CountPart, LevelPart, OrderPart, TrendPart, ValuePart
@@ -315,9 +315,6 @@ def page(chromium, address):
     window.context.close()
 
 
-in_a_browser = pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed")
-
-
 def shown(page) -> list[str]:
     return page.locator("details.claim.facets:visible").evaluate_all("all => all.map(e => e.id)")
 
@@ -328,7 +325,6 @@ def press(page, name: str) -> None:
     page.keyboard.press("Enter")
 
 
-@in_a_browser
 @pytest.mark.browser
 def test_claims_are_filtered_from_a_folder_and_by_keyboard_alone(page):
     assert len(shown(page)) == 3
@@ -345,7 +341,6 @@ def test_claims_are_filtered_from_a_folder_and_by_keyboard_alone(page):
     assert shown(page) == ["claim-a-1", "claim-b-1"]
 
 
-@in_a_browser
 @pytest.mark.browser
 def test_an_address_restores_a_filter_or_opens_one_claim(page, address):
     page.goto(f"{address}#verdict=reproduced,contradicted&text=copies")
@@ -358,7 +353,6 @@ def test_an_address_restores_a_filter_or_opens_one_claim(page, address):
     assert len(shown(page)) == 3
 
 
-@in_a_browser
 @pytest.mark.browser
 def test_what_a_filter_left_out_no_other_filter_brings_back(page, tmp_path):
     numbers = [

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import nbformat
+import papermill
 import pytest
-import torch
 
 from relength import notebook
 from relength.errors import RelengthError
@@ -76,8 +76,7 @@ def test_a_wrong_parameter_is_an_error_that_names_it_and_what_is_allowed(given, 
         told(**given)
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_a_gpu_where_there_is_none_is_an_error():
+def test_a_gpu_where_there_is_none_is_an_error(no_gpu):
     with pytest.raises(RelengthError, match=r"no GPU here.*-p device cpu"):
         told(device="cuda")
 
@@ -239,7 +238,6 @@ def test_every_cell_to_be_compared_has_something_to_compare(path):
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_the_parameters_of_a_notebook_are_typed_and_explained(path):
-    papermill = pytest.importorskip("papermill")
     found = papermill.inspect_notebook(str(path))
     assert set(found) == set(Parameters.model_fields)
     for parameter in found.values():

@@ -7,7 +7,7 @@ import handmade
 import pandas as pd
 import pytest
 import yaml
-from browser import CHROMIUM, View, Window
+from browser import View, Window
 
 from relength.engine import bench
 from relength.papers import EXPERIMENTS
@@ -21,7 +21,6 @@ from relength.store import Store
 
 TABLE_2 = EXPERIMENTS["mla_table2"]
 COPY, REVERSE, *_ = TABLE_2.grid("reduced", 0)
-in_a_browser = pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed")
 
 
 def survey(folder, *records) -> Survey:
@@ -329,7 +328,7 @@ def page(chromium, tmp_path):
     window.context.close()
 
 
-@in_a_browser
+@pytest.mark.browser
 def test_the_address_of_a_run_opens_it_from_a_folder(page):
     entry = page.locator("#run-entry")
     entry.get_by_role("heading", name="Content (released) on Copy, seed 0, reduced").wait_for()
@@ -344,7 +343,7 @@ def test_the_address_of_a_run_opens_it_from_a_folder(page):
     assert not entry.is_visible() and "#" not in page.url
 
 
-@in_a_browser
+@pytest.mark.browser
 def test_an_address_of_no_run_says_so(page):
     for key in ("0123456789ab", "nonsense"):
         page.evaluate(f"location.hash = 'run-{key}'")
@@ -353,7 +352,7 @@ def test_an_address_of_no_run_says_so(page):
         assert not page.locator("#run-entry").is_visible()
 
 
-@in_a_browser
+@pytest.mark.browser
 def test_a_key_is_found_by_the_filter(page):
     rows = page.locator("table.runs tbody tr:visible")
     assert rows.count() == 10
@@ -361,7 +360,7 @@ def test_a_key_is_found_by_the_filter(page):
     assert rows.count() == 1 and rows.first.get_attribute("id") == f"run-{REVERSE.key}"
 
 
-@in_a_browser
+@pytest.mark.browser
 def test_learning_curves_have_words_for_those_who_do_not_see_them(page):
     page.locator("#run-entry svg").first.wait_for()
     drawings = page.locator("#run-entry svg").all()

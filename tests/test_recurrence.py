@@ -217,7 +217,6 @@ def test_a_second_backward_pass_adds_the_same_gradient_again(name, arm):
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 @every_reading
 def test_loss_and_gradients_are_the_same_on_a_gpu(name, arm):
     data = TASKS["copy"](train_size=8).dataset("train", 0)

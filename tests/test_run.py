@@ -279,10 +279,9 @@ def test_an_unknown_device_is_refused(device):
         check_device(device)
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 @pytest.mark.parametrize("device", ["cuda", "cuda:0"])
 def test_a_gpu_where_there_is_none_is_refused_before_anything_is_trained(
-    tiny, table_2, store, device
+    tiny, table_2, store, device, no_gpu
 ):
     with pytest.raises(RelengthError, match=f"'{device}' was asked for.*no GPU here.*--device cpu"):
         run_or_load([tiny()], store, table_2, train=True, device=device)

@@ -180,7 +180,6 @@ def test_the_sites_of_a_model_draw_apart_from_each_other(seed, step):
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
 def test_the_mask_is_the_same_on_a_gpu(rate):
     key = step_key(dropout_key(3, "encodings"), 12)

@@ -26,7 +26,6 @@ SOURCES = {
     "repaired": "repaired",
     "paper": "as in the text",
 }
-OF = {**dict.fromkeys(SOURCES, ""), "frozen": " (of Mix MonoAttn and its PR)"}
 
 
 def unmixed(model: str) -> str:
@@ -102,7 +101,7 @@ def table(runs: Runs) -> Exhibit:
         "which every reading with runs of the model has them, how many the "
         f"{published.statistic(TABLE)} of our seeds meets within the margin, and how many points "
         "it is away from them on average (small). –: the same as "
-        "repaired, which only in Mix MonoAttn, with PR or without, changes a second thing."
+        "repaired, which in Mix MonoAttn alone, with PR or without, also frees the gate."
     )
     name = f"{runs.page}-mixed"
     if data.empty:
@@ -129,13 +128,19 @@ def nearest(data: pd.DataFrame) -> dict[str, list[str]]:
     return {source: models for source, models in found.items() if models}
 
 
+def _part_of(own: pd.DataFrame, data: pd.DataFrame) -> str:
+    """Which models a reading's rows are of, if it is not of all."""
+    models = own["model"].unique()
+    return f" (of {' and '.join(models)})" if len(models) < data["model"].nunique() else ""
+
+
 def in_words(runs: Runs) -> str:
     """The sum over all mixed models, and which reading comes nearest to which; or ""."""
     data = comparable(runs)
     if data.empty:
         return ""
     said = ", ".join(
-        f"{SOURCES[source]}{OF[source]} {own['near'].sum()} of {len(own)}, "
+        f"{SOURCES[source]}{_part_of(own, data)} {own['near'].sum()} of {len(own)}, "
         f"{own['away'].mean():.0f} points away (cells with {plural(own['seeds'].min(), 'seed')} at "
         "least)"
         for source in SOURCES
