@@ -84,7 +84,7 @@ def test_scoreboard_notebook_and_codecheck_count_the_same_runs(name, tmp_path, c
         record = handmade.record(spec, lambda *_: 0.5)
         store.append("mla", record | {"run_id": f"{number:016x}"})
     notebook.runs(name, Parameters(results=str(tmp_path)))
-    printed = capsys.readouterr().out
+    printed = " ".join(capsys.readouterr().out.split())  # it breaks lines
     grid = experiment.specs("reduced", range(5))
     own = [spec for spec in grid if experiment.keeper(spec) == experiment]
     shared = len(grid) - len(own)
