@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Thread
 from typing import NamedTuple
 
-from relength import editions
+from relength.book import editions
 from relength.errors import RelengthError
 
 try:

@@ -11,10 +11,10 @@ import pytest
 import torch
 from hypothesis import settings
 
-from relength.papers import EXPERIMENTS
 from relength.paths import ROOT
-from relength.spec import RunSpec, make_spec
-from relength.store import Store
+from relength.runs.store import Store
+from relength.specs.experiments import experiments
+from relength.specs.spec import RunSpec, make_spec
 
 if not os.environ.get("RELENGTH_DATA"):
     os.environ["RELENGTH_OFFLINE"] = "1"
@@ -76,7 +76,7 @@ def tiny() -> Callable[..., RunSpec]:
 @pytest.fixture(scope="session")
 def table_2():
     """The one experiment that a store of tiny runs belongs to."""
-    return EXPERIMENTS["mla_table2"]
+    return experiments()["mla_table2"]
 
 
 @pytest.fixture(scope="module")

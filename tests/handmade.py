@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from relength import pointing, provenance
-from relength.spec import RunSpec
-from relength.store import Record
+from relength.papers.panm import pointing
+from relength.runs import provenance
+from relength.runs.store import Record
+from relength.specs.spec import RunSpec
 
 Accuracy = Callable[[RunSpec, str], float]  # of a run at a test, a fraction
 
@@ -17,7 +18,7 @@ def record(
     created: str = "2026-01-01T00:00:00Z",
     experiment: str = "mla_table2",
 ) -> Record:
-    """A record as :func:`relength.execute.execute` writes it, with the accuracies asked for.
+    """A record as :func:`relength.runs.execute.execute` writes it, with the accuracies asked for.
 
     PANM's pointers move as the paper says: one slot per step in Mode 1, to the answer in Mode 2.
     """
@@ -74,7 +75,7 @@ def record(
 
 
 def failed(spec: RunSpec) -> Record:
-    """A record of a run that raised, as :func:`relength.execute.execute` writes it."""
+    """A record of a run that raised, as :func:`relength.runs.execute.execute` writes it."""
     whole = record(spec, lambda *_: 0.0)
     kept = {k: whole[k] for k in ("schema", "key", "experiment", "spec", "provenance")}
     return kept | {

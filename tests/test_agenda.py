@@ -7,16 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relength import claims, plan
-from relength.campaign import Campaign
-from relength.papers import EXPERIMENTS
-from relength.prices import Device
 from relength.report import agenda
 from relength.report.agenda import Wish, _ordered
 from relength.report.scoreboard import SCALES, survey
-from relength.store import Store
+from relength.runs import plan
+from relength.runs.campaign import Campaign
+from relength.runs.prices import Device
+from relength.runs.store import Store
+from relength.specs.experiments import experiments
+from relength.verdicts import claims
 
-TABLE_2 = EXPERIMENTS["mla_table2"]
+TABLE_2 = experiments()["mla_table2"]
 HERE = Device("cpu", "a processor")
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relength.errors import RelengthError
-from relength.papers import published
-from relength.spec import make_spec
+from relength.specs import published
+from relength.specs.spec import make_spec
 from relength.streams import stream
 from relength.tasks import TASKS
 from relength.tasks.algorithmic import (

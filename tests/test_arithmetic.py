@@ -5,12 +5,12 @@ import threading
 import pytest
 import torch
 
-from relength.engine import Stack, arithmetic, train
-from relength.engine.training import Trainer
 from relength.errors import RelengthError
-from relength.models.attention import lay_out
-from relength.run import run_or_load
-from relength.spec import RunSpec
+from relength.models.seq2seq.attention import lay_out
+from relength.runs.run import run_or_load
+from relength.specs.spec import RunSpec
+from relength.training import Stack, arithmetic, train
+from relength.training.alone import Trainer
 
 POLICIES = ["tf32", "bfloat16"]
 

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from relength.models.content_attention import AdditiveScore
-from relength.models.esbn import context_normalised
-from relength.models.location_attention import LocationScore
+from relength.models.baselines.content_attention import AdditiveScore
+from relength.models.baselines.location_attention import LocationScore
+from relength.models.memory.esbn import context_normalised
 from relength.streams import dropout_key, step_key
 
 pytestmark = pytest.mark.equality

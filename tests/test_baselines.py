@@ -19,10 +19,10 @@ from pydantic import ValidationError
 from torch import nn
 from torch.func import functional_call, grad_and_value, vmap
 
-from relength.batch import Batch
 from relength.models import MODELS
 from relength.models.free_running import FreeRunning
 from relength.streams import dropout_key, step_key
+from relength.tasks.batch import Batch
 
 every_reading = pytest.mark.parametrize(("name", "arm"), READINGS)
 FILES = (
@@ -107,7 +107,7 @@ def test_gradients_are_those_of_finite_differences(name, arm):
 @every_reading
 @pytest.mark.parametrize("step", [None, 7])
 def test_a_stack_of_three_has_the_losses_and_gradients_of_lone_models(name, arm, step):
-    """Batched by vmap, as relength.engine.stack does it; with and without dropout."""
+    """Batched by vmap, as relength.training.stack does it; with and without dropout."""
     replicas = [build(name, arm, seed) for seed in range(3)]
     batches = [batch_of(sources(4, 5, seed), 5, seed) for seed in range(3)]
     keys = torch.tensor([dropout_key(seed, "encodings") for seed in range(3)], dtype=torch.int32)

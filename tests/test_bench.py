@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from relength.engine import baseline, bench
-from relength.engine.baseline import PlainOneStep
+from relength.bench import baseline
+from relength.bench import speed as bench
+from relength.bench.baseline import PlainOneStep
 from relength.models import MODELS
 from relength.report import expenses
-from relength.spec import make_spec
-from relength.store import Store
+from relength.runs.store import Store
+from relength.specs.spec import make_spec
 
 # Names in the frozen loop -> names in the library's model.
 SAME = {
@@ -81,7 +82,7 @@ def test_panm_is_measured_beside_a_frozen_loop_of_its_own(monkeypatch):
 
 
 def test_the_memory_of_a_process_is_its_own_and_not_its_parents():
-    code = "from relength.engine import bench as b; b._way = b.Way('', 'cpu', 'alone'); "
+    code = "from relength.training import bench as b; b._way = b.Way('', 'cpu', 'alone'); "
     command = [sys.executable, "-c", f"{code}print(b._memory())"]
     held, needed = b"", []
     for _ in range(2):

@@ -11,17 +11,18 @@ import pytest
 from docutils import nodes
 from docutils.core import publish_doctree
 
-from relength import bookbuild, claims
+from relength.book import build as bookbuild
 from relength.errors import RelengthError
-from relength.papers import EXPERIMENTS
-from relength.papers.published import artifacts
 from relength.paths import BOOK
 from relength.report import expenses, markdown, passages, scoreboard
 from relength.report.passages import PASSAGES
 from relength.report.style import verdict_kind
-from relength.store import METRICS, Store
+from relength.runs.store import METRICS, Store
+from relength.specs.experiments import experiments
+from relength.specs.published import artifacts
+from relength.verdicts import claims
 
-TABLE_2 = EXPERIMENTS["mla_table2"]
+TABLE_2 = experiments()["mla_table2"]
 RUN_IDS = itertools.count()
 
 
@@ -99,7 +100,7 @@ def test_an_empty_store_shows_every_artifact_and_no_seed(tmp_path):
     assert sum(state["mla-table-2"]["verdicts"].values()) > 0
     for name, row in state.items():
         assert row["min_seeds"] == {"reduced": 0, "paper": 0}, name
-        if not any(name in e.artifacts for e in EXPERIMENTS.values()):
+        if not any(name in e.artifacts for e in experiments().values()):
             assert (row["cells"], row["verdicts"]) == (0, {}), name
     assert json.loads(json.dumps(state)) == state
 

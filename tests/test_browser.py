@@ -24,7 +24,7 @@ import pytest
 import yaml
 from browser import AUDITED, DESK, OPENED, PHONE, VIEWS, View, Visit, Window, served
 
-from relength import bookbuild
+from relength.book import build as bookbuild
 from relength.paths import BOOK, RESULTS, ROOT
 
 if TYPE_CHECKING:

@@ -10,21 +10,23 @@ from pathlib import Path
 import handmade
 import pytest
 
-from relength import campaign as campaign_module
-from relength import executors, progress, stopping
-from relength.campaign import Campaign, Run
-from relength.engine import bench, training
+from relength import stopping
+from relength.bench import speed as bench
 from relength.errors import RelengthError
-from relength.papers import EXPERIMENTS
-from relength.plan import choose, missing
-from relength.prices import Device, Pace, Prices, own_runs
-from relength.provenance import device_name
 from relength.report import scoreboard
 from relength.report.runs import Runs
-from relength.spec import make_spec
-from relength.store import Store
+from relength.runs import campaign as campaign_module
+from relength.runs import executors, progress
+from relength.runs.campaign import Campaign, Run
+from relength.runs.plan import choose, missing
+from relength.runs.prices import Device, Pace, Prices, own_runs
+from relength.runs.provenance import device_name
+from relength.runs.store import Store
+from relength.specs.experiments import experiments
+from relength.specs.spec import make_spec
+from relength.training import alone as training
 
-TABLE_2 = EXPERIMENTS["mla_table2"]
+TABLE_2 = experiments()["mla_table2"]
 HERE = device_name("cpu")
 
 
@@ -132,7 +134,7 @@ def test_of_equally_valuable_runs_the_one_that_has_begun_comes_first(tmp_path):
 
 def test_everything_is_wanted_unless_something_is_named(tmp_path):
     whole = choose((), "reduced", 2)
-    wanted = {spec.key for e in EXPERIMENTS.values() for spec in e.specs("reduced", range(2))}
+    wanted = {spec.key for e in experiments().values() for spec in e.specs("reduced", range(2))}
     assert {run.spec.key for run in whole} == wanted
     assert len({run.spec.key for run in whole}) == len(whole)
     assert [run.spec.seed for run in whole] == sorted(run.spec.seed for run in whole)
@@ -144,7 +146,7 @@ def test_everything_is_wanted_unless_something_is_named(tmp_path):
 
 
 def test_a_run_that_two_tables_want_is_trained_once_and_shown_by_both(tmp_path):
-    ablations = EXPERIMENTS["mla_ablations"]
+    ablations = experiments()["mla_ablations"]
     both = choose(("mla_ablations", "mla_table2"), "reduced", 2, task=["copy"])
     assert len({run.spec.key for run in both}) == len(both)
     shared = [run for run in both if run.spec.model.name == "OneStepAttn"]
@@ -329,7 +331,7 @@ def test_a_campaign_that_is_asked_to_stop_saves_the_run_it_is_at_and_begins_no_o
     )
 
 
-COMMAND = ["-m", "relength.cli", "run", "mla_table2", "--scale", "smoke"]
+COMMAND = ["-m", "relength.cli.main", "run", "mla_table2", "--scale", "smoke"]
 COMMAND += [f"--task={task}" for task in ("copy", "reverse_copy", "recopy")]
 COMMAND += ["--model=Content", "--model=LocAttn"]
 

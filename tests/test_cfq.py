@@ -14,14 +14,16 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from relength import cli, data, notebook, plan
-from relength.engine import train
+from relength.book import notebook
+from relength.cli import main as cli
 from relength.errors import RelengthError
-from relength.papers import experiment
-from relength.spec import make_spec
-from relength.tasks import TASKS, cfq
+from relength.runs import plan
+from relength.specs.experiments import experiment
+from relength.specs.spec import make_spec
+from relength.tasks import TASKS, cfq, data
 from relength.tasks.base import EOS, UNK
 from relength.tasks.cfq import Cfq, query_tokens, question_tokens
+from relength.training import train
 
 # Four samples of our own in the form of the archive's: placeholders for entities, line breaks in
 # queries, other fields between the two, some of them naming the two.
@@ -245,7 +247,7 @@ def test_runs_that_are_named_are_an_error_where_their_data_are_not_here(folder, 
 def test_the_campaign_over_everything_says_what_it_leaves_out(folder, tmp_path, monkeypatch):
     ran = []
     monkeypatch.setattr(
-        "relength.campaign.Campaign.records", lambda self: ran.append(self) or iter(())
+        "relength.runs.campaign.Campaign.records", lambda self: ran.append(self) or iter(())
     )
     words = [
         "run",

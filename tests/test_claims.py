@@ -7,8 +7,13 @@ import pandas as pd
 import pytest
 import yaml
 
-from relength import claims, focusing, pointing
-from relength.claim_models import (
+from relength.errors import RelengthError
+from relength.papers.mla import focusing
+from relength.papers.panm import pointing
+from relength.specs import published
+from relength.specs.experiments import experiment, experiments
+from relength.verdicts import claims
+from relength.verdicts.claim_models import (
     OTHER_MAX,
     Claim,
     CostPart,
@@ -22,8 +27,6 @@ from relength.claim_models import (
     known_cells,
     lengths_by_task,
 )
-from relength.errors import RelengthError
-from relength.papers import EXPERIMENTS, experiment, published
 
 ARTIFACT = "mla-table-2"
 SOURCE = Source(
@@ -699,7 +702,7 @@ def test_the_other_arm_of_a_claim_is_that_of_each_of_its_models_that_has_one(mla
     """A verdict in the text's arm never compares it with a model as released that has both."""
     grids = {
         name: {(spec.row, spec.model.arm, spec.task.name) for spec in found.grid("reduced", 0)}
-        for name, found in EXPERIMENTS.items()
+        for name, found in experiments().items()
         if found.paper == "mla"
     }
     two_armed = {row for cells in grids.values() for row, arm, _ in cells if arm == "paper"}

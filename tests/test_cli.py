@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 import typer
 
-from relength import cli, throughput
+from relength.bench import throughput
+from relength.cli import main as cli
 from relength.paths import RESULTS
 from relength.report.scoreboard import ledger
-from relength.spec import make_spec
-from relength.store import Store
+from relength.runs.store import Store
+from relength.specs.spec import make_spec
 
 ONE_CELL = [
     "run",
@@ -51,9 +52,10 @@ def relength(monkeypatch, capsys):
 
 
 def test_what_trains_nothing_waits_for_no_compiler(python):
-    script = """import sys, relength.campaign, relength.notebook, relength.report.scoreboard
+    script = """import sys, relength.runs.campaign, relength.book.notebook
+import relength.report.scoreboard
 print({"numba", "torch._dynamo"} & set(sys.modules))
-from relength.models import late
+from relength.kernels import late
 late.compiled.softmax, print("numba" in sys.modules)"""
     done = python("-c", script)
     assert done.communicate() == ("set()\nTrue\n", "")
@@ -147,7 +149,9 @@ def test_a_damaged_store_is_named_with_file_and_line(relength, tmp_path, make_re
 def test_a_place_that_cannot_be_written_is_found_before_anything_is_trained(
     relength, tmp_path, monkeypatch, place
 ):
-    monkeypatch.setattr("relength.execute.train", lambda *_: pytest.fail("something was trained"))
+    monkeypatch.setattr(
+        "relength.runs.execute.train", lambda *_: pytest.fail("something was trained")
+    )
     (tmp_path / "a file").touch()
     command = [*ONE_CELL, "--workers", "1", "--results", tmp_path / place]
     code, _, problems = relength(*command)
@@ -172,7 +176,8 @@ def test_a_book_of_a_folder_that_is_not_there_is_built_and_that_is_said(
 ):
     built = []
     monkeypatch.setattr(
-        "relength.bookbuild.render", lambda *places: built.append(places) or tmp_path / "index.html"
+        "relength.book.build.render",
+        lambda *places: built.append(places) or tmp_path / "index.html",
     )
     code, _, problems = relength("render", "--results", tmp_path / "reslts")
     assert code == 0 and built[0][0] == tmp_path / "reslts"
@@ -201,7 +206,7 @@ def test_runs_that_fail_are_counted_and_the_command_says_so(relength, tmp_path, 
     def broken(*_):
         raise ValueError("the message [/bold] of the failure")
 
-    monkeypatch.setattr("relength.execute.train", broken)
+    monkeypatch.setattr("relength.runs.execute.train", broken)
     code, out, problems = relength(*ONE_CELL, "--workers", "1", "--results", tmp_path)
     assert code == 2 and "1 of 1 runs failed" in problems
     assert "failed, ValueError: the message [/bold] of the failure" in out
@@ -321,7 +326,7 @@ def test_the_help_lists_every_command(relength):
 
 @pytest.mark.smoke
 def test_a_campaign_killed_at_a_random_moment_and_run_again_has_every_run_once(tmp_path, python):
-    command = ["-m", "relength.cli", "run", "mla_table2", "--scale", "smoke", "--seeds", "1"]
+    command = ["-m", "relength.cli.main", "run", "mla_table2", "--scale", "smoke", "--seeds", "1"]
     command += [
         "--task",
         "copy",
@@ -362,7 +367,7 @@ def test_a_campaign_killed_at_a_random_moment_and_run_again_has_every_run_once(t
 @pytest.mark.smoke
 def test_terminating_a_campaign_ends_its_workers_too(tmp_path, python):
     command = [*ONE_CELL, "--task", "recopy", "--results", str(tmp_path), "--workers", "2"]
-    process = python("-m", "relength.cli", *command)
+    process = python("-m", "relength.cli.main", *command)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     if not children.exists():
         process.kill()

@@ -16,15 +16,17 @@ from types import ModuleType
 import pytest
 import torch
 
-from relength import campaign, cli, provenance, throughput
-from relength import cluster as cluster_module
-from relength.cluster import dask_executor, on_worker
+from relength.bench import throughput
+from relength.cli import main as cli
 from relength.errors import RelengthError
-from relength.execute import Job, execute
-from relength.executors import SerialExecutor
 from relength.paths import BOOK
-from relength.run import run_or_load
-from relength.store import Store
+from relength.runs import campaign, provenance
+from relength.runs import cluster as cluster_module
+from relength.runs.cluster import dask_executor, on_worker
+from relength.runs.execute import Job, execute
+from relength.runs.executors import SerialExecutor
+from relength.runs.run import run_or_load
+from relength.runs.store import Store
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
 psutil = pytest.importorskip("psutil", reason="needs the extra cluster")

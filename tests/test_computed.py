@@ -4,12 +4,14 @@ import re
 
 import pytest
 
-from relength import claims
-from relength.papers import published
-from relength.provenance import collect
-from relength.report import computed, exposure, landing, overhead, scoreboard
+from relength.papers.panm import exposure
+from relength.papers.panm import overhead_page as overhead
+from relength.report import computed, landing, scoreboard
 from relength.report.ledger import claims_list
-from relength.store import Store
+from relength.runs.provenance import collect
+from relength.runs.store import Store
+from relength.specs import published
+from relength.verdicts import claims
 
 
 @pytest.fixture(scope="module")

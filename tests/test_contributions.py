@@ -10,13 +10,14 @@ import handmade
 import pytest
 from typer.testing import CliRunner
 
-from relength import cli, contributions
+from relength.cli import main as cli
 from relength.errors import RelengthError
-from relength.margins import margins_hash
-from relength.papers import experiment
 from relength.paths import ROOT
-from relength.provenance import code_fingerprint
-from relength.store import Store
+from relength.runs import contributions
+from relength.runs.provenance import code_fingerprint
+from relength.runs.store import Store
+from relength.specs.experiments import experiment
+from relength.specs.margins import margins_hash
 
 EXPERIMENT = experiment("mla_table2")
 NOW = "2099-01-01T00:00:00Z"  # after any commit

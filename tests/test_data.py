@@ -12,8 +12,8 @@ from pathlib import Path
 import pooch
 import pytest
 
-from relength import data
 from relength.errors import RelengthError
+from relength.tasks import data
 from relength.tasks.lookup import Lookup
 
 PUBLISHED = os.environ.get("RELENGTH_DATA", "")

@@ -7,15 +7,15 @@ import handmade
 import pandas as pd
 import pytest
 
-from relength import deviations
-from relength.deviations import Measure, effect
 from relength.errors import RelengthError
-from relength.papers import EXPERIMENTS, experiment
 from relength.paths import BOOK
 from relength.report import appendix
 from relength.report.deviations import NOT_MEASURED, SECTIONS, anchor, in_words, page
 from relength.report.scoreboard import PAPERS, Survey
-from relength.store import Store, frame
+from relength.runs.store import Store, frame
+from relength.specs.experiments import experiment, experiments
+from relength.verdicts import deviations
+from relength.verdicts.deviations import Measure, effect
 
 EXPERIMENT = experiment("mla_table2")
 EVERY = {paper: deviations.load(paper) for paper in deviations.papers()}
@@ -47,7 +47,7 @@ def test_entries_have_a_name_of_their_own_and_say_where_the_paper_speaks(paper):
 
 def test_what_is_measured_names_papers_own_models_and_known_columns():
     for paper, entries in EVERY.items():
-        own = {e.name for e in EXPERIMENTS.values() if e.paper == paper}
+        own = {e.name for e in experiments().values() if e.paper == paper}
         for measure in (measure for entry in entries for measure in entry.measures):
             named = set(measure.where.get("experiment", ()))
             assert {measure.first.experiment, measure.second.experiment, *named} - {None} <= own

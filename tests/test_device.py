@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from relength.engine import device
-from relength.engine.device import Graphs, on_own_stream, own_stream
+from relength.training import device
+from relength.training.device import Graphs, on_own_stream, own_stream
 
 
 class Stream:

@@ -8,12 +8,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relength.engine import fresh, train, training
-from relength.engine.course import Snapshot
-from relength.engine.training import Trainer, build
 from relength.errors import RelengthError
-from relength.spec import make_spec
+from relength.specs.spec import make_spec
 from relength.streams import dropout_key, step_key
+from relength.training import alone as training
+from relength.training import fresh, train
+from relength.training.alone import Trainer, build
+from relength.training.course import Snapshot
 
 # The paper's sizes of everything but the data: what a rule does is seen after seconds.
 RULES = {"epochs": 30, "plateau_patience": 2, "patience": 5, "solved_epochs": 3}

@@ -7,12 +7,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relength.batch import pad_tokens
-from relength.evaluate import BATCH_SIZE, by_length, free_running, score, validate
-from relength.losses import token_loss
-from relength.papers.mla import TASKS as MLA_TASKS
+from relength.papers.mla.experiments import TASKS as MLA_TASKS
 from relength.tasks import TASKS
 from relength.tasks.base import EOS, PAD, SOS
+from relength.tasks.batch import pad_tokens
+from relength.tasks.losses import token_loss
+from relength.training.evaluate import BATCH_SIZE, by_length, free_running, score, validate
 
 A, B, C = 4, 5, 6
 

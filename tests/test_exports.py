@@ -6,12 +6,12 @@ import handmade
 import pytest
 import yaml
 
-from relength import exports, notebook
-from relength.notebook import Parameters
-from relength.papers import EXPERIMENTS
+from relength.book import exports, notebook
+from relength.book.notebook import Parameters
 from relength.paths import BOOK, NOTEBOOKS, RESULTS, ROOT
 from relength.report import scoreboard
-from relength.store import Store
+from relength.runs.store import Store
+from relength.specs.experiments import experiments
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +42,8 @@ def test_a_codecheck_has_every_notebook_and_says_what_it_is_about(committed):
     assert set(comments) == {f"notebooks/{path.name}" for path in NOTEBOOKS.glob("*.ipynb")}
     assert all(comment[0].isalpha() and comment.endswith(".") for comment in comments.values())
     text = "\n".join(comments.values())
-    for name in (name for found in EXPERIMENTS.values() for name in found.artifacts):
-        makers = [e for e in EXPERIMENTS.values() if name in e.artifacts]
+    for name in (name for found in experiments().values() for name in found.artifacts):
+        makers = [e for e in experiments().values() if name in e.artifacts]
         assert text.count(f"{name}: ") == len(makers), name
 
 
@@ -79,8 +79,8 @@ def test_the_counts_follow_the_store(tmp_path):
 @pytest.mark.parametrize("name", ["mla_variants", "mla_ablations", "mla_extra_tasks"])
 def test_scoreboard_notebook_and_codecheck_count_the_same_runs(name, tmp_path, capsys):
     """A seed of Table 2 is recorded: pages that share it say so, and none counts it as its own."""
-    experiment, store = EXPERIMENTS[name], Store(tmp_path)
-    for number, spec in enumerate(EXPERIMENTS["mla_table2"].grid("reduced", 0)):
+    experiment, store = experiments()[name], Store(tmp_path)
+    for number, spec in enumerate(experiments()["mla_table2"].grid("reduced", 0)):
         record = handmade.record(spec, lambda *_: 0.5)
         store.append("mla", record | {"run_id": f"{number:016x}"})
     notebook.runs(name, Parameters(results=str(tmp_path)))

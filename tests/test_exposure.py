@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relength.report import exposure
+from relength.papers.panm import exposure
 
 
 def test_an_address_is_exposed_by_the_first_sequence_that_covers_it():

@@ -6,12 +6,12 @@ import handmade
 import numpy as np
 import pytest
 
-from relength.focusing import divergence
-from relength.papers import experiment
-from relength.report import failures, focus
+from relength.papers.mla import failures, focus
+from relength.papers.mla.focusing import divergence
 from relength.report.attention import answer_spans
 from relength.report.runs import Runs
-from relength.store import Store
+from relength.runs.store import Store
+from relength.specs.experiments import experiment
 from relength.tasks import TASKS
 
 FAILURES, PATHS = experiment("mla_failures"), experiment("mla_attention_paths")

@@ -8,23 +8,17 @@ import handmade
 import pandas as pd
 import pytest
 
-from relength.claim_models import LevelPart
-from relength.claims import PartVerdict
-from relength.papers import experiment
+from relength.papers.mla import findings as findings_mla
+from relength.papers.mla import mixtures
+from relength.papers.panm import findings as findings_panm
 from relength.paths import BOOK
-from relength.report import (
-    findings,
-    findings_mla,
-    findings_panm,
-    findings_readings,
-    mixtures,
-    outcomes,
-    scoreboard,
-    tables,
-)
+from relength.report import findings, findings_readings, outcomes, scoreboard, tables
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
-from relength.store import Store
+from relength.runs.store import Store
+from relength.specs.experiments import experiment
+from relength.verdicts.claim_models import LevelPart
+from relength.verdicts.claims import PartVerdict
 
 EXPERIMENT = experiment("mla_table2")
 PRINTED = {"released": 0.0, "paper": 1.0}  # what the readings of OneStepAttn give on Copy

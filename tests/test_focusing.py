@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relength import focusing
-from relength.papers import experiment
-from relength.store import frame
+from relength.papers.mla import focusing
+from relength.runs.store import frame
+from relength.specs.experiments import experiment
 from relength.tasks.copying import repeated
 
 SOURCE = ["START", *"479812", "END"]

@@ -4,11 +4,11 @@ import pytest
 import torch
 from test_stack import STREAMING, assert_equal_runs, finished, run_spec, streaming_spec
 
-from relength.engine import Stack, train
-from relength.execute import Job, execute
-from relength.papers.mla import MODELS, TWO_ARMED
-from relength.run import run_or_load
-from relength.spec import make_spec
+from relength.papers.mla.experiments import MODELS, TWO_ARMED
+from relength.runs.execute import Job, execute
+from relength.runs.run import run_or_load
+from relength.specs.spec import make_spec
+from relength.training import Stack, train
 
 pytestmark = pytest.mark.gpu
 

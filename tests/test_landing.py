@@ -11,10 +11,8 @@ import handmade
 import pytest
 import typer
 
-from relength import claims, cli
-from relength.claims import VERDICTS
+from relength.cli import main as cli
 from relength.errors import RelengthError
-from relength.papers import experiment, published
 from relength.paths import BOOK
 from relength.report import (
     boxes,
@@ -29,7 +27,11 @@ from relength.report import (
 from relength.report.runs import Runs
 from relength.report.scoreboard import PAPERS, Survey, survey
 from relength.report.style import verdict_kind
-from relength.store import Store
+from relength.runs.store import Store
+from relength.specs import published
+from relength.specs.experiments import experiment
+from relength.verdicts import claims
+from relength.verdicts.claims import VERDICTS
 
 EXPERIMENT = experiment("mla_table2")
 

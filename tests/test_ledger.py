@@ -11,16 +11,24 @@ import pytest
 import yaml
 from browser import View, Window
 
-from relength import claims, deviations, margin_history
-from relength.claim_models import CostPart, CountPart, LevelPart, OrderPart, TrendPart, ValuePart
-from relength.margins import MARGINS, load_margins, margins_hash
-from relength.papers import experiment, published
 from relength.paths import BOOK
 from relength.report import boxes, ledger, margins
 from relength.report.deviations import anchor
 from relength.report.markdown import grid, plain, run_link, slug
 from relength.report.scoreboard import Survey, judge
-from relength.store import Store, frame
+from relength.runs.store import Store, frame
+from relength.specs import published
+from relength.specs.experiments import experiment
+from relength.specs.margins import MARGINS, load_margins, margins_hash
+from relength.verdicts import claims, deviations, margin_history
+from relength.verdicts.claim_models import (
+    CostPart,
+    CountPart,
+    LevelPart,
+    OrderPart,
+    TrendPart,
+    ValuePart,
+)
 
 EXPERIMENT = experiment("mla_table2")
 

@@ -6,17 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relength.margins import load_margins
-from relength.papers import EXPERIMENTS, mla
-from relength.report import lengths, tables
+from relength.papers.mla import experiments as mla
+from relength.papers.mla import lengths
+from relength.report import tables
 from relength.report.runs import Runs
-from relength.store import Store
+from relength.runs.store import Store
+from relength.specs.experiments import experiments
+from relength.specs.margins import load_margins
 
 ERROR = 0.002
 
 
 def runs_of(name, accuracy, folder, seeds=5, models=None) -> Runs:
-    found, store = EXPERIMENTS[name], Store(folder)
+    found, store = experiments()[name], Store(folder)
     for spec in found.specs("reduced", range(seeds)):
         if models is None or spec.model.name in models:
             store.append("mla", handmade.record(spec, accuracy, experiment=name))
@@ -76,7 +78,7 @@ def with_errors(folder, counts, only_end=0) -> Runs:
 
     only_end  how many of them are outputs that are right but for their end
     """
-    found, store = EXPERIMENTS["mla_lengths"], Store(folder)
+    found, store = experiments()["mla_lengths"], Store(folder)
     spec = next(
         spec
         for spec in found.specs("reduced", range(1))
@@ -187,7 +189,7 @@ def test_success_counts_seeds_with_an_exact_interval(tmp_path):
 
 
 def test_without_runs_the_page_says_so(tmp_path):
-    runs = Runs.read(EXPERIMENTS["mla_lengths"], "reduced", 5, Store(tmp_path))
+    runs = Runs.read(experiments()["mla_lengths"], "reduced", 5, Store(tmp_path))
     assert "Not run yet" in lengths.errors_table(runs).html
     assert "Not run yet" in lengths.success_figure(runs, 1).html
     assert "Not run yet" in lengths.course_figure(runs, 1).html

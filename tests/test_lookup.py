@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from relength import data
-from relength.batch import Batch
 from relength.errors import RelengthError
 from relength.streams import stream
-from relength.tasks import lookup
+from relength.tasks import data, lookup
 from relength.tasks.base import EOS, PAD, Pair
+from relength.tasks.batch import Batch
 from relength.tasks.lookup import BITS, COMPOSED, TABLES, Lookup, LookupTask, ReverseLookup
 
 PUBLISHED = os.environ.get("RELENGTH_DATA", "")

@@ -6,9 +6,13 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from relength.papers.dnc import drawings as dnc
+from relength.papers.mla import drawings as mla
+from relength.papers.panm import drawings as panm
 from relength.paths import BOOK
+from relength.report import icons
 from relength.report.drawing import Sheet
-from relength.report.mechanisms import DRAWINGS, dnc, icons, mla, panm
+from relength.report.drawings import DRAWINGS
 from relength.report.scoreboard import PAPERS
 from relength.report.style import DARK, LIGHT
 

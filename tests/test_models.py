@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 from mla_reference import Reference, location_weights
 from torch import Tensor
 
-from relength.batch import Batch, pad_tokens
-from relength.models import attention, location, recurrence
-from relength.models.attention import lay_out, sinusoid
-from relength.models.attentions import ATTENTIONS, BY_LOCATION, arms_of
-from relength.models.location import LocationAttention, Motion, clamp, softstair
-from relength.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from relength.models import recurrence
+from relength.models.seq2seq import attention, location
+from relength.models.seq2seq.attention import lay_out, sinusoid
+from relength.models.seq2seq.attentions import ATTENTIONS, BY_LOCATION, arms_of
+from relength.models.seq2seq.encoder_decoder import Seq2Seq, Seq2SeqConfig
+from relength.models.seq2seq.location import LocationAttention, Motion, clamp, softstair
 from relength.streams import dropout_key, step_key
 from relength.tasks import TASKS
 from relength.tasks.base import EOS, PAD, SOS
+from relength.tasks.batch import Batch, pad_tokens
 
 VOCABULARY = 11
 READINGS = [(name, arm) for name in ATTENTIONS for arm in arms_of(name)]

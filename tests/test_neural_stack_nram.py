@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from relength.errors import RelengthError
-from relength.models import nram_modules
-from relength.models.neural_stack import top, update
-from relength.models.nram import NRAM, NRAMConfig
+from relength.models.memory import nram_modules
+from relength.models.memory.neural_stack import top, update
+from relength.models.memory.nram import NRAM, NRAMConfig
 
 pytestmark = pytest.mark.equality
 

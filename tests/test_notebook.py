@@ -10,12 +10,12 @@ import nbformat
 import papermill
 import pytest
 
-from relength import notebook
+from relength.book import notebook
+from relength.book.notebook import Parameters, TrainingLine, normalise, parameters, problems
 from relength.errors import RelengthError
-from relength.notebook import Parameters, TrainingLine, normalise, parameters, problems
-from relength.papers import BORROWED, shown_by
 from relength.paths import NOTEBOOKS, RESULTS, ROOT
 from relength.report.runs import wanted_specs
+from relength.specs.experiments import borrowed, shown_by
 
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
 DECLARED = "scale: str = 'reduced'\nseeds: int = 5"
@@ -263,7 +263,9 @@ def run_papermill(path, folder, *options) -> subprocess.CompletedProcess:
 
 def smoke_runs(path: Path) -> int:
     own = shown_by(path.stem)
-    artifacts = own[1] if own and path.stem in BORROWED else None  # a page's own runs are all shown
+    artifacts = (
+        own[1] if own and path.stem in borrowed() else None
+    )  # a page's own runs are all shown
     return len(wanted_specs(own[0], "smoke", 1, artifacts)) if own else 0
 
 

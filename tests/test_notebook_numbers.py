@@ -16,15 +16,16 @@ import numpy as np
 import pytest
 import torch
 
-from relength import claims
-from relength.models.pointers import AddressBank, evaluation_key
-from relength.notebook import CHECKED, Parameters
-from relength.papers import BORROWED, Experiment, published, shown_by
+from relength.book.notebook import CHECKED, Parameters
+from relength.models.pointers.attention import AddressBank, evaluation_key
 from relength.paths import NOTEBOOKS, RESULTS
 from relength.report import tables
 from relength.report.runs import Runs
 from relength.report.style import row_label, title
-from relength.store import Store
+from relength.runs.store import Store
+from relength.specs import published
+from relength.specs.experiments import Experiment, borrowed, shown_by
+from relength.verdicts import claims
 
 CALL = re.compile(r"tables\.numbers\((runs|shown)\b")
 ROW = re.compile(
@@ -134,7 +135,7 @@ def disagreements(found: Experiment, artifacts: tuple[str, ...], text: str) -> l
 
 
 def test_every_notebook_that_shows_runs_prints_a_table_that_is_read_back_here():
-    without = {name for name, runs in BORROWED.items() if runs is None} | OTHER_TABLES
+    without = {name for name, runs in borrowed().items() if runs is None} | OTHER_TABLES
     assert [parameter.id for parameter in PRINTED] == [
         path.stem for path in PATHS if path.stem not in without
     ]
@@ -217,7 +218,7 @@ def test_verdicts_are_counted_once_each_and_not_run_where_there_is_no_run(path):
 
 
 def test_every_notebook_belongs_to_an_experiment_or_is_said_to_have_no_runs_of_its_own():
-    assert {path.stem for path in PATHS} >= set(BORROWED)
+    assert {path.stem for path in PATHS} >= set(borrowed())
     for path in PATHS:
         shown_by(path.stem)  # an error for a notebook that is named after nothing
 

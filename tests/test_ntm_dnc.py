@@ -24,12 +24,12 @@ from hypothesis import strategies as st
 from torch.func import grad, vmap
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from relength.models import dnc_fused
-from relength.models import dnc_memory as memory
+from relength.kernels import dnc_fused
 from relength.models.addressing import content_weighting, cosine
-from relength.models.dnc import DNCCore
-from relength.models.machine import LSTMController
-from relength.models.ntm import interpolate, rotate, sharpen
+from relength.models.memory import dnc_memory as memory
+from relength.models.memory.dnc import DNCCore
+from relength.models.memory.machine import LSTMController
+from relength.models.memory.ntm import interpolate, rotate, sharpen
 
 pytestmark = pytest.mark.equality
 

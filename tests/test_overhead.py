@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from relength import overhead
-from relength.report import overhead as page
-from relength.store import Store
+from relength.papers.panm import overhead
+from relength.papers.panm import overhead_page as page
+from relength.runs.store import Store
 from relength.tasks.algorithmic import Copy
 
 ORIGIN = {"created": "2026-11-21T12:00:00Z", "device": "cpu", "device_name": "a processor"}

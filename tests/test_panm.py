@@ -12,17 +12,22 @@ from panm_reference import CodeReference, TextReference, bits_of
 from pydantic import ValidationError
 from torch import nn
 
-from relength.batch import Batch
-from relength.engine.baseline import PlainPANM
+from relength.bench.baseline import PlainPANM
 from relength.errors import RelengthError
-from relength.execute import Job, execute
-from relength.models.panm import PANM
-from relength.models.panm_released import ReleasedPANM
-from relength.models.panm_tasks import AlgorithmicPANM, LSTMEncoder, PANMConfig, SummedBiGRU
-from relength.models.pointers import AddressBank, PointerUnit
-from relength.spec import make_spec
+from relength.models.pointers.attention import AddressBank, PointerUnit
+from relength.models.pointers.panm import PANM
+from relength.models.pointers.panm_released import ReleasedPANM
+from relength.models.pointers.panm_tasks import (
+    AlgorithmicPANM,
+    LSTMEncoder,
+    PANMConfig,
+    SummedBiGRU,
+)
+from relength.runs.execute import Job, execute
+from relength.specs.spec import make_spec
 from relength.streams import dropout_mask, fork, step_key, stream
 from relength.tasks.algorithmic import Copy, IDSort
+from relength.tasks.batch import Batch
 
 # Arms that differ in a number alone (undropped, ten-bit, wide) are the released code to a test.
 ARMS = ("paper", "repaired", "released", "mended", "contentless", "one-way")

@@ -12,14 +12,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relength import pointing
-from relength.engine.training import build
-from relength.models.pointers import masked_softmax
-from relength.papers import experiment, panm
-from relength.report import address_bits, appendix, figures, pointers, readings, tables
+from relength.models.pointers.attention import masked_softmax
+from relength.papers.panm import address_bits, pointers, pointing, readings
+from relength.papers.panm import experiments as panm
+from relength.report import appendix, figures, tables
 from relength.report.runs import Runs
-from relength.store import Store, frame
+from relength.runs.store import Store, frame
+from relength.specs.experiments import experiment
 from relength.tasks import TASKS
+from relength.training.alone import build
 
 ALGORITHMIC, HEADS = experiment("panm_algorithmic"), experiment("panm_pointer_heads")
 SHORT, READINGS = experiment("panm_long_to_short"), experiment("panm_readings")

@@ -134,7 +134,7 @@ def test_make_commands_in_the_text_exist(page):
 def test_relength_commands_in_the_text_exist(page):
     from typer.main import get_command
 
-    from relength.cli import app
+    from relength.cli.main import app
 
     commands = set(get_command(app).commands)
     named = re.findall(r"(?:`|\$ )relength ([a-z]+)", (ROOT / page).read_text())

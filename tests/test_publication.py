@@ -14,7 +14,8 @@ import pytest
 import yaml
 from pypdf import PdfReader
 
-from relength import bookbuild, editions
+from relength.book import build as bookbuild
+from relength.book import editions
 from relength.errors import RelengthError
 from relength.paths import BOOK, NOTEBOOKS, ROOT
 
@@ -123,7 +124,7 @@ def test_a_notebook_that_fails_keeps_no_other_from_being_executed(tmp_path):
 def test_forms_and_checklists_speak_of_commands_that_exist():
     from typer.main import get_command
 
-    from relength.cli import app
+    from relength.cli.main import app
 
     commands = set(get_command(app).commands)
     for path in GITHUB.rglob("*"):
@@ -278,7 +279,7 @@ def test_an_archive_holds_every_page_and_equal_pages_give_an_equal_archive(tmp_p
 def test_without_chromium_the_pdf_is_refused_in_one_sentence_before_anything_is_built(
     monkeypatch, tmp_path
 ):
-    from relength import cli
+    from relength.cli import main as cli
 
     monkeypatch.setattr(editions.shutil, "which", lambda name: None)
     monkeypatch.setattr(bookbuild, "render", lambda *_: pytest.fail("it went on"))

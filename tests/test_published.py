@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from relength.errors import RelengthError
-from relength.papers import published
+from relength.specs import published
 
 
 def test_counts_of_artifacts_claims_and_cells():

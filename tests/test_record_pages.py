@@ -9,17 +9,17 @@ import pytest
 import yaml
 from browser import View, Window
 
-from relength.engine import bench
-from relength.papers import EXPERIMENTS
+from relength.bench import speed as bench
 from relength.paths import BOOK, ROOT
-from relength.prices import Device
-from relength.provenance import code_fingerprint
 from relength.report import environment, expenses, run_index, self_checks
 from relength.report.scoreboard import Survey, costs
-from relength.spec import make_spec
-from relength.store import Store
+from relength.runs.prices import Device
+from relength.runs.provenance import code_fingerprint
+from relength.runs.store import Store
+from relength.specs.experiments import experiments
+from relength.specs.spec import make_spec
 
-TABLE_2 = EXPERIMENTS["mla_table2"]
+TABLE_2 = experiments()["mla_table2"]
 COPY, REVERSE, *_ = TABLE_2.grid("reduced", 0)
 
 
@@ -75,13 +75,13 @@ def test_each_device_has_prices_of_its_own(tmp_path):
 def test_what_was_never_run_is_listed_and_has_no_price(tmp_path):
     passage = expenses.prices(survey(tmp_path))
     listed = [line for line in passage.splitlines() if " | unknown | unknown |" in line]
-    assert len(listed) == 2 * sum(not found.borrows for found in EXPERIMENTS.values())
+    assert len(listed) == 2 * sum(not found.borrows for found in experiments().values())
 
 
 def test_what_an_experiment_rebuilds_is_named_as_in_the_paper():
     assert expenses.rebuilds(TABLE_2) == "MLA Tables 2, 9, 10"
-    if "panm_algorithmic" in EXPERIMENTS:
-        assert expenses.rebuilds(EXPERIMENTS["panm_algorithmic"]).startswith("PANM Tables 3, 13")
+    if "panm_algorithmic" in experiments():
+        assert expenses.rebuilds(experiments()["panm_algorithmic"]).startswith("PANM Tables 3, 13")
 
 
 def test_the_time_of_a_notebook_is_papermills(tmp_path, monkeypatch):
@@ -279,7 +279,7 @@ def test_data_of_runs_that_are_gone_do_not_stay(tmp_path):
 
 
 def test_the_command_of_a_run_finds_exactly_that_run():
-    from relength.plan import choose
+    from relength.runs.plan import choose
 
     for spec in (COPY, TABLE_2.grid("reduced", 7)[3], TABLE_2.grid("smoke", 2)[0]):
         found = run_index.commands(record(spec))
@@ -473,7 +473,7 @@ def test_both_scales_of_a_run_stand_side_by_side(tmp_path):
 
 
 def test_a_batch_that_differs_between_the_scales_is_shown(tmp_path):
-    panm = EXPERIMENTS["panm_algorithmic"]
+    panm = experiments()["panm_algorithmic"]
     both = [next(s for s in panm.grid(scale, 0) if s.model.name == "PANM") for scale in
             ("reduced", "paper")]  # fmt: skip
     store = Store(tmp_path)

@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
-from relength import deviations
 from relength.errors import RelengthError
-from relength.recounts import RECOUNTS, recount
-from relength.recounts.wording import grid, number, numbers, words
+from relength.report.recounts import RECOUNTS, recount
+from relength.report.wording import grid, number, numbers, words
+from relength.verdicts import deviations
 
 EVERY = [(paper, name) for paper, known in RECOUNTS.items() for name in known]
 

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from test_models import SEEDS, batches, build, every_reading
 from torch import Tensor
 
-from relength.batch import pad_tokens
-from relength.models import fused
+from relength.kernels import fused
 from relength.models.recurrence import GRU, BiGRU, reversal, take
-from relength.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from relength.models.seq2seq.encoder_decoder import Seq2Seq, Seq2SeqConfig
 from relength.streams import dropout_key, dropout_mask, step_key
 from relength.tasks import TASKS
 from relength.tasks.base import EOS, PAD
+from relength.tasks.batch import pad_tokens
 
 pytestmark = pytest.mark.equality
 both_forms = pytest.mark.parametrize("fused_loop", [True, False])

@@ -16,12 +16,8 @@ import pandas as pd
 import pytest
 import torch
 
-from relength import claims, execute
 from relength.models import MODELS
-from relength.papers import experiment, published
 from relength.paths import BOOK, ROOT
-from relength.prices import Device
-from relength.provenance import code_fingerprint
 from relength.report import appendix, figures, reach, tables
 from relength.report.attention import answer_spans
 from relength.report.exhibits import CSS, Exhibit
@@ -38,9 +34,15 @@ from relength.report.style import (
     title,
     variables,
 )
-from relength.spec import make_spec
-from relength.store import Store
+from relength.runs import execute
+from relength.runs.prices import Device
+from relength.runs.provenance import code_fingerprint
+from relength.runs.store import Store
+from relength.specs import published
+from relength.specs.experiments import experiment
+from relength.specs.spec import make_spec
 from relength.tasks import TASKS
+from relength.verdicts import claims
 
 ARTIFACT = "mla-table-2"
 EXPERIMENT = experiment("mla_table2")

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relength import rules, stats
-from relength.false_verdicts import SITUATIONS, false_verdict_rates
-from relength.margins import Level, Margin, load_margins
+from relength.specs.margins import Level, Margin, load_margins
+from relength.verdicts import rules, stats
+from relength.verdicts.false_verdicts import SITUATIONS, false_verdict_rates
 
 MARGINS = load_margins()
 POINTS = MARGINS.measures["accuracy"]

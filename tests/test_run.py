@@ -13,32 +13,34 @@ from contextlib import nullcontext
 import pytest
 import torch
 
-from relength import campaign, stopping
-from relength import execute as execute_module
-from relength.campaign import Run
-from relength.engine import Stack, training
-from relength.engine.course import Course
-from relength.engine.device import out_of_memory
-from relength.engine.training import Trainer
+from relength import stopping
 from relength.errors import RelengthError
-from relength.execute import Job, execute, rounded
-from relength.executors import check_device, executor
-from relength.models.seq2seq import Seq2Seq
-from relength.papers import EXPERIMENTS
-from relength.plan import missing
-from relength.progress import line
-from relength.run import run_or_load
-from relength.spec import make_spec
-from relength.store import usable
+from relength.models.seq2seq.encoder_decoder import Seq2Seq
+from relength.runs import campaign
+from relength.runs import execute as execute_module
+from relength.runs.campaign import Run
+from relength.runs.execute import Job, execute, rounded
+from relength.runs.executors import check_device, executor
+from relength.runs.plan import missing
+from relength.runs.progress import line
+from relength.runs.run import run_or_load
+from relength.runs.store import usable
+from relength.specs.experiments import experiments
+from relength.specs.spec import make_spec
+from relength.training import Stack
+from relength.training import alone as training
+from relength.training.alone import Trainer
+from relength.training.course import Course
+from relength.training.device import out_of_memory
 
-GRIDS = {found.grid: name for name, found in reversed(EXPERIMENTS.items())}  # pages share some
+GRIDS = {found.grid: name for name, found in reversed(experiments().items())}  # pages share some
 
 
 @pytest.mark.parametrize("name", sorted({*GRIDS.values()} - {"mla_cfq"}))
 def test_every_run_of_every_experiment_takes_a_step_and_answers(name):
     """Each model, reading and task of the grids; CFQ, whose data are not here, in its own tests."""
     with execute_module.small_numbers_are_zero():
-        for spec in EXPERIMENTS[name].specs("smoke", [0]):
+        for spec in experiments()[name].specs("smoke", [0]):
             trainer = Trainer(spec)
             before = {n: w.clone() for n, w in trainer.model.state_dict().items()}
             assert math.isfinite(trainer.run_steps(1)), spec.label
@@ -225,7 +227,7 @@ def test_a_full_disk_ends_the_campaign_in_one_sentence_and_keeps_what_was_record
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("relength.store.os.fsync", full)
+    monkeypatch.setattr("relength.runs.store.os.fsync", full)
     with pytest.raises(RelengthError, match="No space left on device"):
         run_or_load(specs, store, table_2, train=True, workers=1)
     monkeypatch.undo()
@@ -515,7 +517,7 @@ def test_a_disk_too_full_for_a_state_does_not_fail_the_run(tiny, store, monkeypa
     specs = [tiny(epochs=1, seed=seed) for seed in range(together)]
     with monkeypatch.context() as patch:
         patch.setattr("pathlib.Path.write_bytes", full)
-        patch.setattr("relength.execute.CHECKPOINT_SECONDS", 0.0)
+        patch.setattr("relength.runs.execute.CHECKPOINT_SECONDS", 0.0)
         said = r"pt \(No space left on device\): free space there.*training goes on"
         with pytest.warns(UserWarning, match=said):
             records = execute(job_of(store, *specs, handed_on=False))

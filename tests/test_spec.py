@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from relength.errors import RelengthError
-from relength.fields import added
 from relength.models import MODELS
-from relength.papers import EXPERIMENTS, mla, panm
-from relength.spec import SCALES, RunSpec, Streaming, Training, make_spec
+from relength.papers.mla import experiments as mla
+from relength.papers.panm import experiments as panm
+from relength.specs.experiments import experiments
+from relength.specs.fields import added
+from relength.specs.spec import SCALES, RunSpec, Streaming, Training, make_spec
 from relength.tasks import TASKS
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_keys.json").read_text())
@@ -168,20 +170,20 @@ def test_a_record_older_than_a_field_is_read_as_the_run_it_was(entry):
 
 
 def test_every_cell_of_an_experiment_has_its_own_key():
-    for experiment in EXPERIMENTS.values():
+    for experiment in experiments().values():
         keys = [s.key for scale in SCALES for s in experiment.specs(scale, range(3))]
         assert len(set(keys)) == len(keys)
 
 
 def test_table_2_is_six_models_on_eight_tasks_and_two_second_readings():
     for scale in SCALES:
-        grid = EXPERIMENTS["mla_table2"].grid(scale, 0)
+        grid = experiments()["mla_table2"].grid(scale, 0)
         cells = {(s.model.name, s.model.arm, s.task.name) for s in grid}
         released = {(model, "released", task) for model in mla.MODELS for task in mla.TASKS}
         assert cells == released | {
             (model, "paper", task) for model in TWO_ARMED for task in mla.TASKS
         }
-        assert len(EXPERIMENTS["mla_table2"].cells(scale)) == 48
+        assert len(experiments()["mla_table2"].cells(scale)) == 48
 
 
 # --- refusals -----------------------------------------------------------------------------------

@@ -14,17 +14,17 @@ from baseline_reference import READINGS, SIZES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relength.engine import device, fresh, optimisers
-from relength.engine.course import Course
-from relength.engine.stack import BUCKET, Stack, Unstackable, signature, stacks
-from relength.engine.training import Trainer, train
 from relength.errors import RelengthError
-from relength.models.seq2seq import Seq2Seq
-from relength.papers.mla import MODELS, TWO_ARMED
+from relength.models.seq2seq.encoder_decoder import Seq2Seq
+from relength.papers.mla.experiments import MODELS, TWO_ARMED
 from relength.paths import ROOT
-from relength.spec import make_spec
+from relength.specs.spec import make_spec
 from relength.streams import step_key
 from relength.tasks.algorithmic import Drawn
+from relength.training import device, fresh, optimisers
+from relength.training.alone import Trainer, train
+from relength.training.course import Course
+from relength.training.stack import BUCKET, Stack, Unstackable, signature, stacks
 
 pytestmark = pytest.mark.equality
 

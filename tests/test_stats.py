@@ -11,8 +11,8 @@ from scipy import stats as scipy_stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
-from relength import stats
-from relength.stats import Summary
+from relength.verdicts import stats
+from relength.verdicts.stats import Summary
 
 accuracies = st.lists(st.sampled_from([0.0, 12.5, 50.0, 99.9, 100.0]), min_size=1, max_size=5)
 

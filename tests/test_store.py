@@ -13,13 +13,13 @@ from filelock import FileLock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relength import progress
-from relength import store as store_module
 from relength.errors import RelengthError
-from relength.prices import Device, device_seconds, pace_of
 from relength.report import run_index
-from relength.spec import make_spec
-from relength.store import Store, accuracies, frame, on_generated_data, usable
+from relength.runs import progress
+from relength.runs import store as store_module
+from relength.runs.prices import Device, device_seconds, pace_of
+from relength.runs.store import Store, accuracies, frame, on_generated_data, usable
+from relength.specs.spec import make_spec
 from relength.tasks import TASKS
 
 HALF = lambda spec, test: 0.5  # noqa: E731

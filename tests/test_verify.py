@@ -9,16 +9,16 @@ from functools import partial
 
 import pytest
 
-from relength import execute, provenance, verify
-from relength.campaign import Campaign
 from relength.errors import RelengthError
-from relength.papers import EXPERIMENTS
 from relength.paths import BOOK
-from relength.run import run_or_load
-from relength.spec import RunSpec, make_spec
-from relength.store import Store, usable
+from relength.runs import execute, provenance, verify
+from relength.runs.campaign import Campaign
+from relength.runs.run import run_or_load
+from relength.runs.store import Store, usable
+from relength.specs.experiments import experiments
+from relength.specs.spec import RunSpec, make_spec
 
-EXPERIMENT = EXPERIMENTS["mla_table2"]
+EXPERIMENT = experiments()["mla_table2"]
 
 
 def recorded(folder, task="copy", **changes):

@@ -52,12 +52,12 @@ class Exhibits(SphinxTransform):
 
 
 class Drawing(Directive):
-    """``{drawing} name``: a drawing of :data:`relength.report.mechanisms.DRAWINGS`."""
+    """``{drawing} name``: a drawing of :data:`relength.report.drawings.DRAWINGS`."""
 
     required_arguments = 1
 
     def run(self):
-        from relength.report.mechanisms import DRAWINGS
+        from relength.report.drawings import DRAWINGS
 
         return [nodes.raw("", DRAWINGS[self.arguments[0]]().html, format="html")]
 

@@ -3,20 +3,20 @@
 from pydantic import BaseModel
 from torch import nn
 
-from relength.models.attentions import ATTENTIONS
-from relength.models.content_attention import ContentAttention, ContentAttentionConfig
-from relength.models.dnc import DNC, DNCConfig
-from relength.models.esbn import ESBN, ESBNConfig
-from relength.models.hybrid_attention import HybridAttention, HybridAttentionConfig
-from relength.models.location_attention import LocationAttention, LocationAttentionConfig
-from relength.models.lstm import LSTMBaseline, LSTMConfig
-from relength.models.neural_stack import NeuralStack, NeuralStackConfig
-from relength.models.nram import NRAM, NRAMConfig
-from relength.models.ntm import NTM, NTMConfig
-from relength.models.panm_tasks import AlgorithmicPANM, PANMConfig
-from relength.models.pointer_network import PtrNet, PtrNetConfig
-from relength.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from relength.models.transformer import Transformer, TransformerConfig
+from relength.models.baselines.content_attention import ContentAttention, ContentAttentionConfig
+from relength.models.baselines.hybrid_attention import HybridAttention, HybridAttentionConfig
+from relength.models.baselines.location_attention import LocationAttention, LocationAttentionConfig
+from relength.models.baselines.lstm import LSTMBaseline, LSTMConfig
+from relength.models.baselines.pointer_network import PtrNet, PtrNetConfig
+from relength.models.baselines.transformer import Transformer, TransformerConfig
+from relength.models.memory.dnc import DNC, DNCConfig
+from relength.models.memory.esbn import ESBN, ESBNConfig
+from relength.models.memory.neural_stack import NeuralStack, NeuralStackConfig
+from relength.models.memory.nram import NRAM, NRAMConfig
+from relength.models.memory.ntm import NTM, NTMConfig
+from relength.models.pointers.panm_tasks import AlgorithmicPANM, PANMConfig
+from relength.models.seq2seq.attentions import ATTENTIONS
+from relength.models.seq2seq.encoder_decoder import Seq2Seq, Seq2SeqConfig
 
 MODELS: dict[str, tuple[type[BaseModel], type[nn.Module]]] = {
     **dict.fromkeys(ATTENTIONS, (Seq2SeqConfig, Seq2Seq)),

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from relength.batch import Batch
-from relength.losses import cross_entropy
-from relength.models import fused as fast
+from relength.kernels import fused as fast
 from relength.models.recurrence import GRU, LSTM, Linear
 from relength.streams import stream
+from relength.tasks.batch import Batch
+from relength.tasks.losses import cross_entropy
 
 
 class FreeRunning(nn.Module, ABC):

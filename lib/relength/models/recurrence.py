@@ -1,4 +1,4 @@
-"""Recurrent units, readable: the reference that relength.models.fused must equal.
+"""Recurrent units, readable: the reference that relength.kernels.fused must equal.
 
 Sequences of unequal length need no packing: each direction reads from the left, and the backward
 one gets its input already reversed per sample.
@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from relength.models import fused as fast
+from relength.kernels import fused as fast
 
-# torch.nn.functional.linear or an equal of it, such as relength.models.fused.linear.
+# torch.nn.functional.linear or an equal of it, such as relength.kernels.fused.linear.
 Linear = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
 

@@ -21,14 +21,15 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from relength import claims, plan
-from relength.campaign import Run
-from relength.claim_models import Claim
-from relength.papers import EXPERIMENTS
-from relength.prices import Device, Prices, cell, own_runs
 from relength.report.markdown import plain, table
 from relength.report.scoreboard import SCALES, Survey, judge, runs
-from relength.store import Store
+from relength.runs import plan
+from relength.runs.campaign import Run
+from relength.runs.prices import Device, Prices, cell, own_runs
+from relength.runs.store import Store
+from relength.specs.experiments import experiments
+from relength.verdicts import claims
+from relength.verdicts.claim_models import Claim
 
 SHOWN = 40  # steps on the page
 
@@ -81,7 +82,7 @@ def agenda(store: Store, device: Device | None, scales: Sequence[str] = SCALES) 
             (spec.row, spec.model.arm, spec.task.name): cell(spec)
             for spec in experiment.specs(scale, [0])
         }
-        for name, experiment in EXPERIMENTS.items()
+        for name, experiment in experiments().items()
         for scale in scales
     }
     few: dict[str, list[Run]] = {}

@@ -4,18 +4,18 @@ from html import escape
 
 import pandas as pd
 
-from relength.deviations import load
-from relength.margins import load_margins
-from relength.papers import experiment
-from relength.plan import SEEDS
-from relength.prices import Device, Prices, device_seconds, own
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, csv, rows_table
 from relength.report.runs import Runs
 from relength.report.style import title
 from relength.report.tables import MEASURE_WORDS, number
-from relength.spec import Scale, row_name
-from relength.store import Record, accuracies, usable
+from relength.runs.plan import SEEDS
+from relength.runs.prices import Device, Prices, device_seconds, own
+from relength.runs.store import Record, accuracies, usable
+from relength.specs.experiments import experiment
+from relength.specs.margins import load_margins
+from relength.specs.spec import Scale, row_name
+from relength.verdicts.deviations import load
 
 # In the notebook's list; contradictions have a page of their own, book/deviations_<paper>.md.
 LISTED = ("deviation", "omission", "assumption")
@@ -141,7 +141,7 @@ def _recorded(records: tuple[Record, ...]) -> pd.DataFrame:
 def rebuild(runs: Runs, scale: Scale, device: Device) -> dict[str, float]:
     """Trainings, steps and hours of a complete grid on a device, and how many runs have no price.
 
-    The hours are those of the others (:class:`relength.prices.Prices`).
+    The hours are those of the others (:class:`relength.runs.prices.Prices`).
     """
     known = Prices(own(runs.experiment, usable(runs.every)), device)
     grid = runs.experiment.specs(scale, range(SEEDS))

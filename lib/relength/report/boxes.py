@@ -11,10 +11,6 @@ from typing import Any
 
 import pandas as pd
 
-from relength import claims, deviations, stats
-from relength.claim_models import OrderPart, Part
-from relength.margins import load_margins
-from relength.papers import BORROWED, EXPERIMENTS, page_of, shown_by
 from relength.report import computed
 from relength.report.deviations import anchor, measured
 from relength.report.markdown import badge, grid, plain
@@ -22,7 +18,11 @@ from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import ARM_LABELS, title
 from relength.report.tables import printed_cells
-from relength.store import Store
+from relength.runs.store import Store
+from relength.specs.experiments import borrowed, experiments, page_of, shown_by
+from relength.specs.margins import load_margins
+from relength.verdicts import claims, deviations, stats
+from relength.verdicts.claim_models import OrderPart, Part
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 # {included passage: claims shown in it}; a claim that no file has yet is left out.
@@ -277,7 +277,7 @@ def _box(body: str) -> str:
 
 
 PASSAGES = {
-    **{f"short_{page}": partial(in_short, page) for page in (*EXPERIMENTS, *BORROWED)},
+    **{f"short_{page}": partial(in_short, page) for page in (*experiments(), *borrowed())},
     **{name: partial(of_claims, shown) for name, shown in CLAIMS.items()},
     **{name: partial(of_effects, *shown) for name, shown in EFFECTS.items()},
 }

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from relength import claims, rules
-from relength.papers import published
-from relength.report import exposure, overhead
+from relength.papers.panm import exposure
+from relength.papers.panm import overhead_page as overhead
 from relength.report.grid import NOT_RUN
-from relength.store import Store
+from relength.runs.store import Store
+from relength.specs import published
+from relength.verdicts import claims, rules
 
 
 class Computed(NamedTuple):
@@ -94,7 +95,9 @@ QUOTES = {  # the sentence of the paper that makes the claim
 
 
 def ledger(store: Store) -> pd.DataFrame:
-    """A row per claim, with the columns of :func:`relength.claims.ledger`, `page` and `unit`."""
+    """A row per claim, with the columns of :func:`relength.verdicts.claims.ledger`, `page` and
+    `unit`.
+    """
     prose = published.prose_claims().set_index("claim_id")
     return pd.DataFrame([_row(one, prose.loc[one.claim]) for one in decided(store)])
 

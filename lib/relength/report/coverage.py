@@ -6,9 +6,9 @@ from typing import Any
 from rich.console import RenderableType
 from rich.table import Table
 
-from relength.claims import counted
-from relength.progress import clock
 from relength.report.scoreboard import PAPERS, SCALES
+from relength.runs.progress import clock
+from relength.verdicts.claims import counted
 
 
 def table(state: dict[str, Any], every: bool) -> Iterator[RenderableType]:

@@ -4,14 +4,15 @@ from functools import partial
 
 import pandas as pd
 
-from relength import deviations, recounts
-from relength.claims import plural
-from relength.deviations import Deviation, Effect
-from relength.margins import load_margins
+from relength.report import recounts
 from relength.report.markdown import plain, slug
 from relength.report.scoreboard import Survey
 from relength.report.style import title
 from relength.report.tables import signed
+from relength.specs.margins import load_margins
+from relength.verdicts import deviations
+from relength.verdicts.claims import plural
+from relength.verdicts.deviations import Deviation, Effect
 
 NOT_MEASURED = "Not measured yet."
 SECTIONS = {

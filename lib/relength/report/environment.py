@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from relength.paths import ROOT
-from relength.provenance import code_fingerprint
 from relength.report.markdown import grid, table
 from relength.report.scoreboard import Survey
-from relength.store import Record
+from relength.runs.provenance import code_fingerprint
+from relength.runs.store import Record
 
 LOCK = ROOT / "requirements.lock"
 PROJECT = ROOT / "pyproject.toml"

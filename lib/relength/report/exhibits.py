@@ -19,7 +19,7 @@ import pandas as pd
 from relength.report.freshness import Freshness
 from relength.report.runs import Runs
 from relength.report.style import DARK, LIGHT, PAPER, variables
-from relength.spec import Scale
+from relength.specs.spec import Scale
 
 SCALE_WORDS: dict[Scale, str] = {
     "smoke": "smoke: shows that the code runs, not a result",

@@ -1,25 +1,27 @@
 """What results cost: prices of artifacts, hours spent, notebooks' times, and how fast training is.
 
 Hours are a core's, or a GPU's: what a run took there, evaluation included, or its share where
-several shared the device. Prices come from the runs recorded on the device (:mod:`relength.prices`)
-and from nowhere else: what was never measured there is *unknown*.
+several shared the device. Prices come from the runs recorded on the device
+(:mod:`relength.runs.prices`) and from nowhere else: what was never measured there is *unknown*.
 """
 
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from relength import plan, throughput
-from relength.campaign import Run
-from relength.engine import bench
-from relength.papers import EXPERIMENTS, Experiment, anchor_of, panm
+from relength.bench import speed as bench
+from relength.bench import throughput
+from relength.papers.panm import experiments as panm
 from relength.paths import EXECUTED
-from relength.prices import Device, OwnRun, Prices, device_seconds, own_runs
-from relength.progress import clock
 from relength.report.markdown import table
 from relength.report.scoreboard import SCALES, Survey, costs
-from relength.spec import make_spec
-from relength.store import Store
+from relength.runs import plan
+from relength.runs.campaign import Run
+from relength.runs.prices import Device, OwnRun, Prices, device_seconds, own_runs
+from relength.runs.progress import clock
+from relength.runs.store import Store
+from relength.specs.experiments import Experiment, anchor_of, experiments
+from relength.specs.spec import make_spec
 from relength.tasks import TASKS
 from relength.tasks.algorithmic import AlgorithmicTask
 
@@ -33,7 +35,7 @@ SPEED_NUMBERS = ("steps/s", "× plain loop", "trainings/hour", "memory", "share 
 def prices(survey: Survey) -> str:
     """What a full set of runs costs, what is spent of it and what is missing, per device."""
     recorded = own_runs(survey.store)
-    priced = [experiment for experiment in EXPERIMENTS.values() if not experiment.borrows]
+    priced = [experiment for experiment in experiments().values() if not experiment.borrows]
     rows = [
         _price(experiment, scale, device, survey.store, recorded)
         for experiment in priced
@@ -86,7 +88,7 @@ def rebuilds(experiment: Experiment) -> str:
     if any(anchor_of(name, experiment.name) != name for name in experiment.artifacts):
         return f"{paper} {experiment.heading}"  # a part of a table
     named: dict[str, list[str]] = {}
-    borrowers = [e for e in EXPERIMENTS.values() if e.borrows == experiment.name]
+    borrowers = [e for e in experiments().values() if e.borrows == experiment.name]
     for artifact in (name for e in (experiment, *borrowers) for name in e.artifacts):
         _, kind, *number = artifact.split("-")
         named.setdefault({"fig": "Figure"}.get(kind, kind.capitalize()), []).append(
@@ -157,7 +159,7 @@ def spent(survey: Survey) -> str:
     made = costs(survey.store)
     if made.empty:
         return "*Not run*: the store is empty.\n"
-    names = {experiment.name: rebuilds(experiment) for experiment in EXPERIMENTS.values()}
+    names = {experiment.name: rebuilds(experiment) for experiment in experiments().values()}
     return table(
         ("rebuilds", "scale", "device", "PyTorch", "trainings", "failed", "steps", "hours"),
         (
@@ -258,7 +260,7 @@ def _executors(store: Store) -> list[dict[str, Any]]:
 
 
 def in_turns(outcome: dict[str, Any]) -> str:
-    """What :func:`relength.throughput.measure` found, in words."""
+    """What :func:`relength.bench.throughput.measure` found, in words."""
     each = ", ".join(f"{share:.2f}" for share in throughput.shares(outcome))
     plain = sum(outcome["training_seconds"]["processes"])
     return (

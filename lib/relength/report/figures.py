@@ -11,27 +11,17 @@ import pandas as pd
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from relength.margins import load_margins
-from relength.papers import published
 from relength.report import attention as heatmaps
 from relength.report import exhibits, reach
 from relength.report.exhibits import Exhibit, badges
 from relength.report.grid import BAND, NOT_RUN, Grid
 from relength.report.runs import Runs
-from relength.report.style import (
-    LAYOUTS,
-    LIGHT,
-    Layout,
-    beside,
-    canvas,
-    colour,
-    style,
-    svg,
-    title,
-)
+from relength.report.style import LAYOUTS, LIGHT, Layout, beside, canvas, colour, style, svg, title
 from relength.report.tables import MEASURE_WORDS, flat, printed
-from relength.spec import Streaming, row_name
-from relength.store import Record, accuracies
+from relength.runs.store import Record, accuracies
+from relength.specs import published
+from relength.specs.margins import load_margins
+from relength.specs.spec import Streaming, row_name
 
 NOT_A_RESULT = "smoke run: not a result"
 Draw = Callable[[Layout], Figure]

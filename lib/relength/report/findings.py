@@ -14,10 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from relength.claims import LEFT_OPEN, VERDICTS, counted, plural
-from relength.margins import load_margins
-from relength.papers import EXPERIMENTS, experiment, published
-from relength.report import failures
+from relength.papers.mla import failures
 from relength.report.boxes import by_reading, of_claims
 from relength.report.exhibits import Exhibit
 from relength.report.findings_readings import (
@@ -46,17 +43,14 @@ from relength.report.outcomes import (
 )
 from relength.report.runs import Runs
 from relength.report.scoreboard import PAPERS, SCALES, Survey
-from relength.report.style import (
-    LIGHT,
-    Layout,
-    beside,
-    canvas,
-    colour,
-    title,
-)
+from relength.report.style import LIGHT, Layout, beside, canvas, colour, title
 from relength.report.tables import MEASURE_WORDS, printed, short, signed
-from relength.spec import row_name
+from relength.specs import published
+from relength.specs.experiments import experiment, experiments
+from relength.specs.margins import load_margins
+from relength.specs.spec import row_name
 from relength.tasks.algorithmic import CLASSES
+from relength.verdicts.claims import LEFT_OPEN, VERDICTS, counted, plural
 
 SHOWN = {  # claims by which a paper would be quoted
     "mla": ("mla-001", "mla-002", "mla-003", "mla-015", "mla-016"),
@@ -185,7 +179,7 @@ def other_tables(paper: str, survey: Survey) -> str:
     """How many numbers of the other tables come out, and where ours say the opposite of print."""
     main = {cell[:2] for cell in printed(*experiment(TABLES[paper]).tables)}
     said, opposed, seeds = [], [], []
-    for name, found in EXPERIMENTS.items():
+    for name, found in experiments().items():
         if found.paper != paper or not found.tables or found.distance or name == TABLES[paper]:
             continue
         runs = busiest(survey, name)
@@ -687,7 +681,7 @@ def standing(paper: str, survey: Survey) -> str:
         parts.append(f"{' to '.join(names)}: {_come_out(runs, beside)}{few_seeds(beside['seeds'])}")
     parts.append(near_by_reading(main_runs(paper, survey)))
     parts.append(at_full_scale(paper, survey))
-    own = [name for name, found in EXPERIMENTS.items() if found.paper == paper]
+    own = [name for name, found in experiments().items() if found.paper == paper]
     used = survey.runs[survey.runs["experiment"].isin(own) & survey.runs["scale"].isin(SCALES)]
     used = used.drop_duplicates("run_id")
     hours = used["seconds"].sum() / 3600

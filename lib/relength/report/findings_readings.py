@@ -15,10 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import fisher_exact
 
-from relength import pointing
-from relength.claims import plural
-from relength.margins import load_margins
-from relength.papers import experiment, published
+from relength.papers.panm import pointing
+from relength.papers.panm.readings import ALL_CHANGED, CONTRASTS, differences
 from relength.report.exhibits import Exhibit
 from relength.report.markdown import table
 from relength.report.outcomes import (
@@ -36,12 +34,15 @@ from relength.report.outcomes import (
     main_runs,
     percent_axis,
 )
-from relength.report.readings import ALL_CHANGED, CONTRASTS, differences
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import ARM_LABELS, LIGHT, MARKS, Layout, beside, canvas, colour, title
 from relength.report.tables import MEASURE_WORDS, printed, short, signed
+from relength.specs import published
+from relength.specs.experiments import experiment
+from relength.specs.margins import load_margins
 from relength.tasks.algorithmic import CLASSES, AlgorithmicTask
+from relength.verdicts.claims import plural
 
 
 def away_from_print(paper: str, runs: Runs) -> str:

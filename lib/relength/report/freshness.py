@@ -2,7 +2,7 @@
 
 A record counts as checked when it was made by exactly the code that is here now, or when `relength
 verify` replayed it, or one that stands for it, with that code. Records that failed the check are
-*stale*; tables and figures leave them out (:func:`relength.store.usable`).
+*stale*; tables and figures leave them out (:func:`relength.runs.store.usable`).
 """
 
 import json
@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from relength.provenance import code_fingerprint
-from relength.store import Record, Store
+from relength.runs.provenance import code_fingerprint
+from relength.runs.store import Record, Store
 
 State = Literal["fresh", "earlier", "unchecked"]
 EARLIER = "replayed with an earlier version"

@@ -13,26 +13,28 @@ from typing import Any
 
 import pandas as pd
 
-from relength import __version__, claims
-from relength.claim_models import Claim
-from relength.claims import DECIDED, VERDICTS, counted
-from relength.papers import BORROWED, EXPERIMENTS, anchor_of, experiment, page_of, published
-from relength.papers.published import name_of
+from relength import __version__
 from relength.paths import BOOK, NOTEBOOKS
-from relength.prices import Device, Prices, own_runs
-from relength.progress import clock
 from relength.report.agenda import most_recorded
 from relength.report.boxes import told, unsettled
 from relength.report.exhibits import typed
 from relength.report.freshness import freshness_of
+from relength.report.icons import icon
 from relength.report.ledger import RunsByCell
 from relength.report.markdown import run_link, slug
-from relength.report.mechanisms.icons import icon
 from relength.report.outcomes import busiest
 from relength.report.reach import reach
 from relength.report.scoreboard import BEGUN, CITED, IDEAS, PAPERS, SCALES, Survey
 from relength.report.style import readings, title, verdict_kind
-from relength.spec import Scale
+from relength.runs.prices import Device, Prices, own_runs
+from relength.runs.progress import clock
+from relength.specs import published
+from relength.specs.experiments import anchor_of, borrowed, experiment, experiments, page_of
+from relength.specs.published import name_of
+from relength.specs.spec import Scale
+from relength.verdicts import claims
+from relength.verdicts.claim_models import Claim
+from relength.verdicts.claims import DECIDED, VERDICTS, counted
 
 PICTURE = ("mla_table2", "mla-table-2")  # experiment and artifact
 ANSWERED_FIRST = "mla-table-2/OneStepAttn/recopy/100"
@@ -231,10 +233,10 @@ def links(paper: str) -> Iterable[str]:
     yield f"{{cite:t}}`{CITED[paper]}`"
     if (BOOK / f"findings_{paper}.md").exists():
         yield f"{{doc}}`what we found </findings_{paper}>`"
-    for name, found in EXPERIMENTS.items():
+    for name, found in experiments().items():
         if found.paper == paper and (NOTEBOOKS / f"{name}.ipynb").exists():
             yield f"{{doc}}`{found.heading} </executed/{name}>`"
-    for name in BORROWED:
+    for name in borrowed():
         if name.startswith(f"{paper}_"):
             yield f"{{doc}}`/executed/{name}`"
     if (BOOK / f"deviations_{paper}.md").exists():

@@ -14,8 +14,15 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from relength import claims
-from relength.claim_models import (
+from relength.report import margins
+from relength.report.exhibits import csv
+from relength.report.markdown import artifact_link, badge, grid, plain, run_link, slug, table
+from relength.report.scoreboard import PAPERS, Survey
+from relength.report.style import readings, verdict_kind
+from relength.specs.experiments import page_of
+from relength.specs.margins import Margins, load_margins
+from relength.verdicts import claims
+from relength.verdicts.claim_models import (
     Claim,
     CostPart,
     CountPart,
@@ -26,15 +33,8 @@ from relength.claim_models import (
     TrendPart,
     ValuePart,
 )
-from relength.claims import counted, summary
-from relength.evidence import MEASURES
-from relength.margins import Margins, load_margins
-from relength.papers import page_of
-from relength.report import margins
-from relength.report.exhibits import csv
-from relength.report.markdown import artifact_link, badge, grid, plain, run_link, slug, table
-from relength.report.scoreboard import PAPERS, Survey
-from relength.report.style import readings, verdict_kind
+from relength.verdicts.claims import counted, summary
+from relength.verdicts.evidence import MEASURES
 
 DOWNLOAD = (
     *("paper", "claim", "artifact", "kind", "statement", "where", "scope", "arm", "label"),

@@ -2,11 +2,11 @@
 
 import pandas as pd
 
-from relength import margin_history
-from relength.margin_history import History, Version
-from relength.margins import Margins, load_margins, margin_words
 from relength.report.markdown import plain, table
 from relength.report.scoreboard import Survey
+from relength.specs.margins import Margins, load_margins, margin_words
+from relength.verdicts import margin_history
+from relength.verdicts.margin_history import History, Version
 
 SHORT = 8  # digits of a fingerprint that tell versions apart
 

@@ -8,14 +8,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from relength.margins import load_margins
-from relength.papers import experiment
 from relength.report import exhibits, figures
 from relength.report.exhibits import Exhibit, badges
 from relength.report.runs import Runs
 from relength.report.scoreboard import SCALES, Survey
 from relength.report.style import LIGHT, Layout
 from relength.report.tables import comparison
+from relength.specs.experiments import experiment
+from relength.specs.margins import load_margins
 
 TABLES = {"mla": "mla_table2", "panm": "panm_algorithmic"}  # the experiment of the main table
 MORE = {"panm": ("panm_readings", "mended")}  # a further reading: where it is trained, and its arm

@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
-from relength.claims import counted
-from relength.papers import published
-from relength.papers.published import name_of
 from relength.report import landing
 from relength.report.markdown import table
 from relength.report.scoreboard import BEGUN, PAPERS, Survey
 from relength.report.tables import number
+from relength.specs import published
+from relength.specs.published import name_of
+from relength.verdicts.claims import counted
 
 HEADLINES = {  # the tables that carry a paper's main claim
     "panm": ("panm-table-3",),

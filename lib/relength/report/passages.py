@@ -2,10 +2,8 @@
 
 from collections.abc import Callable
 
-from relength.claims import counted
-from relength.false_verdicts import false_verdict_rates
-from relength.margins import load_margins
-from relength.papers import page_of
+from relength.papers.mla import findings as findings_mla
+from relength.papers.panm import findings as findings_panm
 from relength.report import (
     agenda,
     boxes,
@@ -13,8 +11,6 @@ from relength.report import (
     environment,
     expenses,
     findings,
-    findings_mla,
-    findings_panm,
     findings_readings,
     landing,
     ledger,
@@ -26,6 +22,10 @@ from relength.report import (
 from relength.report.markdown import artifact_link, table
 from relength.report.scoreboard import BEGUN, PAPERS, SCALES, Survey
 from relength.report.style import title as title_of
+from relength.specs.experiments import page_of
+from relength.specs.margins import load_margins
+from relength.verdicts.claims import counted
+from relength.verdicts.false_verdicts import false_verdict_rates
 
 STATES = {
     "untouched": "not begun",

@@ -13,15 +13,15 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from relength.papers import EXPERIMENTS, Experiment
-from relength.plan import SEEDS
-from relength.provenance import code_fingerprint
 from relength.report.expenses import rebuilds
 from relength.report.freshness import freshness, outdated, verified_with
 from relength.report.scoreboard import Survey
 from relength.report.style import title
-from relength.spec import row_name
-from relength.store import Record, Store, accuracies
+from relength.runs.plan import SEEDS
+from relength.runs.provenance import code_fingerprint
+from relength.runs.store import Record, Store, accuracies
+from relength.specs.experiments import Experiment, experiments
+from relength.specs.spec import row_name
 
 FOLDER = "runs"  # below the book's static files
 POINTS = 40  # of a learning curve, at most
@@ -117,7 +117,7 @@ def _used_by(record: Record) -> str:
 
 
 def _users(record: Record) -> list[Experiment]:
-    return [e for e in EXPERIMENTS.values() if e.owns(record) and not e.borrows]
+    return [e for e in experiments().values() if e.owns(record) and not e.borrows]
 
 
 def _longest(record: Record) -> str:

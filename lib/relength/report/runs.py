@@ -7,12 +7,12 @@ from functools import cached_property
 
 import pandas as pd
 
-from relength import claims
-from relength.papers import Experiment, page_of
 from relength.report.freshness import Freshness, State, made_by, states
 from relength.report.style import ARM_LABELS, row_label
-from relength.spec import RunSpec, Scale, row_name
-from relength.store import Record, Store, frame, on_generated_data, usable
+from relength.runs.store import Record, Store, frame, on_generated_data, usable
+from relength.specs.experiments import Experiment, page_of
+from relength.specs.spec import RunSpec, Scale, row_name
+from relength.verdicts import claims
 
 
 def wanted_specs(
@@ -123,7 +123,7 @@ class Runs:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """One row per run, checkpoint and test (:func:`relength.store.frame`)."""
+        """One row per run, checkpoint and test (:func:`relength.runs.store.frame`)."""
         return frame(self.records)
 
     @cached_property

@@ -12,16 +12,17 @@ from typing import Any, NamedTuple
 import pandas as pd
 import torch
 
-from relength import claims, plan
-from relength.data import downloads
 from relength.errors import RelengthError
-from relength.papers import EXPERIMENTS, Experiment
-from relength.papers.published import artifacts as published_artifacts
-from relength.prices import Prices, device_seconds, own_runs
-from relength.provenance import device_name
 from relength.report import computed
-from relength.spec import row_name
-from relength.store import Record, Store, frame
+from relength.runs import plan
+from relength.runs.prices import Prices, device_seconds, own_runs
+from relength.runs.provenance import device_name
+from relength.runs.store import Record, Store, frame
+from relength.specs.experiments import Experiment, experiments
+from relength.specs.published import artifacts as published_artifacts
+from relength.specs.spec import row_name
+from relength.tasks.data import downloads
+from relength.verdicts import claims
 
 BEGUN = ("partly", "recorded", "decided")  # states of an artifact that has runs
 SCALES = ("reduced", "paper")  # smoke proves a code path and counts for nothing
@@ -61,7 +62,7 @@ class Survey(NamedTuple):
 
 def survey(store: Store) -> Survey:
     """The state of all four papers in a store; RelengthError for a paper that has no name yet."""
-    begun = {*claims.papers(), *(experiment.paper for experiment in EXPERIMENTS.values())}
+    begun = {*claims.papers(), *(experiment.paper for experiment in experiments().values())}
     if unnamed := sorted(begun - (PAPERS.keys() & IDEAS.keys() & CITED.keys())):
         raise RelengthError(
             f"The book cannot speak of {', '.join(unnamed)} yet: give each such paper an entry in "
@@ -88,7 +89,7 @@ def status(store: Store) -> dict[str, Any]:
     prices = Prices.on(device, own_runs(store))
     wanted = {
         (name, scale): plan.choose((name,), scale, plan.SEEDS)
-        for name in EXPERIMENTS
+        for name in experiments()
         for scale in SCALES
     }
     every = plan.missing([run for runs in wanted.values() for run in runs], store)
@@ -118,7 +119,7 @@ def _rest(
 
     wanted: all runs of each experiment and scale; missing: keys of those that are not recorded
     """
-    makers = [found for found in EXPERIMENTS.values() if artifact in found.artifacts]
+    makers = [found for found in experiments().values() if artifact in found.artifacts]
     if not makers:
         return {"runs": dict.fromkeys(SCALES, 0), "rest": {}}
     runs, rest = {}, {}
@@ -149,11 +150,11 @@ def board(store: Store, judged: pd.DataFrame) -> pd.DataFrame:
     cell), *decided* (a claim is reproduced or contradicted).
     """
     counts = judged.groupby("artifact")["verdict"].agg(Counter).to_dict()
-    own = {name: own_records(experiment, store) for name, experiment in EXPERIMENTS.items()}
+    own = {name: own_records(experiment, store) for name, experiment in experiments().items()}
     rows = []
     for artifact in published_artifacts().itertuples():
         name = artifact.artifact
-        makers = [e for e in EXPERIMENTS.values() if name in e.artifacts]
+        makers = [e for e in experiments().values() if name in e.artifacts]
         seeds = {
             scale: {
                 cell: count
@@ -229,19 +230,19 @@ def _state(row: Any) -> str:
 def ledger(store: Store) -> pd.DataFrame:
     """One row per claim of every paper that has claims, with today's verdict.
 
-    The columns are :data:`relength.claims.COLUMNS`, ``prose``: whether the paper makes the claim in
-    words (True) or prints it as one cell of a table (False), and for claims that no run decides
-    ``page`` and ``unit`` (:mod:`relength.report.computed`), else empty.
+    The columns are :data:`relength.verdicts.claims.COLUMNS`, ``prose``: whether the paper makes the
+    claim in words (True) or prints it as one cell of a table (False), and for claims that no run
+    decides ``page`` and ``unit`` (:mod:`relength.report.computed`), else empty.
     """
     return judge(runs(store), store)
 
 
 def runs(store: Store) -> pd.DataFrame:
-    """The usable runs of every experiment's own specs (:func:`relength.store.frame`).
+    """The usable runs of every experiment's own specs (:func:`relength.runs.store.frame`).
 
     A run that two experiments want is there once for each of them.
     """
-    return frame(r for experiment in EXPERIMENTS.values() for r in own_records(experiment, store))
+    return frame(r for experiment in experiments().values() for r in own_records(experiment, store))
 
 
 def judge(found: pd.DataFrame, store: Store | None = None) -> pd.DataFrame:

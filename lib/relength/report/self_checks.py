@@ -4,15 +4,15 @@ what the shorter of the two scales is worth."""
 import json
 from collections.abc import Iterable, Sequence
 
-from relength.margins import load_margins
-from relength.prices import OwnRun, own_runs
 from relength.report.freshness import freshness
 from relength.report.markdown import badge, run_link, table
 from relength.report.scoreboard import Survey
 from relength.report.style import title
-from relength.spec import row_name
-from relength.store import Record, accuracies
-from relength.verify import Comparison, repeats
+from relength.runs.prices import OwnRun, own_runs
+from relength.runs.store import Record, accuracies
+from relength.runs.verify import Comparison, repeats
+from relength.specs.margins import load_margins
+from relength.specs.spec import row_name
 
 NOTHING = "*Not run*: no run has been trained twice yet.\n"
 NUMBERS = ("known lengths", "longest test", "largest difference")

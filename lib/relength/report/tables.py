@@ -13,16 +13,17 @@ from math import isnan
 import numpy as np
 import pandas as pd
 
-from relength import claims, stats
-from relength.evidence import MEASURES
-from relength.margins import Margin, load_margins, margin_words
-from relength.papers import anchor_of, published
-from relength.papers.published import name_of
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import ARM_LABELS, aligned, readings, title, verdict_kind
+from relength.specs import published
+from relength.specs.experiments import anchor_of
+from relength.specs.margins import Margin, load_margins, margin_words
+from relength.specs.published import name_of
+from relength.verdicts import claims, stats
+from relength.verdicts.evidence import MEASURES
 
 TEXT_WIDTH = 76
 VERDICT_COLUMNS = (
@@ -90,11 +91,11 @@ def comparison(runs: Runs, artifact: str | None = None) -> pd.DataFrame:
               where it has none, for ours alone
 
     Columns: task, test, model, arm, scale, paper (NaN where nothing is printed), seeds (how many),
-    ours (:func:`relength.papers.published.statistic` of them), apart (whether that is outside the
+    ours (:func:`relength.specs.published.statistic` of them), apart (whether that is outside the
     margin around the paper's value; None where one of them is missing), mean, median, low, high and
-    confidence (of the median, :func:`relength.stats.median_interval`), solved (seeds at the level
-    "solved"), solved_low, solved_high (percent, 95 %), true_length (median, stopped at the true
-    length), edit_distance (median), values (every seed, in the order of seeds).
+    confidence (of the median, :func:`relength.verdicts.stats.median_interval`), solved (seeds at
+    the level "solved"), solved_low, solved_high (percent, 95 %), true_length (median, stopped at
+    the true length), edit_distance (median), values (every seed, in the order of seeds).
     """
     artifacts = runs.experiment.tables if artifact is None else (artifact,)
     paper, level = printed(*artifacts), load_margins().levels["solved"]

@@ -17,11 +17,11 @@ from pydantic import Field, model_validator
 from torch import Tensor
 from torch.nn import functional as F
 
-from relength.batch import Batch
 from relength.errors import RelengthError
-from relength.fields import added
+from relength.specs.fields import added
 from relength.streams import EVALUATION_SEED, stream
 from relength.tasks.base import Pair, Split, Task, is_whole
+from relength.tasks.batch import Batch
 
 CLASSES = 10
 Length = Annotated[int, Field(gt=0)]

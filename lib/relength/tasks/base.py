@@ -6,9 +6,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from relength.batch import Batch, pad_tokens
 from relength.errors import RelengthError
 from relength.streams import EVALUATION_SEED, stream
+from relength.tasks.batch import Batch, pad_tokens
 
 PAD, SOS, EOS, UNK = range(4)
 SPECIALS = ("<pad>", "<sos>", "<eos>", "<unk>")

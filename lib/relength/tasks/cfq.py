@@ -22,11 +22,11 @@ from typing import IO, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from relength import data
-from relength.batch import Batch
 from relength.errors import RelengthError
 from relength.streams import EVALUATION_SEED, stream
+from relength.tasks import data
 from relength.tasks.base import SPECIALS, UNK, Pair, Split, TextTask
+from relength.tasks.batch import Batch
 
 SAMPLES, SPLIT = "cfq/dataset.json", "cfq/splits/query_complexity_split.json"
 QUESTION, QUERY = "questionPatternModEntities", "sparqlPatternModEntities"

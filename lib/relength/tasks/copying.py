@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from relength.fields import added
+from relength.specs.fields import added
 from relength.tasks.base import Pair, Split, TextTask
 
 DIGITS = tuple("0123456789")

@@ -2,7 +2,7 @@
 
 Source: "Monotonic Location Attention for Length Generalization", Section 2 and Tables 1 and 10,
 after the "Long Lookup Tables" of Liska et al. (2018). The published files are used where they can
-be found (:mod:`relength.data`); else :func:`generate` makes data by the same procedure.
+be found (:mod:`relength.tasks.data`); else :func:`generate` makes data by the same procedure.
 """
 
 import hashlib
@@ -15,10 +15,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from relength.data import Found, find
 from relength.errors import RelengthError
 from relength.streams import EVALUATION_SEED, stream
 from relength.tasks.base import Pair, Split, TextTask
+from relength.tasks.data import Found, find
 
 BITS = tuple("".join(bits) for bits in product("01", repeat=3))
 

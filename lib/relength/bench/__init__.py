@@ -1,0 +1,1 @@
+"""Speed measurements, and the frozen training loop that they compare with."""

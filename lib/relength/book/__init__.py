@@ -1,0 +1,1 @@
+"""Notebooks, pages and editions: from recorded runs to the built book."""

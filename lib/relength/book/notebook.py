@@ -1,0 +1,411 @@
+"""What every notebook needs around its results: checked parameters, runs, glue, and a uniform form.
+
+A notebook declares its parameters in one cell tagged ``parameters``, where papermill finds them,
+and hands its names over right after it::
+
+    parameters = notebook.parameters(globals())
+    runs = notebook.runs("mla_table2", parameters)
+
+:func:`problems` says where a notebook file departs from the form that all of them share, and
+:func:`refresh` renders one anew from the recorded runs.
+"""
+
+import ast
+import difflib
+import re
+import tempfile
+import textwrap
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from relength.errors import RelengthError
+from relength.paths import RESULTS, ROOT
+from relength.report.runs import Runs, wanted_specs
+from relength.runs.executors import check_device
+from relength.runs.plan import MANY_SEEDS, at_hand, in_words, missing, wanted
+from relength.runs.run import run_or_load
+from relength.runs.store import Record, Store
+from relength.specs.experiments import experiment as find_experiment
+from relength.specs.spec import Scale, explain
+from relength.tasks.data import downloads, way_in
+
+SECTIONS = (
+    *("Claim", "The paper's numbers", "Method", "Parameters", "Runs"),
+    *("Tables and figures", "Verdict", "Deviations and cost"),
+)
+CHECKED = "nbval-check-output"  # cells with this tag keep their outputs, and the tests compare them
+# What nbval and papermill take as a wish to be left alone; one that is left alone proves nothing.
+OPTS_OUT = re.compile(r"nbval[-_](skip|ignore|raises)|raises-exception", re.IGNORECASE)
+INJECTED = "# Parameters"  # the first line of the cell that papermill adds
+LONGEST_FUNCTION = 6  # lines; anything longer belongs into the library
+
+
+class Parameters(BaseModel):
+    """What a notebook can be told. Text is converted: papermill hands over ``true`` as 'true'."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    scale: Scale = "reduced"
+    seeds: int = Field(5, ge=1, description="how many, counted from 0")
+    train: bool = False
+    refresh: bool = False
+    device: str = "cpu"
+    workers: int = Field(0, ge=0, description="processes; 0 is one per core, and one at smoke")
+    results: str = ""
+
+    @field_validator("seeds", "workers", mode="before")
+    @classmethod
+    def _no_yes_or_no(cls, value: Any) -> Any:
+        if isinstance(value, bool):
+            raise ValueError("a whole number is needed, not a yes or no")
+        return value
+
+    @property
+    def trains(self) -> bool:
+        """Whether missing runs are trained: when asked for, and always at scale smoke."""
+        return self.train or self.refresh or self.scale == "smoke"
+
+    def store(self) -> Store:
+        """Where records are read and written; a smoke run leaves the recorded results alone."""
+        if self.results:
+            return Store(self.results)
+        if self.scale == "smoke":
+            return Store(tempfile.mkdtemp(prefix="relength-smoke-"))
+        return Store(RESULTS)
+
+
+def parameters(namespace: Mapping[str, Any]) -> Parameters:
+    """The notebook's parameters, converted and checked.
+
+    namespace: the notebook's ``globals()``, right after its parameters cell. Raises RelengthError
+    that names the parameter: one of a wrong type or value, and one that no notebook has. papermill
+    adds what it is given as a cell of assignments and only warns when a name is unknown; the cells
+    executed so far tell.
+    """
+    known = Parameters.model_fields
+    for name in _assigned(namespace.get("In", ())):
+        if name not in known:
+            raise RelengthError(_unknown(name))
+    given = {name: namespace[name] for name in known if name in namespace}
+    try:
+        chosen = Parameters.model_validate(given)
+    except ValidationError as error:
+        raise RelengthError(f"Parameter {explain(error)}. {_allowed()}") from None
+    check_device(chosen.device)
+    return chosen
+
+
+def _assigned(cells: Any) -> list[str]:
+    """Public names that the executed cells with parameters assign, in their order.
+
+    Such a cell begins with papermill's mark, or assigns at least one parameter; so a name misspelt
+    in the notebook's own cell is found too, and a variable of a later cell is not mistaken for a
+    parameter.
+    """
+    names: dict[str, None] = {}
+    for source in cells:
+        try:
+            body = ast.parse(source).body
+        except SyntaxError:  # a cell with shell or magic commands
+            continue
+        targets = [t for s in body if isinstance(s, ast.Assign) for t in s.targets]
+        targets += [s.target for s in body if isinstance(s, ast.AnnAssign)]
+        here = [t.id for t in targets if isinstance(t, ast.Name) and not t.id.startswith("_")]
+        if source.startswith(INJECTED) or set(here) & set(Parameters.model_fields):
+            names |= dict.fromkeys(here)
+    return list(names)
+
+
+def _unknown(name: str) -> str:
+    near = difflib.get_close_matches(name, Parameters.model_fields, n=1, cutoff=0.5)
+    hint = f": did you mean {near[0]!r}?" if near else "."
+    return f"There is no parameter {name!r}{hint} {_allowed()}"
+
+
+def _allowed() -> str:
+    names = ", ".join(Parameters.model_fields)
+    return f"Parameters are {names} (papermill --help-notebook explains them)."
+
+
+def runs(
+    name: str,
+    chosen: Parameters,
+    artifacts: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
+) -> Runs:
+    """The runs of an experiment that the parameters ask for; trains what is missing only if they
+    say so.
+
+    artifacts  only the runs that these tables and figures are made from
+    models     only runs of these models
+
+    Prints what is shown: how many runs are recorded, how many were trained now and how many failed;
+    which readings have no run and are left out; and what cannot be trained here for want of data.
+    Runs that another experiment's file keeps are counted apart, but for those at scale smoke, which
+    the notebook trains itself.
+    """
+    found, store = find_experiment(name), chosen.store()
+    specs = wanted_specs(found, chosen.scale, chosen.seeds, artifacts, models)
+    failed = 0
+    if chosen.trains:
+        asked, without = at_hand(wanted((found, spec) for spec in specs), fetch=chosen.train)
+        for reason in without:
+            print(f"Not trained for want of data, {reason}.")
+        with TrainingLine(len(asked if chosen.refresh else missing(asked, store))) as line:
+            run_or_load(
+                [run.spec for run in asked],
+                store,
+                found,
+                train=True,
+                refresh=chosen.refresh,
+                device=chosen.device,
+                workers=chosen.workers or None,
+                on_record=line.advance,
+            )
+        failed = line.failed
+    shown = Runs.read(found, chosen.scale, chosen.seeds, store, artifacts, models)
+    said = f"{_counted(shown)} at scale {chosen.scale} are in {_place(store)}."
+    print(textwrap.fill(said, 76, break_on_hyphens=False))
+    if shown.waiting:
+        print(textwrap.fill(shown.without_rows, 76))
+    if shown.on_generated_data:
+        print(shown.on_generated_data.strip())
+    if failed:
+        print(f"{failed} runs failed now; their tracebacks are in the store, under 'error'.")
+    if not shown.records and not chosen.trains:
+        print("Nothing is shown as a result; -p train true trains what is missing.")
+        lacking = {spec.task.name for spec in specs if spec.task.lacks()}
+        for name in sorted(lacking & downloads()):
+            said = f"Not run: data. {way_in(name)}"
+            print(textwrap.fill(said, 88, break_long_words=False, break_on_hyphens=False))
+    return shown
+
+
+def _counted(shown: Runs) -> str:
+    if shown.scale == "smoke":
+        return f"{len(shown.records)} of {len(shown.specs)} runs"
+    keys = {record["key"] for record in shown.records}
+    every = wanted((shown.experiment, spec) for spec in shown.specs)
+    return in_words(shown.experiment, every, keys, " runs")
+
+
+def many_seeds(name: str, chosen: Parameters, page: str) -> Runs:
+    """What is recorded of an experiment's models whose success rate is asked for; trains nothing.
+
+    page  the notebook that shows it
+    """
+    found = find_experiment(name)
+    shown = Runs.read(found, chosen.scale, MANY_SEEDS, chosen.store(), None, found.many)
+    print(f"{len(shown.records)} of {len(shown.specs)} runs at scale {chosen.scale} are recorded.")
+    return replace(shown, page=page)
+
+
+def _place(store: Store) -> str:
+    """A folder as a reader of the page can use it."""
+    if store.path.is_relative_to(ROOT):
+        return f"{store.path.relative_to(ROOT).as_posix()}/"
+    if store.path.is_relative_to(Path(tempfile.gettempdir()).resolve()):
+        return f"the temporary folder {store.path.name}"
+    return f"{store.path.name}/"
+
+
+class TrainingLine:
+    """One line below the cell that counts finished runs and says how long the rest will take."""
+
+    def __init__(self, total: int):
+        self.total, self.done, self.failed = total, 0, 0
+        self._started = time.monotonic()
+        self._display = None
+
+    def __enter__(self) -> "TrainingLine":
+        self._show()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._show()
+
+    def advance(self, record: Record) -> None:
+        """Count one finished run."""
+        self.done += 1
+        self.failed += record["status"] == "failed"
+        self._show()
+
+    def text(self) -> str:
+        """The line as it stands now."""
+        spent = time.monotonic() - self._started
+        left = spent / self.done * (self.total - self.done) if self.done else None
+        parts = [f"{self.done} of {self.total} runs trained", f"{_clock(spent)} so far"]
+        if self.done == self.total:
+            parts[1] = f"in {_clock(spent)}"
+        elif left is not None:
+            parts.append(f"about {_clock(left)} left")
+        if self.failed:
+            parts.append(f"{self.failed} failed")
+        return ", ".join(parts)
+
+    def _show(self) -> None:
+        from IPython.display import display
+
+        if self.total == 0:
+            return
+        content = {"text/plain": self.text()}
+        if self._display is None:
+            self._display = display(content, raw=True, display_id=True)
+        if self._display is not None:  # None outside of a notebook
+            self._display.update(content, raw=True)
+
+
+def _clock(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def glue(name: str, value: Any) -> None:
+    """Keep a value under a name, so that pages of the book can quote it; shows nothing.
+
+    What ``myst_nb.glue`` does, with IPython alone: notebooks run where the book's tools are
+    missing.
+    """
+    from IPython.core.formatters import format_display_data
+    from IPython.display import display
+
+    prefix = "application/papermill.record/"
+    data, metadata = format_display_data(value)
+    display(
+        {prefix + kind: content for kind, content in data.items()},
+        raw=True,
+        metadata={**metadata, "scrapbook": {"name": name, "mime_prefix": prefix}},
+    )
+
+
+# Notebook files
+
+
+def refresh(path: Path | str) -> Path:
+    """Execute a notebook file in place on ``results/`` and bring it into the form that is
+    committed.
+
+    Raises RelengthError when a cell fails; the file is then left as it was.
+    """
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
+    from traitlets.config import Config
+
+    path = Path(path)
+    notebook = nbformat.read(path, as_version=4)
+    with tempfile.TemporaryDirectory(prefix="relength-") as sockets:
+        config = Config(KernelManager={"transport": "ipc", "ip": f"{sockets}/kernel"})
+        client = NotebookClient(
+            notebook,
+            kernel_name="python3",
+            config=config,
+            extra_arguments=["--IPKernelApp.log_level=50"],
+            resources={"metadata": {"path": str(path.parent)}},
+        )
+        try:
+            client.execute()
+        except CellExecutionError as error:
+            raise RelengthError(
+                f"Notebook {path.name} failed with {error.ename}: {error.evalue}"
+            ) from error
+    normalise(notebook)
+    nbformat.write(notebook, path)
+    return path
+
+
+def normalise(notebook: nbformat.NotebookNode) -> None:
+    """Keep what is compared, drop the rest, so that a committed notebook is small and its diffs are
+    readable.
+
+    Outputs stay in cells tagged :data:`CHECKED`; their count is always 1, so that a cell added
+    above changes nothing here (without a count nbval compares nothing).
+    """
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    notebook.metadata = nbformat.from_dict(
+        {"kernelspec": kernel, "language_info": {"name": "python"}}
+    )
+    for cell in notebook.cells:
+        tags = cell.metadata.get("tags", [])
+        cell.metadata = nbformat.from_dict({"tags": tags} if tags else {})
+        if cell.cell_type == "code":
+            kept = CHECKED in tags
+            cell.execution_count = 1 if kept else None
+            cell.outputs = _joined(cell.outputs) if kept else []
+            for output in cell.outputs:
+                if "execution_count" in output:
+                    output.execution_count = 1
+
+
+def _joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """The outputs with neighbouring pieces of one stream in one: where a kernel cuts is chance."""
+    whole: list[nbformat.NotebookNode] = []
+    for output in outputs:
+        if whole and output.output_type == "stream" and output.get("name") == whole[-1].get("name"):
+            whole[-1].text += output.text
+        else:
+            whole.append(output)
+    return whole
+
+
+def problems(notebook: nbformat.NotebookNode) -> list[str]:
+    """Where a notebook departs from the form that all share; empty when it does not."""
+    found = []
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    sections = [
+        line.removeprefix("## ")
+        for cell in notebook.cells
+        if cell.cell_type == "markdown"
+        for line in cell.source.splitlines()
+        if line.startswith("## ")
+    ]
+    if tuple(sections) != SECTIONS:
+        found.append(
+            f"its sections are {', '.join(sections)}; they should be {', '.join(SECTIONS)}"
+        )
+    declared = [cell for cell in code if "parameters" in cell.metadata.get("tags", [])]
+    if len(declared) != 1:
+        found.append(f"it has {len(declared)} cells tagged 'parameters' instead of one")
+    elif missing := set(Parameters.model_fields) - set(_assigned([declared[0].source])):
+        found.append(f"its parameters cell lacks {', '.join(sorted(missing))}")
+    for number, cell in enumerate(code, start=1):
+        found += [f"code cell {number} {complaint}" for complaint in _cell_problems(cell)]
+    return found
+
+
+def _cell_problems(cell: nbformat.NotebookNode) -> list[str]:
+    found = []
+    for node in ast.walk(ast.parse(cell.source)):
+        if isinstance(node, ast.ClassDef):
+            found.append(f"defines class {node.name}: classes belong into the library")
+        if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno >= LONGEST_FUNCTION:
+            found.append(f"has the function {node.name} of more than {LONGEST_FUNCTION} lines")
+    tags = cell.metadata.get("tags", [])
+    checked = CHECKED in tags
+    if OPTS_OUT.search("\n".join([cell.source, *tags])):
+        found.append("asks not to be run or not to be compared")
+    if checked and (not cell.outputs or cell.execution_count is None):
+        found.append(
+            "is to be compared, but has no stored output or count: run "
+            "relength.book.notebook.refresh"
+        )
+    if checked and not all(map(_is_text, cell.outputs)):
+        found.append(
+            "is to be compared, but shows more than text: pictures are never compared, and neither "
+            "they nor HTML can be read in a diff"
+        )
+    if not checked and (cell.outputs or cell.execution_count is not None):
+        found.append("keeps outputs that nobody compares: run relength.book.notebook.refresh")
+    return found
+
+
+def _is_text(output: nbformat.NotebookNode) -> bool:
+    if output.output_type == "stream":
+        return output.name == "stdout"
+    return set(output.get("data", {"": ""})) == {"text/plain"}

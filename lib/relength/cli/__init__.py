@@ -1,0 +1,1 @@
+"""The command `relength`: one file per group of commands."""

@@ -1,0 +1,1 @@
+"""Recurrent networks, attention and Transformers that the memory models are compared with."""

@@ -1,0 +1,1 @@
+"""Networks with an external memory."""

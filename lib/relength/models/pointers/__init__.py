@@ -1,0 +1,1 @@
+"""Pointer-Augmented Neural Memory: addresses, pointers, and the two modes of reading."""

@@ -1,0 +1,1 @@
+"""Encoder and decoder with attention over positions (Monotonic Location Attention)."""

@@ -1,0 +1,303 @@
+"""How many training sequences it takes until every address was seen (PANM, Appendix B).
+
+A sequence of length L uses the addresses from its base to L - 1 further, modulo the number N of all
+addresses; its base is uniform. The paper likens this to collecting n = N/L coupons, which takes
+n·ln n draws. But coupons do not overlap and ranges of addresses do: what is asked is when random
+arcs first cover a circle, which takes n·(ln n + ln ln n + γ) for large n (Flatto, "A limit theorem
+for random coverings of a circle", Israel Journal of Mathematics, 1973; the tests compare it with
+the exact mean).
+
+Everything here is computed on the page, in seconds, from fixed random streams.
+"""
+
+from collections.abc import Sequence
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from scipy.ndimage import minimum_filter1d
+
+from relength.papers.panm import experiments as panm
+from relength.report import exhibits
+from relength.report.exhibits import COMPUTED, Exhibit, rows_table, titled
+from relength.report.figures import drawn
+from relength.report.style import LIGHT, Layout, canvas
+from relength.specs import published
+from relength.specs.margins import load_margins
+from relength.streams import stream
+from relength.verdicts import rules
+
+PAGE = "panm_address_exposure"
+LENGTH = 10  # of the sequences, as in the example of Appendix B
+BITS = (6, 8, 10, 12, 14, 16, 18)
+EXTREME = 10**6  # addresses of the example
+REPEATS = 5
+LARGE = 100  # an estimate for large n is asked of those above
+NEVER = 2**52  # exact as a double, in which the filter computes
+
+
+def sequences_needed(addresses: int, lengths: Sequence[int], random: np.random.Generator) -> int:
+    """Sequences until each of so many addresses was in one; their lengths uniform over `lengths`.
+
+    Bases are drawn in blocks until all is covered.
+    """
+    first = {length: np.full(addresses, NEVER) for length in lengths}  # first draw with that base
+    drawn_so_far, block = 0, 4 * addresses
+    while True:
+        base = random.integers(0, addresses, block)
+        length = random.choice(lengths, block) if len(lengths) > 1 else np.full(block, lengths[0])
+        index = drawn_so_far + 1 + np.arange(block)
+        for n in lengths:
+            mine = length == n
+            np.minimum.at(first[n], base[mine], index[mine])
+        drawn_so_far += block
+        last = int(_exposed(first).max())
+        if last < NEVER:
+            return last
+
+
+def _exposed(first: dict[int, np.ndarray]) -> np.ndarray:
+    """At which draw each address is exposed: the first whose base is at most length - 1 before."""
+    return np.min(
+        [
+            minimum_filter1d(draws, size=n, origin=(n - 1) // 2, mode="wrap") if n > 1 else draws
+            for n, draws in first.items()
+        ],
+        axis=0,
+    )
+
+
+def coupons(n: float) -> float:
+    """The paper's estimate: n·ln n."""
+    return n * log(n)
+
+
+def arcs(n: float) -> float:
+    """Arcs of the n-th part of a circle that cover it, on average, for large n."""
+    return n * (log(n) + log(log(n)) + np.euler_gamma)
+
+
+def simulate() -> pd.DataFrame:
+    """Five simulations per number of addresses. Columns: addresses, n, repeat, sequences."""
+    rows = []
+    for addresses in (*(2**bits for bits in BITS), EXTREME):
+        for repeat in range(REPEATS):
+            random = stream(repeat, "address exposure", addresses)
+            needed = sequences_needed(addresses, (LENGTH,), random)
+            rows.append((addresses, addresses / LENGTH, repeat, needed))
+    return pd.DataFrame(rows, columns=["addresses", "n", "repeat", "sequences"])
+
+
+def figure(data: pd.DataFrame, number: int) -> Exhibit:
+    """Sequences needed per n, in simulations and by both formulas."""
+
+    def draw(layout: Layout) -> Figure:
+        drawing = canvas(layout, 2.8)
+        left, right = (0.36, 0.1) if layout.narrow else (0.5, 1.9)
+        size = (1 - (left + right) / layout.width, 0.68)
+        axes = drawing.add_axes((left / layout.width, 0.19, *size))
+        axes.patch.set_visible(False)
+        n = np.geomspace(4, 2e5, 100)
+        for rule, shade, words in (
+            (coupons, LIGHT.second, "coupons: ln n"),
+            (arcs, LIGHT.first, "arcs: ln n + ln ln n + γ"),
+        ):
+            heights = [rule(x) / x for x in n]
+            axes.plot(n, heights, color=shade, linewidth=1.4)
+            place = (9e4, heights[-1] - 3.1) if rule is coupons else (4e4, heights[-1] + 0.3)
+            if layout.narrow:
+                axes.text(*place, words, color=shade, size=7, ha="right")
+            else:
+                axes.text(2.4e5, heights[-1], words, color=shade, size=7.5, va="center")
+        axes.scatter(data["n"], data["sequences"] / data["n"], s=9, color=LIGHT.ink, linewidth=0,
+                     alpha=0.7, zorder=3)  # fmt: skip
+        axes.set(xscale="log", xlim=(4, 2e5), ylim=(0, 19))
+        axes.set_xticks([10, 100, 1000, 10_000, 100_000], ["10", "100", "1,000", "10⁴", "10⁵"])
+        axes.set_xticks([], minor=True)
+        axes.tick_params(colors=LIGHT.muted, labelsize=7, length=3)
+        axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
+        axes.set_axisbelow(True)
+        axes.text(1, -0.2, "n: addresses over length", ha="right", size=7, color=LIGHT.muted,
+                  transform=axes.transAxes)  # fmt: skip
+        for side, spine in axes.spines.items():
+            spine.set_visible(side == "bottom")
+            spine.set_color(LIGHT.rule)
+        return drawing
+
+    caption = (
+        "Sequences until every address was seen, divided by n, against n on a logarithmic axis: a "
+        f"dot per simulation, {REPEATS} for each of {data['addresses'].nunique()} sizes, sequences "
+        f"of length {LENGTH}. The lower line is the estimate of the paper's comparison, the upper "
+        "one that for ranges that may overlap."
+    )
+    ratios = (data["sequences"] / data["n"].map(coupons)).groupby(data["addresses"]).median()
+    said = ", ".join(f"{a:,}: {r:.2f}" for a, r in ratios.items())
+    alt = f"Median of sequences needed over n ln n, by number of addresses. {said}."
+    return drawn(draw, f"{PAGE}-needed", caption, alt, data, number, PAGE)
+
+
+def table(data: pd.DataFrame) -> Exhibit:
+    """A row per number of addresses: both estimates and what simulations give."""
+    columns = dict.fromkeys(
+        ("addresses", "n", "n ln n", "with overlap", "simulated, median", "least", "most"), "number"
+    )
+    rows = []
+    for addresses, cell in data.groupby("addresses"):
+        n, found = addresses / LENGTH, cell["sequences"]
+        values = (coupons(n), arcs(n), found.median(), found.min(), found.max())
+        rows.append((f"{addresses:,}", f"{n:,.1f}", *(f"{v:,.0f}" for v in values)))
+    caption = (
+        f"<b>Sequences until all addresses were seen.</b> Their length is {LENGTH}; {REPEATS} "
+        "simulations per row."
+    )
+    name = f"{PAGE}-table"
+    links = [exhibits.csv(name, data), exhibits.notebook(PAGE)]
+    html = exhibits.table(rows_table(columns, rows), titled(caption, COMPUTED), name, links)
+    return Exhibit(html, f"{len(rows)} numbers of addresses, {len(data)} simulations.", data)
+
+
+def in_training() -> pd.DataFrame:
+    """Sequences that the runs of our arms see, and need: per scale and number of bits, 5 repeats.
+
+    Lengths are uniform from 1 to L, as in training; every sequence counts as drawn alone, although
+    those of one batch have one length.
+    """
+    rows = []
+    for bits, arms, extra in ((8, "released, mended", 2), (10, "paper, repaired", 0)):
+        lengths = tuple(range(1 + extra, 10 + extra))  # 1 to 9, with the two marks of the code
+        found = [
+            sequences_needed(2**bits, lengths, stream(repeat, "address exposure", "training", bits))
+            for repeat in range(REPEATS)
+        ]
+        for scale in ("reduced", "paper"):
+            training = panm.TRAINING[scale]
+            seen = training["steps"] * training["batch_size"]
+            rows += [(arms, bits, scale, seen, repeat, n) for repeat, n in enumerate(found)]
+    return pd.DataFrame(rows, columns=["arms", "bits", "scale", "seen", "repeat", "needed"])
+
+
+def training_table(training: pd.DataFrame) -> Exhibit:
+    """What :func:`in_training` gives: a row per address space and scale."""
+    columns = {"arms": "text", "addresses": "number", "scale": "text"}
+    columns |= dict.fromkeys(("needed, at most", "seen", "seen over needed"), "number")
+    rows = []
+    for (arms, bits, scale), cell in training.groupby(["arms", "bits", "scale"], sort=False):
+        needed, seen = cell["needed"].max(), cell["seen"].iloc[0]
+        share = f"{seen / needed:,.0f}"
+        rows.append((arms, f"{2**bits:,}", scale, f"{needed:,}", f"{seen:,}", share))
+    caption = (
+        "<b>Sequences until all addresses were seen, and sequences in a training.</b> "
+        f"{REPEATS} simulations per row, lengths uniform as in training."
+    )
+    name = f"{PAGE}-training"
+    links = [exhibits.csv(name, training), exhibits.notebook(PAGE)]
+    html = exhibits.table(rows_table(columns, rows), titled(caption, COMPUTED), name, links)
+    return Exhibit(html, f"{len(rows)} kinds of training.", training)
+
+
+class Checked(NamedTuple):
+    """A claim, what was computed for it, and how the five repeats stand to it."""
+
+    claim: str
+    computed: str
+    decision: rules.Decision
+    unit: str = "simulation"  # or a calculation, which is done once
+
+
+def checked(data: pd.DataFrame, training: pd.DataFrame) -> list[Checked]:
+    """The claims of Section 2.2 and Appendix B that can be computed, by the rules of verdicts."""
+    margins = load_margins()
+    extreme = data[data["addresses"] == EXTREME]["sequences"]
+    estimate = coupons(EXTREME / LENGTH)
+    small, large = (
+        data[data["n"] == n] for n in (data.query("n > @LARGE")["n"].min(), data["n"].max())
+    )
+    shares = [
+        (cell.set_index("repeat")["sequences"] / cell["n"].map(coupons).iloc[0])
+        for cell in (small, large)
+    ]
+    length = margins.measures["length"]
+    longest = max(max(spec.task.lengths) for spec in panm.algorithmic("paper", 0))
+    enough = (training["needed"] <= training["seen"]).groupby(training["repeat"]).all()
+    return [
+        Checked(
+            "panm-013",
+            f"all {len(data)} simulations ended with every address seen",
+            rules.fact(bool(data["sequences"].between(1, NEVER - 1).all())),
+        ),
+        Checked(
+            "panm-015",
+            f"in the median {shares[0].median():.2f} times n ln n at n = {small['n'].iloc[0]:,.0f} "
+            f"and {shares[1].median():.2f} times at n = {large['n'].iloc[0]:,.0f}",
+            rules.majority(shares[1] <= shares[0].median() * (1 + length.relative), margins),
+        ),
+        Checked(
+            "panm-016",
+            f"{extreme.median():,.0f} sequences in the median, where n ln n is {estimate:,.0f} "
+            f"(with a logarithm to the base of two it would be {estimate / log(2):,.0f})",
+            rules.median_value(-extreme, -estimate, margins.measures["length"], margins),
+        ),
+        Checked(
+            "panm-017",
+            f"at most {training['needed'].max():,} sequences needed, and at least "
+            f"{training['seen'].min():,} seen in the shortest training of our specs",
+            rules.majority(enough, margins),
+        ),
+        Checked(
+            "panm-018",
+            f"2^10 = 1,024 addresses, longest test {longest}",
+            rules.fact(longest < 2**10),
+            "calculation",
+        ),
+    ]
+
+
+def verdicts(found: Sequence[Checked]) -> Exhibit:
+    """What was computed for each claim, and what comes of it."""
+    said = published.prose_claims().set_index("claim_id")["claim"]
+    columns = {"claim": "text", "what the paper says": "prose wide", "computed": "prose"}
+    columns |= {"verdict": "text"}
+    rows = [
+        (
+            one.claim,
+            said[one.claim],
+            one.computed,
+            f'<span class="verdict verdict-{one.decision.outcome}">{one.decision.outcome}</span>',
+        )
+        for one in found
+    ]
+    data = pd.DataFrame(
+        [(one.claim, one.computed, one.decision.outcome) for one in found],
+        columns=["claim", "computed", "verdict"],
+    )
+    name = f"{PAGE}-verdicts"
+    caption = (
+        "<b>Verdicts on what can be computed.</b> By the rules and margins of all claims, with "
+        f"{REPEATS} simulations in the place of {REPEATS} seeds, where chance has a part. That the "
+        "number needed is <i>of the order of</i> n ln n is true if its factor does not grow with n "
+        "by more than the margin for counts; that it <i>is</i> n ln n, if it lies within that "
+        "margin of it."
+    )
+    links = [exhibits.csv(name, data), exhibits.notebook(PAGE)]
+    return Exhibit(
+        exhibits.table(rows_table(columns, rows), titled(caption, COMPUTED), name, links),
+        lines(found),
+        data,
+    )
+
+
+def lines(found: Sequence[Checked]) -> str:
+    """The same as plain text."""
+    return "\n".join(f"{one.claim}: {one.decision.outcome} ({one.computed})" for one in found)
+
+
+def numbers(data: pd.DataFrame) -> str:
+    """The medians as plain text."""
+    text = [f"{'addresses':>12}{'n ln n':>12}{'with overlap':>14}{'simulated':>12}"]
+    for addresses, cell in data.groupby("addresses"):
+        n = addresses / LENGTH
+        values = f"{coupons(n):>12,.0f}{arcs(n):>14,.0f}{cell['sequences'].median():>12,.0f}"
+        text.append(f"{addresses:>12,}{values}")
+    return "\n".join(text)

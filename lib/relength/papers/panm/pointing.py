@@ -1,0 +1,105 @@
+"""Where recorded pointers point: three shares per test, from the traces of a run.
+
+A record keeps, of the first samples of the two shortest unseen tests, the slot with the largest
+weight of every pointer at every step (:func:`relength.runs.execute.traces`). What the PANM paper
+shows in pictures (Figure 2c and d) is counted here, over all those samples and steps, in percent.
+
+pointer_advances  steps at which the Mode-1 pointer that began at the base address is one slot
+                  further than at the step before
+pointer_sharp     steps at which that pointer gives more than half of its weight to one slot
+                  (of the first sample, whose weights are recorded)
+partner_found     steps at which the Mode-2 pointer is at the slot of the token to be written
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from relength.models.pointers.attention import AddressBank, evaluation_key
+from relength.specs.spec import RunSpec
+from relength.streams import EVALUATION_SEED, stream
+from relength.tasks import Task
+
+METRICS = ("pointer_advances", "pointer_sharp", "partner_found")
+# Tasks that are done by walking through memory: where the pointer begins that walks.
+WALKS = {"panm_copy": "base", "panm_reverse": "end"}
+
+
+def shares(record: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """{test: {metric: percent}} of a recorded run; empty if it has no traced pointers."""
+    if not record.get("traces"):
+        return {}
+    task = RunSpec.recorded(record["spec"]).task
+    return {sample["test"]: _of(sample, task) for sample in record["traces"]}
+
+
+def _of(sample: Mapping[str, Any], task: Task) -> dict[str, float]:
+    found = {}
+    slots = {name: np.array(places) for name, places in sample["slots"].items()}  # (samples, T)
+    base = next((name for name in slots if "from the base" in name), None)
+    if base and slots[base].shape[1] > 1:
+        found["pointer_advances"] = _percent(np.diff(slots[base], axis=1) == 1)
+    if base:
+        found["pointer_sharp"] = _percent(np.max(sample["weights"][base], axis=1) > 0.5)
+    relation = next((name for name in slots if name.startswith("mode 2")), None)
+    if relation:
+        wanted = places(task, sample["test"], len(slots[relation]))
+        found["partner_found"] = _percent(slots[relation] == wanted)
+    return found
+
+
+def _percent(yes: np.ndarray) -> float:
+    return 100 * float(yes.mean())
+
+
+@lru_cache(maxsize=64)
+def places(task: Task, test: str, count: int) -> np.ndarray:
+    """The slots (count, T) that hold the tokens to be written in the first samples of a test.
+
+    task: one of those that write tokens that they have read; with flags, slot 0 is the start mark.
+    """
+    split = task.splits()[test]
+    random = stream(EVALUATION_SEED, "evaluation", task.name, test, split.shortest)
+    return task.draw(random, split.size, split.shortest).places[:count] + task.flags
+
+
+def told_apart(count: int) -> int:
+    """How many addresses the bits count that tell ``count`` addresses in a row from one another.
+
+    It is the next power of two: of n consecutive numbers no two are equal modulo any power of two
+    from n on, whatever the first, and no higher bit is needed to know which is which.
+    """
+    return 1 << (count - 1).bit_length()
+
+
+def wrong_bits(record: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """{test: which bits of the addresses pointed at are wrong, (samples, T, b), lowest first}.
+
+    Of the Mode-1 pointer that walks over the memory, on the tasks of :data:`WALKS`; of the largest
+    weight's address at each step, beside that of the token to be written.
+    """
+    if record["spec"]["task"]["name"] not in WALKS or not record.get("traces"):
+        return {}
+    spec, found = RunSpec.recorded(record["spec"]), {}
+    for sample in record["traces"]:
+        ending = f"from the {WALKS[spec.task.name]}"
+        walking = [np.array(slots) for name, slots in sample["slots"].items() if ending in name]
+        if walking:
+            (slots,) = walking  # (samples, T)
+            base = bases(spec, len(slots))[:, None]
+            wanted = base + places(spec.task, sample["test"], len(slots))
+            different = (base + slots) ^ wanted
+            found[sample["test"]] = different[..., None] >> np.arange(spec.model.bits) & 1 == 1
+    return found
+
+
+def bases(spec: RunSpec, count: int) -> np.ndarray:
+    """The base addresses (count,) that the first samples of a test have."""
+    if spec.model.base_in_tests == "zero":
+        return np.zeros(count, dtype=np.int64)
+    bank = AddressBank(spec.model.bits)
+    draws = None if spec.model.of_the_text else bank.size + 1
+    return bank.random_base(count, evaluation_key(torch.device("cpu")), draws).numpy()

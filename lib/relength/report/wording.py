@@ -1,0 +1,47 @@
+"""What recounts have in common: printed tables as grids, and numbers in a sentence."""
+
+from collections.abc import Iterable
+
+import pandas as pd
+
+from relength.specs import published
+
+MOST_DIGITS = 9  # beyond these a mean of printed numbers differs from its decimal form by rounding
+
+
+def grid(artifact: str, of: str = "value") -> pd.DataFrame:
+    """A printed table as rows and columns, in the order in which it is printed.
+
+    of: "value" or "spread". Cells that are not printed or not legible are NaN.
+    """
+    cells = published.table(artifact)
+    wide = cells.pivot(index="row", columns="column", values=of)
+    return wide.loc[cells["row"].unique(), cells["column"].unique()]
+
+
+def number(value: float, digits: int = 1) -> str:
+    """A number with at most so many digits after the point, halves away from zero: 74.4, 60."""
+    exact = round(float(value), MOST_DIGITS)
+    shift = 10**digits
+    rounded = int(abs(exact) * shift + 0.5 + 10**-MOST_DIGITS) / shift * (-1 if exact < 0 else 1)
+    return f"{rounded:g}"
+
+
+def numbers(values: Iterable[float], digits: int = 1) -> str:
+    """Several numbers: *53, 33 and 22*."""
+    return words(number(value, digits) for value in values)
+
+
+def words(items: Iterable[str]) -> str:
+    """Items in a sentence: *a*, *a and b*, *a, b and c*."""
+    listed = list(items)
+    if len(listed) < 2:
+        return "".join(listed)
+    return f"{', '.join(listed[:-1])} and {listed[-1]}"
+
+
+def higher_lower(one: pd.Series, other: pd.Series) -> str:
+    """How two rows compare cell by cell: *higher in 8, lower in 4, equal in 12 of 24 cells*."""
+    more, less = int((one > other).sum()), int((one < other).sum())
+    equal = len(one) - more - less
+    return f"higher in {more}, lower in {less}, equal in {equal} of {len(one)} cells"

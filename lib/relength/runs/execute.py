@@ -1,0 +1,250 @@
+"""One piece of work, a run or a stack of runs, from specs to records: what workers execute."""
+
+import ctypes
+import platform
+import time
+import traceback
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from relength.bench.speed import step_seconds
+from relength.runs import provenance
+from relength.runs.store import Record
+from relength.specs.spec import RunSpec
+from relength.stopping import time_is_up
+from relength.tasks.batch import Batch
+from relength.training import Stack, Trained, arithmetic, train
+from relength.training.course import CHECKPOINT_SECONDS
+from relength.training.device import on_own_stream, out_of_memory, release_memory
+from relength.training.evaluate import BATCH_SIZE
+from relength.training.stack import Unstackable
+
+SIGNIFICANT_DIGITS = 6
+TRACED = 16  # samples of a test whose pointers are recorded
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+
+
+@dataclass(frozen=True)
+class Job:
+    """Runs to train together, or one alone.
+
+    checkpoints  folder of the states of unfinished runs
+    deadline     seconds since the epoch at which to stop and leave what is unfinished to a resume,
+                 or None
+    sharing      how many jobs share the device, each with all of it for a while
+    handed_on    whether a job that is given back half done can go on elsewhere: whether the states
+                 in ``checkpoints`` outlast it
+    """
+
+    specs: tuple[RunSpec, ...]
+    experiment: str
+    device: str
+    checkpoints: Path
+    deadline: float | None = None
+    sharing: int = 1
+    handed_on: bool = True
+
+    def halves(self) -> "tuple[Job, Job]":
+        middle = len(self.specs) // 2
+        return replace(self, specs=self.specs[:middle]), replace(self, specs=self.specs[middle:])
+
+
+def execute(job: Job) -> list[Record]:
+    """Train a job and describe each of its runs as a record; none of them when its time is up.
+
+    A stack is given back when half of it is finished: its other runs have saved their states, and
+    are no part of the answer.
+
+    A run that raises is a record with its traceback. A stack that does not fit into the device's
+    memory is split, and goes on from where it was. A single run is a stack of one on a GPU, where
+    graphs make it faster, unless its model cannot be one.
+    """
+    if time_is_up(job.deadline):
+        return []
+    with small_numbers_are_zero(), on_own_stream(job.device):
+        if _as_loop(job):
+            return [record] if (record := _alone(job)) else []
+        try:
+            return _stacked(job)
+        except Exception as error:  # the grid goes on; whatever went wrong is in the record
+            problem, crowded = traceback.format_exc(), out_of_memory(error)
+            unbatched = isinstance(error, Unstackable)
+        if unbatched and len(job.specs) == 1:
+            return [record] if (record := _alone(job)) else []
+        if not crowded or len(job.specs) == 1:
+            return [_failed(job, spec, problem) for spec in job.specs]
+        # Not before here: an exception that is being handled holds the stack it was raised in.
+        release_memory()
+        return [record for half in job.halves() for record in execute(half)]
+
+
+def warm_up(job: Job) -> float:
+    """Seconds of the device per step of one of a job's runs; nothing is kept of the training."""
+    with small_numbers_are_zero(), on_own_stream(job.device):
+        return step_seconds(job.specs, job.device) / job.sharing
+
+
+def _as_loop(job: Job) -> bool:
+    return len(job.specs) == 1 and torch.device(job.device).type == "cpu"
+
+
+def _alone(job: Job) -> Record | None:
+    (spec,) = job.specs
+    try:
+        result = train(spec, job.device, job.checkpoints / f"{spec.key}.pt", job.deadline)
+        return None if result is None else _done(job, spec, result)
+    except Exception:  # the grid goes on; whatever went wrong is in the record
+        return _failed(job, spec, traceback.format_exc())
+
+
+def _stacked(job: Job) -> list[Record]:
+    with arithmetic.policy(job.specs[0].training, job.device):
+        stack = Stack(job.specs, job.device)
+        stack.load(job.checkpoints)
+        saved = time.monotonic()
+        while not _given_back(job, stack):
+            stack.run_epoch()
+            late = time_is_up(job.deadline)
+            if late or _given_back(job, stack) or time.monotonic() - saved > CHECKPOINT_SECONDS:
+                stack.save(job.checkpoints)
+                saved = time.monotonic()
+            if late:
+                return []
+        results, failures = stack.results(), stack.failures
+    records = [_done(job, s, results[s.key]) for s in job.specs if s.key in results]
+    return records + [_failed(job, s, failures[s.key]) for s in job.specs if s.key in failures]
+
+
+def _given_back(job: Job, stack: Stack) -> bool:
+    return stack.half_empty if job.handed_on else stack.finished
+
+
+def _head(job: Job, spec: RunSpec, status: str) -> Record:
+    return {
+        "schema": 1,
+        "key": spec.key,
+        "run_id": uuid.uuid4().hex[:16],
+        "experiment": job.experiment,
+        "status": status,
+        "spec": spec.model_dump(mode="json"),
+    }
+
+
+def _done(job: Job, spec: RunSpec, result: Trained) -> Record:
+    probe = dict(result.probe)
+    return rounded(
+        _head(job, spec, "ok")
+        | {
+            "checkpoints": result.checkpoints,
+            "parameters": result.parameters,
+            "curve": result.curve,
+            "first_losses": probe.pop("losses"),
+            "probe": probe,
+            "attention": attention_sample(spec, result, job.device),
+            **({"traces": shown} if (shown := traces(spec, result, job.device)) else {}),
+            **({"refused": result.refused} if result.refused else {}),
+            "cost": result.cost | ({"sharing": job.sharing} if job.sharing > 1 else {}),
+            "provenance": provenance.collect(job.device, spec.task.provenance()),
+        }
+    )
+
+
+def _failed(job: Job, spec: RunSpec, error: str) -> Record:
+    origin = provenance.collect(job.device, {"source": "unknown"})
+    return _head(job, spec, "failed") | {"error": error, "provenance": origin}
+
+
+def without_results(record: Record, error: str) -> Record:
+    """A run that gave results, as one that failed: what cannot be written down is no result."""
+    head = ("schema", "key", "run_id", "experiment", "spec", "provenance")
+    return {name: record[name] for name in head} | {"status": "failed", "error": error}
+
+
+def attention_sample(spec: RunSpec, result: Trained, device: str) -> dict[str, Any] | None:
+    """Where the selected checkpoint looks, decoding the shortest unseen length's first sample.
+
+    None for models whose attention is recorded by :func:`traces`.
+    """
+    for test in spec.task.tests[1:2]:
+        batch, tokens, weights = _written(spec, result, test, 1, device)
+        if not isinstance(weights, dict):
+            return _sample(spec, test, batch, tokens) | {"weights": _short(weights[0])}
+    return None
+
+
+def traces(spec: RunSpec, result: Trained, device: str) -> list[dict[str, Any]]:
+    """What a model with several kinds of attention shows, at the two shortest unseen lengths.
+
+    weights  name -> the first sample's, (steps, source)
+    slots    name -> the place with the largest weight at each step of the first TRACED samples
+
+    They are decoded in the batch that is scored: in released PANM a sample feels the others.
+    """
+    found = []
+    for test in spec.task.tests[1:3]:
+        batch, tokens, weights = _written(spec, result, test, BATCH_SIZE, device)
+        if not isinstance(weights, dict) or not weights:
+            return []
+        sample = _sample(spec, test, batch, tokens)
+        sample["weights"] = {name: _short(w[0]) for name, w in weights.items()}
+        sample["slots"] = {name: w[:TRACED].argmax(2).tolist() for name, w in weights.items()}
+        found.append(sample)
+    return found
+
+
+def _written(
+    spec: RunSpec, result: Trained, test: str, items: int, device: str
+) -> tuple[Batch, Tensor, Any]:
+    batch = spec.task.dataset(test, spec.seed).select(slice(0, items))
+    steps = batch.targets.shape[1]
+    return batch, *result.model.generate(batch.to(device), steps, keep_weights=True)
+
+
+def _sample(spec: RunSpec, test: str, batch: Batch, tokens: Tensor) -> dict[str, Any]:
+    source, target = spec.task.shown(batch, 0)
+    return {
+        "test": test,
+        "source": list(source),
+        "target": list(target),
+        "prediction": list(spec.task.spelled(tokens[0].tolist())),
+    }
+
+
+def _short(weights: Tensor) -> list[list[float]]:
+    return [[round(w, 3) for w in row] for row in weights.tolist()]
+
+
+def rounded(value: Any) -> Any:
+    """Floats to six significant digits: records are read by people and compared in diffs."""
+    if isinstance(value, float):
+        return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
+    if isinstance(value, dict):
+        return {k: rounded(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(v) for v in value]
+    return value
+
+
+@contextmanager
+def small_numbers_are_zero() -> Iterator[None]:
+    """Treat denormal floats as zero, as GPUs do: the tails of a Gaussian focus are full of them."""
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
+
+
+def keep_memory() -> None:
+    """Tell glibc not to hand freed memory back: each step would fault in the same pages anew."""
+    if platform.libc_ver()[0] == "glibc":
+        libc = ctypes.CDLL(None)
+        libc.mallopt(M_TRIM_THRESHOLD, 2**30)
+        libc.mallopt(M_MMAP_THRESHOLD, 2**25)  # the most that glibc accepts

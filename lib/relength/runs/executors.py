@@ -1,0 +1,137 @@
+"""Where jobs are worked on: this process, processes of its own, threads of a GPU, or Dask."""
+
+import multiprocessing
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import torch
+
+from relength import stopping
+from relength.errors import RelengthError, warn_in_notes
+from relength.runs import provenance
+from relength.runs.execute import keep_memory
+from relength.specs.spec import Scale
+
+GPU_STREAMS = 4
+THIS_MACHINE = "local"  # in place of a scheduler's address
+
+
+def check_device(device: str, *, elsewhere: bool = False) -> None:
+    """Raise RelengthError unless tensors can be put on ``device``.
+
+    elsewhere  only ask whether there are such devices: it is not this machine that will use it
+    """
+    try:
+        kind = torch.device(device).type
+    except RuntimeError:
+        kind = ""
+    if kind not in ("cpu", "cuda"):
+        raise RelengthError(f"Unknown device {device!r}: choose cpu, cuda or cuda:<number>.")
+    if elsewhere:
+        return
+    if kind == "cuda" and torch.cuda.is_available():
+        number, found = torch.device(device).index or 0, torch.cuda.device_count()
+        if number >= found:
+            raise RelengthError(
+                f"Device {device!r} was asked for, but there are {found} GPUs here: choose "
+                f"cuda:0 to cuda:{found - 1}."
+            )
+    elif kind == "cuda":
+        raise RelengthError(
+            f"Device {device!r} was asked for, but PyTorch {torch.__version__} finds no GPU here: "
+            "use -p device cpu (or --device cpu), or run on a machine with a CUDA build of PyTorch."
+        )
+
+
+def default_workers(device: str, scales: Iterable[Scale]) -> int:
+    """One process per core on a CPU; on a GPU as many threads as stacks that should run at once.
+
+    Runs that are all of scale smoke get one process: it has trained a dozen of them by the time
+    that another has started.
+    """
+    if torch.device(device).type != "cpu":
+        return GPU_STREAMS
+    return 1 if set(scales) <= {"smoke"} else os.cpu_count() or 1
+
+
+def place(cluster: str | None, workers: int, device: str) -> AbstractContextManager[Executor]:
+    """An executor on this machine, or of Dask workers (``local`` or a scheduler's address)."""
+    if cluster is None:
+        return executor(workers, device)
+    from relength.runs.cluster import dask_executor
+
+    return dask_executor(cluster, workers, device)
+
+
+class SerialExecutor(Executor):
+    """Does the work in this process, at the moment it is submitted."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+@contextmanager
+def executor(workers: int, device: str = "cpu") -> Iterator[Executor]:
+    """This process when one worker is enough; else single-threaded processes, or threads of a GPU.
+
+    Stacks on a GPU run side by side on streams of one process: processes of their own would take
+    turns on the device instead.
+    """
+    if workers < 1:
+        raise RelengthError(f"{workers} workers cannot train anything: ask for at least one.")
+    if workers == 1:
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)  # as in a process of its own: these models gain nothing from more
+        try:
+            yield SerialExecutor()
+        finally:
+            torch.set_num_threads(threads)
+        return
+    if torch.device(device).type == "cuda":
+        with ThreadPoolExecutor(workers) as threads:
+            yield threads
+        return
+    pool = ProcessPoolExecutor(
+        workers,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_start_worker,
+        initargs=(os.getpid(), stopping.shared()),
+    )
+    try:
+        yield pool
+    finally:
+        # A campaign that was cut short does not wait for its runs: they resume from saved states.
+        processes = list((pool._processes or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.kill()
+        for process in processes:
+            process.join()
+
+
+def _start_worker(parent: int, flag: Any) -> None:
+    """One thread per process, memory kept once it was used, warnings as the command prints them, no
+    process that outlives its parent.
+    """
+    stopping.listen(flag)
+    warn_in_notes()
+    torch.set_num_threads(1)
+    keep_memory()
+    provenance.pin()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,147 @@
+"""What a run costs on a device: from the runs recorded there, or not known. Never a guess.
+
+A run's price is the seconds it keeps a core busy, or its share of a GPU: seconds per optimiser
+step, evaluation included, of the fastest recorded run of the same task, model and batch size,
+times the steps that runs of its kind took. The fastest, because clocks also count the time for
+which other programs had the core.
+"""
+
+from collections.abc import Iterable, Iterator
+from statistics import median
+from typing import NamedTuple
+
+import torch
+
+from relength.runs.provenance import device_name
+from relength.runs.store import Record, Store
+from relength.specs.experiments import Experiment, experiments
+from relength.specs.spec import RunSpec
+
+Key = tuple[str, ...]
+
+
+class Device(NamedTuple):
+    """What runs are made on, as their provenance names it."""
+
+    kind: str
+    name: str
+
+    @classmethod
+    def of(cls, record: Record) -> "Device":
+        """The device that a record was made on."""
+        return cls(record["provenance"]["device"], record["provenance"]["device_name"])
+
+    def __str__(self) -> str:
+        return f"a core of {self.name}" if self.kind == "cpu" else self.name
+
+
+class OwnRun(NamedTuple):
+    """A record of an experiment's own spec."""
+
+    spec: RunSpec
+    record: Record
+
+
+class Pace(NamedTuple):
+    """How fast a kind of run trains.
+
+    seconds   of the device, per step of one run
+    together  how many runs were trained as one program when it was measured
+    """
+
+    seconds: float
+    together: int = 1
+
+
+class Prices:
+    """Prices on one device.
+
+    records  usable ones (:func:`own_runs`); those of other devices tell how many steps runs take
+    device   None for none at all: everything is unknown
+    """
+
+    def __init__(self, records: Iterable[OwnRun], device: Device | None):
+        steps: dict[str, list[int]] = {}
+        made: dict[Key, list[Record]] = {}
+        for spec, record in records:
+            steps.setdefault(cell(spec), []).append(record["cost"]["steps"])
+            # A smoke run is over before its pace is that of a real one.
+            if Device.of(record) == device and spec.scale != "smoke":
+                made.setdefault(_work(spec), []).append(record)
+        self._steps = {kind: int(median(taken)) for kind, taken in steps.items()}
+        self._paces = {kind: min(map(pace_of, mine)) for kind, mine in made.items()}
+
+    @classmethod
+    def on(cls, device: str, records: Iterable[OwnRun]) -> "Prices":
+        """Prices on a device of this machine."""
+        return cls(records, Device(torch.device(device).type, device_name(device)))
+
+    def note(self, spec: RunSpec, pace: Pace) -> None:
+        """Take over what has just been measured for runs like this one."""
+        self._paces[_work(spec)] = pace
+
+    def pace(self, spec: RunSpec) -> Pace | None:
+        """How fast runs like this one train here; None where nothing was measured."""
+        return self._paces.get(_work(spec))
+
+    def steps(self, spec: RunSpec) -> int:
+        """Optimiser steps: the median of recorded runs that differ in the seed only, or the most
+        that the protocol allows.
+        """
+        return self._steps.get(cell(spec)) or spec.training.most_steps(spec.task)
+
+    def seconds(self, spec: RunSpec) -> float | None:
+        """Price of a run; None where nothing was measured."""
+        pace = self.pace(spec)
+        return None if pace is None else pace.seconds * self.steps(spec)
+
+    def total(self, specs: Iterable[RunSpec]) -> tuple[float, int]:
+        """Seconds of all runs whose price is known, and how many have none."""
+        prices = [self.seconds(spec) for spec in specs]
+        return sum(p for p in prices if p is not None), prices.count(None)
+
+
+def own_runs(*stores: Store) -> list[OwnRun]:
+    """The usable records of all experiments' own specs, each spec once."""
+    found: dict[str, OwnRun] = {}
+    for store in stores:
+        records = store.usable()
+        for experiment in experiments().values():
+            for run in own(experiment, records):
+                found.setdefault(run.spec.key, run)
+    return list(found.values())
+
+
+def own(experiment: Experiment, records: Iterable[Record]) -> Iterator[OwnRun]:
+    """Those records that are of an experiment's own specs."""
+    for record in records:
+        if (spec := experiment.spec_of(record)) is not None:
+            yield OwnRun(spec, record)
+
+
+def device_seconds(record: Record) -> float:
+    """What a run took, evaluation included: of a core, or its share of a GPU; 0 if it failed."""
+    cost = record.get("cost", {})
+    seconds = cost.get("training_seconds", 0.0) + cost.get("evaluation_seconds", 0.0)
+    return seconds / cost.get("sharing", 1)
+
+
+def cell(spec: RunSpec) -> str:
+    """What runs have in common that differ in the seed only."""
+    return spec.model_copy(update={"seed": 0}).key
+
+
+def _work(spec: RunSpec) -> Key:
+    """What a step consists of: runs of equal work train equally fast."""
+    training = spec.training.model_dump()
+    return (
+        spec.task.model_dump_json(),
+        spec.model.model_dump_json(),
+        *(str(training[name]) for name in ("batch_size", "optimiser", "precision", "products")),
+    )
+
+
+def pace_of(record: Record) -> Pace:
+    """How fast a recorded run was trained."""
+    cost = record["cost"]
+    return Pace(device_seconds(record) / cost["steps"], cost.get("stacked", 1))

@@ -1,0 +1,139 @@
+"""Where a record comes from: code, versions, machine, data."""
+
+import hashlib
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from relength.paths import ROOT
+from relength.specs.margins import margins_hash
+
+PACKAGE = Path(__file__).parents[1]
+# By which a processor is told to do without some instructions, and values that say: use them all.
+INSTRUCTION_LIMITS = {
+    "ATEN_CPU_CAPABILITY": ("", "AVX512"),
+    "ONEDNN_MAX_CPU_ISA": ("", "ALL", "DEFAULT"),
+    "MKL_ENABLE_INSTRUCTIONS": ("", "AVX512"),
+}
+# What a trained model and its metrics depend on. A change here asks for a new probe, no more. Some
+# names are of earlier layouts: records name commits whose files lay there.
+TRAINING_CODE = (
+    "batch.py",
+    "data.py",
+    "streams.py",
+    "losses.py",
+    "evaluate.py",
+    "tasks",
+    "models",
+    "engine",
+    "kernels",
+    "training",
+)
+
+
+def collect(device: str, data: dict[str, Any]) -> dict[str, Any]:
+    """Provenance of a run made now on ``device`` from ``data`` (its source and checksums)."""
+    return {
+        "created": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "relength": version("relength"),
+        **commit(),
+        "code": code_fingerprint(),
+        "margins": _margins(),
+        "python": platform.python_version(),
+        "torch": torch.__version__.split("+")[0],
+        "device": torch.device(device).type,
+        "device_name": device_name(device),
+        "threads": torch.get_num_threads(),
+        "data": data,
+    }
+
+
+@cache
+def _margins() -> str:
+    return margins_hash()
+
+
+def pin() -> None:
+    """Note commit, code and margins now: what changes while runs train must not enter records."""
+    commit(), code_fingerprint(), _margins()
+
+
+@cache
+def commit() -> dict[str, Any]:
+    """The checkout's commit, and whether the code differs from it; nulls outside a checkout."""
+    try:
+        head = _git("rev-parse", "HEAD")
+        dirty = bool(_git("status", "--porcelain", "--", "lib"))
+    except (OSError, subprocess.CalledProcessError):
+        return {"commit": None, "dirty": None}
+    return {"commit": head, "dirty": dirty}
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+@cache
+def code_fingerprint() -> str:
+    """12 hex digits over the files that training and evaluation depend on."""
+    files = {}
+    for name in TRAINING_CODE:
+        path = PACKAGE / name
+        for file in path.rglob("*.py") if path.is_dir() else [path]:
+            files[file.relative_to(PACKAGE).as_posix()] = file.read_bytes()
+    return fingerprint(files)
+
+
+def fingerprint(files: Mapping[str, bytes]) -> str:
+    """12 hex digits over training code: {path below the package: content}, in any order."""
+    digest = hashlib.sha256()
+    for name in TRAINING_CODE:
+        inside = [Path(file) for file in files if Path(file).parts[0] == name]
+        for file in sorted(inside):
+            digest.update(file.as_posix().encode() + b"\0" + files[file.as_posix()])
+    return digest.hexdigest()[:12]
+
+
+@cache
+def device_name(device: str) -> str:
+    """Human name of the processor or GPU.
+
+    A processor that was told to do without some of its instructions rounds as another one would,
+    and takes another time, so that it is named as another: *AMD EPYC limited to AVX2*.
+    """
+    if torch.device(device).type == "cuda":
+        return torch.cuda.get_device_name(device)
+    flags = _described("flags").split()
+    asked = {name: os.environ.get(name, "").upper() for name in INSTRUCTION_LIMITS}
+    limits = dict.fromkeys(
+        limit
+        for name, limit in asked.items()
+        if limit not in INSTRUCTION_LIMITS[name]
+        and not (limit.startswith(("AVX2", "AVX512")) and "avx512f" not in flags)
+    )
+    return _processor() + (f" limited to {'/'.join(limits)}" if limits else "")
+
+
+def _processor() -> str:
+    return _described("model name") or platform.processor() or platform.machine()
+
+
+def _described(what: str) -> str:
+    """What Linux says of the first core; nothing elsewhere."""
+    if sys.platform == "linux":
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith(what):
+                return line.split(":", 1)[1].strip()
+    return ""

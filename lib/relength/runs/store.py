@@ -1,0 +1,374 @@
+"""The folder of recorded runs: one JSON line per execution, appended and never changed.
+
+``results/<paper>/<experiment>.runs.jsonl`` is the only thing tables, figures and verdicts are made
+from.
+"""
+
+import errno
+import json
+import os
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from filelock import FileLock, Timeout
+from pydantic import BaseModel, ValidationError
+
+from relength.errors import RelengthError
+from relength.papers.mla import focusing
+from relength.papers.panm import pointing
+from relength.runs.schema import Line, Measurement
+from relength.specs.spec import explain, measure_of, row_name
+
+Record = dict[str, Any]
+SUFFIX = ".runs.jsonl"
+LOCK_SECONDS = 30.0
+
+METRICS = ("exact_match", "exact_match_true_length", "token_accuracy", "correct_prefix")
+COLUMNS = (
+    *("key", "run_id", "experiment", "scale", "task", "model", "arm", "seed", "checkpoint", "test"),
+    *("items", *METRICS, "accuracy", "edit_distance", "epochs", "steps", "seconds", "parameters"),
+    *("device", "device_name", "torch", "created", "commit", "code", "margins"),
+    *(*pointing.METRICS, *focusing.METRICS),
+)
+
+_known: dict[bytes, Record] = {}  # by digest of their lines: pages read the same over and over
+
+
+class Unwritable(RelengthError):
+    """A record that is malformed, or that JSON has no words for."""
+
+
+class Store:
+    """Reads and appends records below one folder, which need not exist yet."""
+
+    def __init__(self, path: Path | str):
+        self.path = Path(path).expanduser().resolve()
+
+    def file(self, paper: str, experiment: str) -> Path:
+        """Where the records of an experiment are."""
+        return self.path / paper / f"{experiment}{SUFFIX}"
+
+    def files(self) -> list[Path]:
+        """Every file of records, in a fixed order."""
+        return sorted(self.path.glob(f"*/*{SUFFIX}"))
+
+    def records(self, *experiments: str) -> list[Record]:
+        """All records, or those in the files of the named experiments, in the order of writing.
+
+        Raises RelengthError naming file and line when a line is damaged. A last line that was cut
+        off while it was written is left out with a warning.
+        """
+        return [
+            record
+            for file in self.files()
+            if not experiments or file.name.removesuffix(SUFFIX) in experiments
+            for record in read(file)
+        ]
+
+    @property
+    def checkpoints(self) -> Path:
+        """States of unfinished runs, each removed once its run is recorded; never committed.
+
+        A state that was not resumed stays beside them as ``.refused``.
+        """
+        return self.path / ".checkpoints"
+
+    @property
+    def announcements(self) -> Path:
+        """What is being trained now (:mod:`relength.runs.announcements`); never committed."""
+        return self.path / ".campaigns"
+
+    @property
+    def freshness(self) -> Path:
+        """What `relength verify` found, written beside the records."""
+        return self.path / "freshness.json"
+
+    def benchmarks(self) -> list[dict[str, Any]]:
+        """What `relength bench` measured, in the order of measuring; of several kinds.
+
+        Raises RelengthError naming file and line when a line is damaged.
+        """
+        file = self.path / "bench.jsonl"
+        lines = file.read_bytes().splitlines() if file.exists() else []
+        found = []
+        for number, line in enumerate(lines, start=1):
+            where = f"{file}, line {number},"
+            found.append(_json(line, where))
+            _check(found[-1], where, Measurement)
+        return found
+
+    def append_benchmark(self, outcome: dict[str, Any]) -> None:
+        """Add a measurement, as safely as a record."""
+        file = self.path / "bench.jsonl"
+        with self.locked(file):
+            _append(file, (json.dumps(outcome) + "\n").encode())
+
+    @property
+    def stale(self) -> frozenset[str]:
+        """The run_ids of records that today's code was seen not to reproduce."""
+        if not self.freshness.exists():
+            return frozenset()
+        try:
+            return frozenset(json.loads(self.freshness.read_text())["stale"])
+        except (ValueError, KeyError, TypeError):
+            raise RelengthError(
+                f"{self.freshness} is damaged: remove it and run `relength verify` again."
+            ) from None
+
+    def usable(self, *experiments: str) -> list[Record]:
+        """What tables, figures and verdicts are made from: see :func:`usable`."""
+        return usable(self.records(*experiments), self.stale)
+
+    def append(self, paper: str, record: Record) -> None:
+        """Add one record: one write and one fsync under a lock, or nothing.
+
+        Raises RelengthError when the lock is taken or the disk refuses; Unwritable when the record
+        is malformed, or holds something that is no finite number, text, list or dictionary.
+        """
+        try:
+            line = (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        except (TypeError, ValueError) as error:
+            raise Unwritable(
+                f"The new record cannot be written as JSON ({error}): give it finite numbers, "
+                "text, lists and dictionaries only."
+            ) from None
+        try:
+            _check(record, "The new record")
+        except RelengthError as error:
+            raise Unwritable(str(error)) from None
+        file = self.file(paper, record["experiment"])
+        with self.locked(file):
+            _set_torn_line_aside(file)
+            _append(file, line)
+
+    def check_writable(self, paper: str, experiment: str) -> None:
+        """Raises RelengthError when records of an experiment could not be appended now."""
+        file = self.file(paper, experiment)
+        with self.locked(file):
+            if file.exists():
+                _append(file, b"")
+
+    def merge(self, other: "Store") -> int:
+        """Take over every record of another store that is not here yet; returns how many were new.
+
+        Raises RelengthError, before anything is written, when one run_id has two contents.
+        """
+        known = {record["run_id"]: record for record in self.records()}
+        new: list[tuple[str, Record]] = []
+        for file in other.files():
+            for record in read(file):
+                mine = known.get(record["run_id"])
+                if mine is None:
+                    known[record["run_id"]] = record
+                    new.append((file.parent.name, record))
+                elif mine != record:
+                    raise RelengthError(
+                        f"Run {record['run_id']} differs between {self.path} and {file}: one of "
+                        "them was edited; restore the original line and merge again."
+                    )
+        for paper, record in new:
+            self.append(paper, record)
+        return len(new)
+
+    @contextmanager
+    def locked(self, file: Path) -> Iterator[None]:
+        """Keep other processes from a file of the store; its folder is made if need be.
+
+        Raises RelengthError when the lock is taken, or the folder cannot be written to.
+        """
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(file.with_name(f".{file.name}.lock"), timeout=LOCK_SECONDS)
+            lock.acquire()
+        except Timeout:
+            raise RelengthError(
+                f"Another process has been writing to {file} for {LOCK_SECONDS:.0f} s: wait for "
+                f"it, or end it and remove {file.with_name(f'.{file.name}.lock')}."
+            ) from None
+        except OSError as error:
+            raise RelengthError(
+                f"Cannot write to {file.parent} ({error.strerror}): free space or rights there, "
+                "or name another folder with --results."
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def read(file: Path) -> Iterator[Record]:
+    """The records of one file in order; damage is reported as by :meth:`Store.records`.
+
+    Equal lines give the same object: whoever changes a record copies it first.
+    """
+    data = file.read_bytes()
+    whole, torn = data[: data.rfind(b"\n") + 1], data[data.rfind(b"\n") + 1 :]
+    if torn:
+        warnings.warn(
+            f"The last line of {file} was cut off while it was written and is left out; the run it "
+            "belonged to counts as not run.",
+            stacklevel=4,
+        )
+    for number, line in enumerate(whole.splitlines(), start=1):
+        where = f"{file}, line {number},"
+        digest = blake2b(line, digest_size=16).digest()
+        if digest not in _known:
+            record = _json(line, where)
+            _check(record, where)
+            _known[digest] = record
+        yield _known[digest]
+
+
+def _json(line: bytes, where: str) -> Any:
+    try:
+        return JSON.decode(line.decode("utf-8"))
+    except ValueError:
+        raise RelengthError(
+            f"{where} is not JSON: restore it from version control, or move the line "
+            "to another file."
+        ) from None
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+JSON = json.JSONDecoder(parse_constant=_no_number)  # Python's own takes NaN and Infinity
+
+
+def _check(record: Any, where: str, kind: type[BaseModel] = Line) -> None:
+    try:
+        kind.model_validate(record)
+    except ValidationError as error:
+        raise RelengthError(
+            f"{where} is not a valid record ({explain(error)}): restore it from version control, "
+            "or move it to another file."
+        ) from None
+
+
+def _set_torn_line_aside(file: Path) -> None:
+    """Move a last line without newline into a file beside; the next record gets its own line."""
+    if not file.exists():
+        return
+    data = file.read_bytes()
+    end = data.rfind(b"\n") + 1
+    if end == len(data):
+        return
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    aside = file.with_name(f"{file.name}.torn-{stamp}")
+    try:
+        aside.write_bytes(data[end:])
+        os.truncate(file, end)
+    except OSError as error:
+        raise RelengthError(
+            f"The cut-off last line of {file} cannot be moved aside ({error.strerror}): free "
+            "space on that disk and run the same command again, what is recorded is kept."
+        ) from None
+    warnings.warn(f"A line cut off at the end of {file} was moved to {aside.name}.", stacklevel=4)
+
+
+def _append(file: Path, line: bytes) -> None:
+    size = file.stat().st_size if file.exists() else 0
+    try:
+        with open(file, "ab", buffering=0) as stream:
+            if stream.write(line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(stream.fileno())
+    except OSError as error:
+        if file.exists():
+            os.truncate(file, size)  # whatever part was written is taken back
+        raise RelengthError(
+            f"Cannot write a record to {file} ({error.strerror}): free space on that disk and run "
+            "the same command again, what is recorded is kept."
+        ) from None
+
+
+def usable(records: Iterable[Record], stale: frozenset[str] = frozenset()) -> list[Record]:
+    """The earliest successful execution of each key whose run_id is not among the stale ones.
+
+    One on generated data (:func:`on_generated_data`) counts only where there is no other.
+    """
+    first: dict[str, Record] = {}
+    for record in sorted(records, key=lambda r: (on_generated_data(r), r["provenance"]["created"])):
+        if record["status"] == "ok" and record["run_id"] not in stale:
+            first.setdefault(record["key"], record)
+    return sorted(first.values(), key=lambda r: r["provenance"]["created"])
+
+
+def on_generated_data(record: Record) -> bool:
+    """Whether a run was trained on data made in place of published files that were not at hand.
+
+    Such a run has the key of those on the published files. Tasks without published files draw all
+    their samples and give no reason for it.
+    """
+    data = record["provenance"]["data"]
+    return data.get("source") == "generated" and "reason" in data
+
+
+def accuracies(record: Record) -> dict[str, float]:
+    """{test: what its protocol measures by} of the selected checkpoint of a run that ended well.
+
+    Fractions, in the order of the tests.
+    """
+    measure, tests = measure_of(record["spec"]), record["checkpoints"]["selected"]["tests"]
+    return {test: metrics[measure] for test, metrics in tests.items()}
+
+
+def frame(records: Iterable[Record]) -> pd.DataFrame:
+    """One row per run, checkpoint and test; accuracies in percent. Failed runs have no rows.
+
+    accuracy  the metric that the run's protocol measures by
+    (:func:`relength.specs.spec.measure_of`) The last columns are those of
+    :mod:`relength.papers.panm.pointing` and :mod:`relength.papers.mla.focusing`, NaN where nothing
+    was recorded that they could be read from.
+    """
+    rows = []
+    for record in records:
+        if record["status"] != "ok":
+            continue
+        spec, provenance = record["spec"], record["provenance"]
+        run = {
+            **{name: record[name] for name in ("key", "run_id", "experiment", "parameters")},
+            **{name: spec[name] for name in ("scale", "seed")},
+            "task": spec["task"]["name"],
+            "model": row_name(spec["model"]),
+            "arm": spec["model"]["arm"],
+            "epochs": len(record["curve"]),
+            "steps": record["cost"]["steps"],
+            "seconds": record["cost"]["training_seconds"] + record["cost"]["evaluation_seconds"],
+            **{
+                name: provenance[name]
+                for name in (
+                    "device",
+                    "device_name",
+                    "torch",
+                    "created",
+                    "commit",
+                    "code",
+                    "margins",
+                )
+            },
+        }
+        looks = pointing.shares(record) | focusing.shares(record)
+        for checkpoint, kept in record["checkpoints"].items():
+            for test, metrics in kept["tests"].items():
+                percent = {name: 100 * metrics[name] for name in METRICS}
+                rows.append(
+                    {
+                        **run,
+                        "checkpoint": checkpoint,
+                        "test": test,
+                        "items": metrics["items"],
+                        **percent,
+                        "accuracy": percent[measure_of(spec)],
+                        "edit_distance": metrics["edit_distance"],
+                        **(looks.get(test, {}) if checkpoint == "selected" else {}),
+                    }
+                )
+    return pd.DataFrame(rows, columns=list(COLUMNS))

@@ -1,0 +1,210 @@
+"""Experiments: which runs each table and figure of a paper is made of."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from typing import Any, get_args
+
+from relength.errors import RelengthError
+from relength.specs import published, registry
+from relength.specs.spec import Measure, RunSpec, Scale
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A set of runs that share a notebook.
+
+    artifacts   tables and figures that are made from these runs
+    judged_arm  the reading that the claims judge, see :attr:`judged_arms`
+    grid        all specs of one seed at one scale, in the order in which they are worth running
+    parts       which of the runs an artifact is made from, where that is not all of them
+    title       what pages call it, if not by its first artifact
+    distance    whether its tables show edit distances, and not what the protocol measures by
+    many        models whose success rate is asked for, which takes more seeds than verdicts do
+    """
+
+    name: str
+    paper: str
+    artifacts: tuple[str, ...]
+    judged_arm: str
+    grid: Callable[[Scale, int], list[RunSpec]]
+    parts: Mapping[str, Callable[[RunSpec], bool]] = field(
+        default_factory=dict, hash=False, compare=False
+    )
+    title: str = ""
+    distance: bool = False
+    many: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """The metric of its tables."""
+        return "edit_distance" if self.distance else self.measure
+
+    @property
+    def heading(self) -> str:
+        """What pages call it."""
+        return self.title or published.name_of(self.artifacts[0])
+
+    @property
+    def measure(self) -> Measure:
+        """What accuracy means in its runs: what its protocol selects checkpoints by."""
+        return _measure(self)
+
+    @property
+    def judged_arms(self) -> dict[str, str]:
+        """{row: arm that claims judge}: ``judged_arm`` where the row has it, else its first arm."""
+        return _judged_arms(self)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Those of its artifacts that print a number per test, in order."""
+        return tuple(name for name in self.artifacts if published.prints_tests(name))
+
+    def makes(self, artifact: str, spec: RunSpec) -> bool:
+        """Whether a run of this experiment is one of those that an artifact is made from."""
+        return artifact not in self.parts or self.parts[artifact](spec)
+
+    def specs(self, scale: Scale, seeds: Iterable[int]) -> list[RunSpec]:
+        """Every run of these seeds: one seed of everything first."""
+        return [spec for seed in seeds for spec in _by_key(self, scale, seed).values()]
+
+    def cells(self, scale: Scale, artifact: str | None = None) -> list[tuple[str, str]]:
+        """Distinct (row, task) pairs of the judged arms that need a run.
+
+        artifact  only the pairs that this one is made from
+        """
+        pairs = (
+            (spec.row, spec.task.name)
+            for spec in self.specs(scale, [0])
+            if self.judges(spec.row, spec.model.arm)
+            and (artifact is None or self.makes(artifact, spec))
+        )
+        return list(dict.fromkeys(pairs))
+
+    def judges(self, row: str, arm: str) -> bool:
+        """Whether claims judge this arm of a row."""
+        return self.judged_arms.get(row) == arm
+
+    def spec_of(self, record: dict[str, Any]) -> RunSpec | None:
+        """Which of this experiment's specs a record is of; None if it has other settings."""
+        spec = record["spec"]
+        return _by_key(self, spec["scale"], spec["seed"]).get(record["key"])
+
+    def owns(self, record: dict[str, Any]) -> bool:
+        """Whether a record's run is one of this experiment's, and not one with other settings."""
+        return self.spec_of(record) is not None
+
+    def own(self, records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Those records whose runs are this experiment's, in its name whoever keeps them."""
+        return [record | {"experiment": self.name} for record in records if self.owns(record)]
+
+    def keeper(self, spec: RunSpec) -> "Experiment":
+        """Whose file keeps the records of a run: the paper's first experiment that wants it."""
+        return _keepers(self.paper, spec.scale, spec.seed).get(spec.key, self)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The experiments whose files keep its runs, itself first: pages may share runs."""
+        return _files(self)
+
+    @property
+    def borrows(self) -> str:
+        """The experiment that keeps all of its runs, if it has none of its own; else empty."""
+        return _borrows(self)
+
+    def wants(self, spec: RunSpec) -> bool:
+        """Whether a run is one of this experiment's."""
+        return spec.key in _by_key(self, spec.scale, spec.seed)
+
+
+@lru_cache(maxsize=1024)
+def _by_key(experiment: Experiment, scale: Scale, seed: int) -> dict[str, RunSpec]:
+    return {spec.key: spec for spec in experiment.grid(scale, seed)}
+
+
+@lru_cache(maxsize=1024)
+def _keepers(paper: str, scale: Scale, seed: int) -> dict[str, Experiment]:
+    keepers: dict[str, Experiment] = {}
+    for found in experiments().values():
+        if found.paper == paper:
+            keepers = dict.fromkeys(_by_key(found, scale, seed), found) | keepers
+    return keepers
+
+
+@lru_cache(maxsize=64)
+def _files(experiment: Experiment) -> tuple[str, ...]:
+    # Two seeds: in its first a run may be watched that is another page's in all others.
+    grids = (experiment.specs(scale, [0, 1]) for scale in get_args(Scale))
+    keepers = (experiment.keeper(spec).name for grid in grids for spec in grid)
+    return tuple(dict.fromkeys((experiment.name, *keepers)))
+
+
+@lru_cache(maxsize=64)
+def _borrows(experiment: Experiment) -> str:
+    others = experiment.files[1:]
+    grid = experiment.specs("smoke", [0])
+    return others[0] if others and all(experiment.keeper(s) != experiment for s in grid) else ""
+
+
+@lru_cache(maxsize=64)
+def _measure(experiment: Experiment) -> Measure:
+    return experiment.specs("smoke", [0])[0].training.measure
+
+
+@lru_cache(maxsize=64)
+def _judged_arms(experiment: Experiment) -> dict[str, str]:
+    arms: dict[str, str] = {}
+    for spec in experiment.specs("smoke", [0]):
+        if spec.model.arm == experiment.judged_arm:
+            arms[spec.row] = spec.model.arm
+        arms.setdefault(spec.row, spec.model.arm)
+    return arms
+
+
+@cache
+def experiments() -> dict[str, Experiment]:
+    """Every experiment by name, paper by paper."""
+    return {made.name: made for paper in registry.papers().values() for made in paper.experiments}
+
+
+@cache
+def borrowed() -> dict[str, tuple[str, tuple[str, ...]] | None]:
+    """Notebooks without runs of their own: ``Paper.borrowed`` of all papers."""
+    every = [paper.borrowed for paper in registry.papers().values()]
+    return {page: shown for pages in every for page, shown in pages.items()}
+
+
+def experiment(name: str) -> Experiment:
+    """The experiment of that name; RelengthError lists the known ones."""
+    known = experiments()
+    if name not in known:
+        raise RelengthError(
+            f"There is no experiment {name!r}: choose one of {', '.join(known)} "
+            "(`relength list` describes them)."
+        )
+    return known[name]
+
+
+def shown_by(notebook: str) -> tuple[Experiment, tuple[str, ...]] | None:
+    """The experiment whose runs a notebook shows, and which of its artifacts; None if it has none.
+
+    RelengthError for a notebook that is named after nothing.
+    """
+    if notebook not in borrowed():
+        return experiment(notebook), experiment(notebook).artifacts
+    shown = borrowed()[notebook]
+    return None if shown is None else (experiment(shown[0]), shown[1])
+
+
+def anchor_of(artifact: str, page: str) -> str:
+    """What links to an artifact on a page end in, where several pages share it: its name alone on
+    the first page that shows it.
+    """
+    makers = [found.name for found in experiments().values() if artifact in found.artifacts]
+    return f"{artifact}-{page.partition('_')[2]}" if page in makers[1:] else artifact
+
+
+def page_of(artifact: str, experiment: str) -> str:
+    """The notebook that shows an artifact: that of its experiment, unless another borrows it."""
+    lenders = (page for page, runs in borrowed().items() if runs and artifact in runs[1])
+    return next(lenders, experiment)

@@ -1,0 +1,116 @@
+"""The numbers and claims that the papers print, as data: files of each paper's folder
+``published``.
+
+artifacts.csv     one row per table or figure with results
+tables/*.csv      one row per cell of a table; cells that the paper leaves empty stay empty
+claims.csv        one row per claim of the prose or a caption, in our words
+
+The tables hold what is printed. Where the papers contradict themselves stands in
+``book/deviations/<paper>.yml``; :mod:`relength.report.recounts` does their arithmetic again.
+"""
+
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+import pandas as pd
+
+from relength.errors import RelengthError
+from relength.specs import registry
+
+# What a table calls a task, where the library has another name for it.
+TASK_NAMES = {
+    "panm": {
+        "copy": "panm_copy",
+        "reverse": "panm_reverse",
+        "mix": "panm_mix",
+        "drecall": "panm_dynamic_recall",
+        "psort": "panm_priority_sort",
+        "idsort": "panm_id_sort",
+    }
+}
+
+
+def name_of(artifact: str) -> str:
+    """What the paper calls an artifact: mla-table-2 is Table 2, panm-fig-7-left Figure 7 left."""
+    kind, *number = artifact.split("-")[1:]
+    return " ".join([{"fig": "Figure"}.get(kind, kind.capitalize()), *number])
+
+
+def artifacts() -> pd.DataFrame:
+    """Tables and figures of all four papers.
+
+    Columns: artifact ("mla-table-2"), paper, kind (table or figure), title, metric, protocol,
+    needs, values (file below this folder, or empty), notes. Empty cells are empty strings.
+    """
+    return _every("artifacts.csv").copy()
+
+
+def table(artifact: str) -> pd.DataFrame:
+    """The cells of one table as printed.
+
+    Columns: artifact, row, column ("copy/15"), value and spread (float, NaN where nothing is
+    printed or legible), n (runs aggregated, Int64), unit, note; and of the column, task (as the
+    library calls it) and test (empty where the column is no single one). Raises RelengthError for a
+    table without numbers.
+    """
+    row = artifacts().query("artifact == @artifact")
+    if row.empty:
+        raise RelengthError(
+            f"There is no artifact {artifact!r}: `relength list` shows those of the four papers."
+        )
+    name = row["values"].item()
+    if not name:
+        raise RelengthError(f"The paper prints no numbers for {artifact}: {row['title'].item()}.")
+    return _numbers(name).copy()
+
+
+@cache
+def prints_tests(artifact: str) -> bool:
+    """Whether the paper prints numbers for an artifact, and one per test length."""
+    has_numbers = artifacts().set_index("artifact").loc[artifact, "values"] != ""
+    return bool(has_numbers and (table(artifact)["test"] != "").all())
+
+
+def statistic(*artifacts: str) -> Literal["mean", "median"]:
+    """What the paper's printed numbers are of its seeds: means where it prints a spread beside
+    them, medians otherwise, as for no artifact at all.
+    """
+    spread = [table(artifact)["spread"].notna().any() for artifact in artifacts]
+    return "mean" if spread and all(spread) else "median"
+
+
+def prose_claims() -> pd.DataFrame:
+    """Claims of prose and captions.
+
+    Columns: claim_id ("mla-001"), paper, where, claim, kind (value, order, threshold, trend,
+    property, cost), artifact (several separated by ";", or empty), metric, expected. All text.
+    """
+    return _every("claims.csv").copy()
+
+
+@cache
+def _numbers(name: str) -> pd.DataFrame:
+    cells = _read(name.rpartition("/")[2].partition("-")[0], name)
+    split = [column.rpartition("/") for column in cells["column"]]
+    names = TASK_NAMES.get(cells["artifact"].iloc[0].partition("-")[0], {})
+    return cells.assign(
+        task=[names.get(task or test, task or test) for task, _, test in split],
+        test=[("iid" if test == "IID" else test) if task else "" for task, _, test in split],
+        value=pd.to_numeric(cells["value"]).astype(float),
+        spread=pd.to_numeric(cells["spread"]).astype(float),
+        n=pd.to_numeric(cells["n"]).astype("Int64"),
+    )
+
+
+@cache
+def _every(name: str) -> pd.DataFrame:
+    """The file of that name of all papers, one below the other."""
+    return pd.concat([_read(paper, name) for paper in registry.PAPERS], ignore_index=True)
+
+
+@cache
+def _read(paper: str, name: str) -> pd.DataFrame:
+    folder = files(f"relength.papers.{paper}") / "published"
+    with folder.joinpath(name).open(encoding="utf-8") as file:
+        return pd.read_csv(file, dtype=str, keep_default_na=False)

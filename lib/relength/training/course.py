@@ -1,0 +1,250 @@
+"""The course of one run: learning curve, learning rate, checkpoints to keep, and when to stop.
+
+The rules are the released code's. They look at one score per epoch and know nothing of tensors on
+devices, so they are the same for a run that trains alone and for one in a stack.
+"""
+
+import copy
+import io
+import math
+import os
+import pickle
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from relength.errors import RelengthError
+from relength.runs.provenance import code_fingerprint
+from relength.specs.spec import RunSpec, Training
+
+CHECKPOINT_SECONDS = 20.0
+PROBE_STEPS = 20
+PROBE_ITEMS = 64
+# torch.optim.lr_scheduler.ReduceLROnPlateau's own: by how much, relatively, a score must be better.
+PLATEAU_THRESHOLD = 1e-4
+
+State = dict[str, Tensor]
+
+
+@dataclass
+class Progress:
+    """Everything of a run that changes besides its weights; saved whole, so that a resume is exact.
+
+    kept     name of a checkpoint -> (epoch, weights)
+    stacked  how many runs were trained as one program, at most
+    refused  why a state of this run, saved before, was not resumed; empty if there was none
+    """
+
+    rate: float
+    epoch: int = 0
+    step: int = 0
+    best: float = -1.0
+    best_validation: float = -1.0
+    impatience: int = 0
+    plateau_best: float = float("-inf")
+    bad_epochs: int = 0
+    solved: int = 0
+    finished: bool = False
+    seconds: float = 0.0
+    curve: list[dict[str, float]] = field(default_factory=list)
+    probe: dict[str, Any] = field(default_factory=dict)
+    kept: dict[str, tuple[int, State]] = field(default_factory=dict)
+    stacked: int = 1
+    refused: str = ""
+
+
+class SnapshotRefused(RelengthError):
+    """A saved state that must not be resumed: damaged, of another run, or of other code.
+
+    reason  in a few words, without the path
+    """
+
+    def __init__(self, path: Path, reason: str):
+        super().__init__(f"The saved state {path} {reason}: remove it to start the run anew.")
+        self.reason = reason
+
+
+@dataclass
+class Snapshot:
+    """A run between two epochs, saved whole.
+
+    Runs alone and runs in a stack share one format: either resumes either.
+
+    code                    fingerprint of the code that trained so far
+    weights, first, second  name of a parameter -> its value and the optimiser's two averages, of
+                            the gradient (of the move, in RMSprop) and of its square
+    """
+
+    key: str
+    code: str
+    weights: State
+    first: State
+    second: State
+    progress: dict[str, Any]
+
+    def save(self, path: Path) -> None:
+        """Write atomically: a reader sees the old file or the new one. A full disk is a warning."""
+        temporary = path.with_suffix(f".{os.getpid()}.tmp")
+        state = io.BytesIO()  # writing to a file itself, torch would hide why that fails
+        torch.save(vars(self), state)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_bytes(state.getbuffer())
+            temporary.replace(path)
+        except OSError as error:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            reason = error.strerror or error
+            warnings.warn(
+                f"The state of run {self.key} cannot be saved to {path} ({reason}): free space "
+                "there, or allow writing; training goes on, but would start anew if it were "
+                "interrupted.",
+                stacklevel=3,
+            )
+
+    @classmethod
+    def load(cls, path: Path, spec: RunSpec, device: str) -> "Snapshot":
+        """Read a snapshot of this spec; SnapshotRefused when it must not be resumed."""
+        try:
+            snapshot = cls(**torch.load(path, map_location=device, weights_only=True))
+        except (OSError, RuntimeError, TypeError, EOFError, pickle.UnpicklingError) as error:
+            raise SnapshotRefused(path, f"cannot be read ({type(error).__name__})") from error
+        if snapshot.key != spec.key:
+            raise SnapshotRefused(path, f"belongs to run {snapshot.key}, not to {spec.key}")
+        if snapshot.code != code_fingerprint():
+            raise SnapshotRefused(
+                path,
+                f"comes from other code ({snapshot.code}; now {code_fingerprint()}), and no run is "
+                "finished by two versions",
+            )
+        return snapshot
+
+
+class Scores(NamedTuple):
+    """What is measured after an epoch; accuracies as the protocol measures them.
+
+    loss        on the validation samples
+    dev         on the samples that select the checkpoint
+    validation  in distribution
+    watched     on a test that the curve shows; None without one
+    """
+
+    loss: float
+    dev: float
+    validation: float
+    watched: float | None = None
+
+
+class Course:
+    """Applies the protocol of a spec to what one epoch after the other brings.
+
+    An epoch is what lies between two evaluations: where samples are drawn afresh, an interval.
+    """
+
+    def __init__(self, spec: RunSpec):
+        self.spec = spec
+        self.progress = Progress(rate=spec.training.learning_rate)
+
+    def resume(self, snapshot: Snapshot) -> None:
+        """Continue where a snapshot was taken."""
+        self.progress = Progress(**copy.deepcopy(snapshot.progress))
+
+    def begin(self, path: Path, device: str) -> Snapshot | None:
+        """Resume from the state saved at a path, and return it; None if there is none to resume.
+
+        One that is refused is put aside, with a warning, and the run remembers why.
+        """
+        if not path.exists():
+            return None
+        try:
+            snapshot = Snapshot.load(path, self.spec, device)
+        except SnapshotRefused as refusal:
+            kept = path.with_name(f"{path.name}.refused")
+            path.replace(kept)
+            self.progress.refused = refusal.reason
+            warnings.warn(
+                f"The saved state {path} {refusal.reason}: the run starts anew, and the state is "
+                f"kept as {kept.name}.",
+                stacklevel=3,
+            )
+            return None
+        self.resume(snapshot)
+        return snapshot
+
+    def end_epoch(
+        self,
+        loss: float,
+        scores: Scores,
+        weights: Callable[[], State],
+    ) -> None:
+        """Take note of an epoch, and of its weights if they are to be kept.
+
+        loss    mean over the training steps
+        scores  what was measured after them
+
+        Raises RelengthError when a loss, that of the probe too, is no number: the run has diverged
+        and is over.
+        """
+        progress, training = self.progress, self.spec.training
+        loss_after, dev, validation, watched = scores
+        probe = progress.probe.get("validation_loss", 0.0)
+        if not all(math.isfinite(number) for number in (loss, loss_after, probe)):
+            progress.finished = True
+            raise RelengthError(
+                f"Training diverged: the loss is {loss} in epoch {progress.epoch}, {loss_after} "
+                f"after it, {probe:.6g} in the probe; lower the learning rate ({progress.rate:g}) "
+                "or the gradient clip."
+            )
+        progress.curve.append(
+            {
+                "epoch": progress.epoch,
+                "step": progress.step,
+                "train_loss": loss,
+                "dev_accuracy": dev,
+                "iid_accuracy": validation,
+                "learning_rate": progress.rate,
+                **({} if watched is None else {"watched_accuracy": watched}),
+            }
+        )
+        # Of equal scores the last one is kept.
+        if dev > progress.best or abs(dev - progress.best) < training.tie:
+            progress.best = dev
+            progress.impatience = 0
+            progress.kept["selected"] = (progress.epoch, weights())
+        else:
+            progress.impatience += 1
+        if validation >= progress.best_validation:
+            progress.best_validation = validation
+            progress.kept["best_iid"] = (progress.epoch, weights())
+        progress.finished = progress.epoch + 1 >= training.intervals
+        if isinstance(training, Training):
+            if progress.epoch > 0:  # as released: no step of the schedule after the first epoch
+                self._plateau(dev, training)
+            progress.finished |= self._ends_early(dev, training)
+        if progress.finished:
+            progress.kept["last"] = (progress.epoch, weights())
+        progress.epoch += 1
+
+    def _ends_early(self, score: float, training: Training) -> bool:
+        """Whether patience is at an end, or the task has been solved for long enough."""
+        progress = self.progress
+        solved = training.solved_accuracy is not None and score >= training.solved_accuracy
+        progress.solved = progress.solved + 1 if solved else 0
+        return progress.impatience > training.patience or progress.solved >= training.solved_epochs
+
+    def _plateau(self, score: float, training: Training) -> None:
+        """Cut the rate if the score has not improved for more than ``plateau_patience`` epochs."""
+        progress = self.progress
+        if score > progress.plateau_best * (1 + PLATEAU_THRESHOLD):
+            progress.plateau_best, progress.bad_epochs = score, 0
+        else:
+            progress.bad_epochs += 1
+        if progress.bad_epochs > training.plateau_patience:
+            progress.rate *= training.plateau_factor
+            progress.bad_epochs = 0

@@ -1,0 +1,1 @@
+"""From claims and recorded runs to verdicts."""

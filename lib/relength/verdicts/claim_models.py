@@ -1,0 +1,442 @@
+"""What a claim is: the entries of `book/claims/<paper>.yml`, validated, and what they consist of.
+
+An entry says in few words what a paper claims of which models and cells; :func:`parts` spells it
+out into parts that one rule each can judge, one per model and task because a training run is one
+model on one task.
+"""
+
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Annotated, Any, Literal
+
+import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from relength.errors import RelengthError
+from relength.papers.mla import focusing
+from relength.papers.panm import pointing
+from relength.specs import published
+from relength.specs.experiments import Experiment, experiments
+from relength.verdicts.rules import Relation
+
+Kind = Literal["value", "threshold", "solves", "trend", "property", "order", "cost", "conjunction"]
+Metric = Literal[
+    *("exact_match", "exact_match_true_length", "token_accuracy", "edit_distance"),
+    *(*pointing.METRICS, *focusing.METRICS),
+]
+Level = Literal["solved", "failed", "not_solved"]
+Cell = tuple[str, str]  # model, task
+Sample = tuple[Cell, ...]  # cells that make one number per seed, so that each seed must be in all
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class Source(_Frozen):
+    """Where the runs behind one artifact are, and which of them its claims judge."""
+
+    experiment: str
+    metric: Metric = "exact_match"
+    checkpoint: Literal["selected", "last", "best_iid"] = "selected"  # the paper's own rule
+    judged_arm: Literal["released", "paper", "repaired", "mended"]
+    other_arms: dict[str, tuple[str, ...]] = {}  # arm: the models that have it
+    claim_per_cell: bool = False  # each printed cell is a value claim of its own
+    repeats: tuple[str, ...] = ()  # rows whose cells are claims of another table already
+    elsewhere: dict[str, str] = {}  # task: the experiment that its runs are of, if another
+
+    def of(self, tasks: set[str]) -> "Source":
+        """The source of a claim about these tasks; RelengthError if they are of two experiments."""
+        found = {self.elsewhere.get(task, self.experiment) for task in tasks} or {self.experiment}
+        if len(found) > 1:
+            raise RelengthError(
+                f"{', '.join(sorted(tasks))} are tasks of {' and '.join(sorted(found))}: a claim "
+                "has its runs in one experiment."
+            )
+        return self.model_copy(update={"experiment": found.pop()})
+
+    def arm_of(self, model: str) -> str:
+        """The arm of a model that is judged: ``judged_arm``, or the one it has if it lacks that."""
+        found = experiments().get(self.experiment)
+        if found is None or self.judged_arm != found.judged_arm:
+            return self.judged_arm
+        return found.judged_arms.get(model, self.judged_arm)
+
+
+class Expectation(_Frozen):
+    """One line of a claim: these models, in these cells, are or do this.
+
+    cells: patterns over task/test of the tables that the experiment prints, or of its runs where it
+    prints none: "copy/*", "*/longest". Exactly one of the others says what is expected:
+
+    is            "published": the printed values, within the margin; "solved" or "failed": the
+                  levels of margins.yml, at every test length named; "not_solved": at none of them
+    trend         "falls" or "rises": from the first test length named to the last
+    mean          the mean over all cells named, within the margin
+    lead          [least, most]: the mean over each task's cells less that of the models `over`, of
+                  whom the best counts at each test; within the margin of that range
+    tasks_solved  in how many of the tasks named a seed is "solved" at every length
+    better_than, on_par_with
+                  other models, in the number of tasks solved or the mean over cells
+    harder_than   other cells in which the same model is better, in the mean of each
+    better_than_best_of
+                  several models of whom the best counts at each test, in the mean over each task's
+    cost_ratio    seconds of a run relative to those of the model `than`
+    """
+
+    models: tuple[str, ...] = Field(min_length=1)
+    cells: tuple[str, ...] = ("*/*",)
+    is_: Literal["published", Level] | None = Field(default=None, alias="is")
+    trend: Literal["falls", "rises"] | None = None
+    tasks_solved: int | None = Field(default=None, ge=0)
+    better_than: tuple[str, ...] | None = None
+    on_par_with: tuple[str, ...] | None = None
+    better_than_best_of: tuple[str, ...] | None = None
+    harder_than: tuple[str, ...] | None = None
+    mean: float | None = None
+    lead: tuple[float, float] | None = None
+    over: tuple[str, ...] | None = None  # only for lead
+    by: Literal["tasks_solved", "mean"] = "tasks_solved"  # only for better_than and on_par_with
+    cost_ratio: float | None = Field(default=None, gt=0)
+    than: str | None = None  # only for cost_ratio
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> "Expectation":
+        said = [
+            name
+            for name in (
+                *("is_", "trend", "tasks_solved"),
+                *("better_than", "on_par_with", "better_than_best_of", "harder_than"),
+                *("mean", "lead", "cost_ratio"),
+            )
+            if getattr(self, name) is not None
+        ]
+        if len(said) != 1:
+            raise ValueError(f"a line expects exactly one thing, this one expects {len(said)}")
+        if (self.cost_ratio is None) != (self.than is None):
+            raise ValueError("cost_ratio and than go together")
+        if (self.lead is None) != (self.over is None):
+            raise ValueError("lead and over go together")
+        return self
+
+
+class ClaimEntry(_Frozen):
+    """A claim as written in the file; statement and kind come from the published prose claims."""
+
+    id: str
+    artifact: str
+    quote: str | None = None  # at most one sentence of the paper, verbatim
+    expect: tuple[Expectation, ...] = ()
+    metric: Metric | None = None  # if it is not the artifact's
+    judged_arm: Literal["paper"] | None = None  # where the artifact's cannot decide; then alone
+    scope: str | None = None  # what of the claim is left out here, and why
+    not_testable: str | None = None  # why no run could decide it
+
+    @model_validator(mode="after")
+    def _has_something_to_judge(self) -> "ClaimEntry":
+        if bool(self.expect) == bool(self.not_testable):
+            raise ValueError("a claim has either expect or not_testable")
+        return self
+
+
+class ClaimFile(_Frozen):
+    """`book/claims/<paper>.yml`."""
+
+    paper: str
+    artifacts: dict[str, Source]
+    claims: tuple[ClaimEntry, ...]
+
+
+class ValuePart(_Frozen):
+    """The printed values of one model on one task, {test: value}; with a spread, one test."""
+
+    rule: Literal["value"] = "value"
+    model: str
+    task: str
+    printed: dict[str, float]
+    spread: float | None = None
+    n: int | None = None  # runs behind the printed value
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        return (((self.model, self.task),),)
+
+
+class LevelPart(_Frozen):
+    """One model on one task is solved, or failed, at these tests; or solved at none of them."""
+
+    rule: Literal["level"] = "level"
+    model: str
+    task: str
+    tests: tuple[str, ...]
+    level: Level
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        return (((self.model, self.task),),)
+
+
+class TrendPart(_Frozen):
+    """The result of one model on one task falls, or rises, along these tests."""
+
+    rule: Literal["trend"] = "trend"
+    model: str
+    task: str
+    tests: tuple[str, ...]
+    direction: Literal["falls", "rises"]
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        return (((self.model, self.task),),)
+
+
+class CountPart(_Frozen):
+    """In how many tasks a seed is solved at every test named."""
+
+    rule: Literal["count"] = "count"
+    model: str
+    tests: dict[str, tuple[str, ...]]  # task: tests
+    count: int
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        return (tuple((self.model, task) for task in self.tests),)
+
+
+class OrderPart(_Frozen):
+    """One model is better than another, or on par with it, in one number per seed.
+
+    best_of      the models behind `other`, if it is several: the best of them at each test
+    other_tests  where the other's number comes from, if not from the same tests
+    """
+
+    rule: Literal["order"] = "order"
+    model: str
+    other: str
+    best_of: tuple[str, ...] = ()
+    relation: Relation
+    by: Literal["tasks_solved", "mean"]
+    tests: dict[str, tuple[str, ...]]
+    other_tests: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        tasks = self.other_tests or self.tests
+        others = tuple((m, task) for m in self.best_of or (self.other,) for task in tasks)
+        return (tuple((self.model, task) for task in self.tests), others)
+
+
+class RangePart(_Frozen):
+    """A mean over tests lies in a range; or its lead over that of others, the best at each test."""
+
+    rule: Literal["range"] = "range"
+    model: str
+    over: tuple[str, ...] = ()
+    tests: dict[str, tuple[str, ...]]
+    low: float
+    high: float
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        return (tuple((m, task) for m in (self.model, *self.over) for task in self.tests),)
+
+
+class CostPart(_Frozen):
+    """Seconds of a run of one model over those of another, same task, seed and device."""
+
+    rule: Literal["cost"] = "cost"
+    model: str
+    than: str
+    task: str
+    ratio: float
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        return (((self.model, self.task), (self.than, self.task)),)
+
+
+Part = Annotated[
+    ValuePart | LevelPart | TrendPart | CountPart | OrderPart | RangePart | CostPart,
+    Field(discriminator="rule"),
+]
+
+
+class Claim(_Frozen):
+    """One checkable statement with everything that its verdict needs except the runs."""
+
+    id: str  # "mla-001", or for a cell of a table "mla-table-2/Content/copy/15"
+    paper: str
+    artifact: str
+    kind: Kind  # the rule: where there are several parts, each is judged by it
+    statement: str  # in our words
+    quote: str | None = None
+    where: str = ""  # section of the paper
+    source: Source
+    parts: tuple[Part, ...]
+    scope: str | None = None
+    not_testable: str | None = None
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        """Every sample that one of its parts needs, once."""
+        return tuple(dict.fromkeys(sample for part in self.parts for sample in part.samples))
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Every (model, task) that it needs, once."""
+        return tuple(dict.fromkeys(cell for sample in self.samples for cell in sample))
+
+    @property
+    def models(self) -> frozenset[str]:
+        """Every model that it speaks of."""
+        return frozenset(model for model, _ in self.cells)
+
+
+OTHER_MAX = "Other Max"  # what the PANM paper calls the best of several at each test
+
+
+def parts(line: Expectation, artifact: str) -> list[Part]:
+    """The parts of one line of a claim. RelengthError for an unknown model or cell."""
+    others = (line.better_than, line.on_par_with, line.better_than_best_of, line.over)
+    named = set(line.models).union(*(models or () for models in others))
+    _known(named, known_rows(artifact))
+    tests = lengths_by_task(line.cells, artifact)
+    if line.harder_than:
+        easier = _matching(line.harder_than, run_cells(artifact), artifact)
+        order = {"relation": "better", "by": "mean", "tests": easier, "other_tests": tests}
+        return [OrderPart(model=model, other=model, **order) for model in line.models]
+    if line.better_than_best_of:
+        best = {"other": OTHER_MAX, "best_of": line.better_than_best_of}
+        return [
+            OrderPart(model=m, relation="better", by="mean", tests={task: tests[task]}, **best)
+            for m in line.models
+            for task in tests
+        ]
+    if line.mean is not None:
+        return [RangePart(model=m, tests=tests, low=line.mean, high=line.mean) for m in line.models]
+    if line.lead:
+        low, high = line.lead
+        return [
+            RangePart(model=m, over=line.over, tests={task: tests[task]}, low=low, high=high)
+            for m in line.models
+            for task in tests
+        ]
+    if line.better_than or line.on_par_with:
+        relation: Relation = "better" if line.better_than else "on_par"
+        return [
+            OrderPart(model=model, other=other, relation=relation, by=line.by, tests=tests)
+            for model in line.models
+            for other in line.better_than or line.on_par_with or ()
+        ]
+    if line.tasks_solved is not None:
+        return [CountPart(model=m, tests=tests, count=line.tasks_solved) for m in line.models]
+    return [_part_of_one_task(line, artifact, m, t, tests[t]) for m in line.models for t in tests]
+
+
+def _part_of_one_task(
+    line: Expectation, artifact: str, model: str, task: str, tests: tuple[str, ...]
+) -> Part:
+    if line.is_ == "published":
+        return value_part(artifact, model, task, tests)
+    if line.is_:
+        return LevelPart(model=model, task=task, tests=tests, level=line.is_)
+    if line.trend:
+        return TrendPart(model=model, task=task, tests=tests, direction=line.trend)
+    return CostPart(model=model, than=line.than, task=task, ratio=line.cost_ratio)
+
+
+def value_part(artifact: str, model: str, task: str, tests: tuple[str, ...]) -> ValuePart:
+    """The printed values of some cells of one row and task. RelengthError where one is missing."""
+    rows = [cell for cell in _printed_cells(artifact).get((model, task), ()) if cell.test in tests]
+    if len(rows) != len(tests) or any(pd.isna(cell.value) for cell in rows):
+        raise RelengthError(
+            f"{artifact} prints no value for {model} on {task} at {', '.join(tests)}."
+        )
+    if len(rows) > 1 and not all(pd.isna(cell.spread) for cell in rows):
+        raise RelengthError(
+            f"{artifact} prints mean ± sd: claim {model} on {task} one cell at a time."
+        )
+    return ValuePart(
+        model=model,
+        task=task,
+        printed={cell.test: cell.value for cell in rows},
+        spread=None if pd.isna(rows[0].spread) else rows[0].spread,
+        n=None if any(pd.isna(cell.n) for cell in rows) else int(rows[0].n),
+    )
+
+
+@cache
+def _printed_cells(artifact: str) -> dict[Cell, list[Any]]:
+    """The printed cells of a table by row and task: there are hundreds of claims about them."""
+    found: dict[Cell, list[Any]] = {}
+    for cell in published.table(artifact).itertuples():
+        found.setdefault((cell.row, cell.task), []).append(cell)
+    return found
+
+
+def lengths_by_task(patterns: tuple[str, ...], artifact: str) -> dict[str, tuple[str, ...]]:
+    """{task: tests} of the :func:`known_cells` that match a pattern, in their order.
+
+    "*" stands for anything; the test "longest" is the last one of each task.
+    """
+    return _matching(patterns, known_cells(artifact), artifact)
+
+
+def _matching(
+    patterns: tuple[str, ...], cells: pd.DataFrame, artifact: str
+) -> dict[str, tuple[str, ...]]:
+    tests: dict[str, list[str]] = {}
+    for cell in cells[["task", "test"]].drop_duplicates().itertuples():
+        tests.setdefault(cell.task, []).append(cell.test)
+    names = {
+        (task, test): [f"{task}/{test}"] + [f"{task}/longest"] * (test == known[-1])
+        for task, known in tests.items()
+        for test in known
+    }
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for both in names.values() for name in both):
+            known = ", ".join(name for both in names.values() for name in both)
+            raise RelengthError(f"{artifact} has no column {pattern!r}: there are {known}.")
+    chosen: dict[str, tuple[str, ...]] = {}
+    for (task, test), both in names.items():
+        if any(fnmatchcase(name, pattern) for name in both for pattern in patterns):
+            chosen[task] = (*chosen.get(task, ()), test)
+    return chosen
+
+
+@cache
+def known_cells(artifact: str) -> pd.DataFrame:
+    """The cells that claims about an artifact can name: the columns are row, task and test.
+
+    All that the tables of its experiment print; where these print nothing, what its runs have.
+    """
+    found = _experiment_of(artifact)
+    if found is None or found.tables:
+        tables = [published.table(name) for name in (found.tables if found else (artifact,))]
+        return pd.concat(tables)[["row", "task", "test"]]
+    return run_cells(artifact)
+
+
+@cache
+def run_cells(artifact: str) -> pd.DataFrame:
+    """The cells of the runs of an artifact's experiment, in the columns of known_cells."""
+    found = _experiment_of(artifact)
+    specs = found.specs("reduced", [0]) if found else ()
+    cells = [(spec.row, spec.task.name, test) for spec in specs for test in spec.task.tests]
+    return pd.DataFrame(cells, columns=["row", "task", "test"]).drop_duplicates()
+
+
+@cache
+def known_rows(artifact: str) -> tuple[str, ...]:
+    """The models that claims about an artifact can name: of its tables, and of its runs."""
+    both = (known_cells(artifact)["row"], run_cells(artifact)["row"])
+    return tuple(dict.fromkeys(pd.concat(both)))
+
+
+def _experiment_of(artifact: str) -> Experiment | None:
+    return next((e for e in experiments().values() if artifact in e.artifacts), None)
+
+
+def _known(models: set[str], known: tuple[str, ...]) -> None:
+    for model in sorted(models - set(known)):
+        raise RelengthError(f"There is no row {model!r}: choose from {', '.join(known)}.")

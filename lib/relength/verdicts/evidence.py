@@ -1,0 +1,265 @@
+"""The runs behind a claim, found in the store's frame and reduced to what the rules take."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from relength.errors import RelengthError
+from relength.papers.mla import focusing
+from relength.papers.panm import pointing
+from relength.specs.margins import ROUNDING, Margin, Margins
+from relength.tasks import TASKS
+from relength.verdicts import rules, stats
+from relength.verdicts.claim_models import (
+    Claim,
+    CostPart,
+    CountPart,
+    LevelPart,
+    OrderPart,
+    Part,
+    RangePart,
+    Source,
+    TrendPart,
+    ValuePart,
+)
+
+SCALES = ("paper", "reduced")  # highest first; smoke is not among them and never judges anything
+# What a metric of the store is measured against in margins.yml.
+MEASURES = {
+    "exact_match": "accuracy",
+    "exact_match_true_length": "accuracy",
+    "token_accuracy": "accuracy",
+    "edit_distance": "edit_distance",
+    **dict.fromkeys((*pointing.METRICS, *focusing.METRICS), "accuracy"),
+}
+
+
+class Evidence:
+    """The runs of one experiment, as one small table of seeds per cell.
+
+    frame: of :func:`relength.runs.store.frame`, any columns beyond those needed are ignored. Raises
+    RelengthError when a cell has two runs of one seed: two protocols are never mixed silently.
+    """
+
+    def __init__(self, source: Source, frame: pd.DataFrame):
+        self.source = source
+        self._runs = frame[
+            (frame["experiment"] == source.experiment)
+            & (frame["checkpoint"] == source.checkpoint)
+            & frame["scale"].isin(SCALES)
+        ]
+        cell = ["scale", "model", "arm", "task", "seed", "test"]
+        twice = self._runs[self._runs.duplicated(cell)]
+        if len(twice):
+            run = twice.iloc[0]
+            raise RelengthError(
+                f"{source.experiment} has two runs of {run['model']} ({run['arm']}) on "
+                f"{run['task']}, seed {run['seed']}, scale {run['scale']}: pass only the usable "
+                "records of the experiment's own specs."
+            )
+
+        positions = self._runs.groupby(["scale", "model", "arm", "task"]).indices
+        seeds = self._runs["seed"].to_numpy()
+        self._cells = {
+            cell: (frozenset(seeds[rows].tolist()), rows) for cell, rows in positions.items()
+        }
+        # Many claims need the same cell, and some cells no claim.
+        self._tables: dict[tuple[str, ...], pd.DataFrame] = {}
+        self._wide: dict[tuple[str, ...], pd.DataFrame] = {}
+
+    def runs(self, scale: str, model: str, arm: str, task: str) -> pd.DataFrame:
+        """Rows of one cell that has runs."""
+        cell = scale, model, arm, task
+        if cell not in self._tables:
+            self._tables[cell] = self._runs.iloc[self._cells[cell][1]]
+        return self._tables[cell]
+
+    def seeds(self, scale: str, model: str, arm: str, task: str) -> frozenset[int]:
+        """Seeds of one cell that ended well; a failed run has no rows and so is missing."""
+        return self._cells.get((scale, model, arm, task), (frozenset(),))[0]
+
+    def values(
+        self, scale: str, model: str, arm: str, task: str, tests: Sequence[str]
+    ) -> pd.DataFrame:
+        """Metric of one cell: a row per seed, a column per test.
+
+        Raises RelengthError where a test is missing.
+        """
+        cell = scale, model, arm, task
+        if cell not in self._wide:
+            runs = self.runs(*cell).set_index(["seed", "test"])
+            self._wide[cell] = runs[self.source.metric].unstack("test")
+        wide = self._wide[cell]
+        missing = [test for test in tests if test not in wide or wide[test].isna().any()]
+        if missing:
+            raise RelengthError(
+                f"Runs of {model} ({arm}) on {task} have no result at test {missing[0]!r}: "
+                "claim and experiment must name the same test lengths."
+            )
+        return wide[list(tests)]
+
+
+class Reading:
+    """The runs of one scale and one choice of arms, with the rules applied to them."""
+
+    def __init__(self, evidence: Evidence, scale: str, arms: dict[str, str], margins: Margins):
+        self.evidence, self.scale, self.arms, self.margins = evidence, scale, arms, margins
+
+    def values(self, model: str, task: str, tests: Iterable[str]) -> pd.DataFrame:
+        """:meth:`Evidence.values` at this scale, in the chosen arm of the model."""
+        return self.evidence.values(self.scale, model, self.arms[model], task, list(tests))
+
+    def decide(self, part: Part) -> rules.Decision:
+        """What the rule of a part says of it."""
+        match part:
+            case ValuePart():
+                return self._value(part)
+            case LevelPart():
+                return self._level(part)
+            case TrendPart():
+                return self._trend(part)
+            case CountPart():
+                return self._count(part)
+            case OrderPart():
+                return self._order(part)
+            case RangePart():
+                return self._range(part)
+            case CostPart():
+                margin = self.margins.measures["cost_ratio"]
+                return rules.cost(self._ratios(part), part.ratio, margin, self.margins)
+
+    @property
+    def _margin(self) -> Margin:
+        return self.margins.measures[MEASURES[self.evidence.source.metric]]
+
+    @property
+    def _lower_is_better(self) -> bool:
+        return self.evidence.source.metric == "edit_distance"
+
+    @property
+    def _best(self) -> float:
+        """The best result that a run can have."""
+        return 0.0 if self._lower_is_better else 100.0
+
+    def _value(self, part: ValuePart) -> rules.Decision:
+        values = self.values(part.model, part.task, part.printed).to_numpy()
+        printed = list(part.printed.values())
+        if part.spread is None:
+            decision = rules.median_value(values, printed, self._margin, self.margins)
+        else:
+            summary = stats.Summary(printed[0], part.spread, part.n or self.margins.least_seeds)
+            decision = rules.mean_value(values[:, 0], summary, self._margin, self.margins)
+        if self._lower_is_better and decision.outcome == "contradicted":
+            return decision._replace(exceeds=not decision.exceeds)
+        return decision
+
+    def _level(self, part: LevelPart) -> rules.Decision:
+        negated = part.level == "not_solved"
+        level = self.margins.levels["solved" if negated else part.level]
+        reached = self.values(part.model, part.task, part.tests).map(level.holds)
+        holds = ~reached.any(axis=1) if negated else reached.all(axis=1)
+        return rules.majority(holds, self.margins, exceeds=part.level != "solved")
+
+    def _range(self, part: RangePart) -> rules.Decision:
+        """Seeds are compared one by one: models of one seed see equal data."""
+        means = self._mean(part.model, part.tests)
+        if part.over:
+            means = (means - self._best_mean(part.over, part.tests)).dropna()
+        if part.over and self._lower_is_better:
+            means = -means
+        return rules.inside(means, part.low, part.high, self._margin, self.margins)
+
+    def _trend(self, part: TrendPart) -> rules.Decision:
+        """A seed follows: no step against the trend, more than the margin from first to last."""
+        values = self.values(part.model, part.task, part.tests).to_numpy()
+        rise = values if part.direction == "rises" else -values
+        room = self._margin.absolute + ROUNDING
+        follows = (np.diff(rise, axis=1) >= -room).all(axis=1) & (rise[:, -1] - rise[:, 0] > room)
+        # A seed that starts at the best there is and does not fall is better than claimed; one that
+        # starts lower may not have learned enough yet to have something to lose.
+        from_best = np.abs(values[~follows, 0] - self._best) <= room
+        exceeds = bool(from_best.sum() > from_best.size / 2)
+        return rules.majority(follows, self.margins, exceeds=exceeds)
+
+    def _count(self, part: CountPart) -> rules.Decision:
+        solved = self._tasks_solved(part.model, part.tests)
+        margin = self.margins.measures["tasks_solved"]
+        return rules.median_value(solved, part.count, margin, self.margins)
+
+    def _order(self, part: OrderPart) -> rules.Decision:
+        others_tests = part.other_tests or part.tests
+        if part.by == "tasks_solved":
+            samples = [
+                self._tasks_solved(part.model, part.tests),
+                self._tasks_solved(part.other, others_tests),
+            ]
+            margin, best = self.margins.measures["tasks_solved"], len(part.tests)
+        else:
+            others = part.best_of or (part.other,)
+            samples = [self._mean(part.model, part.tests), self._best_mean(others, others_tests)]
+            margin, best = self._margin, self._best
+            if self._lower_is_better:
+                samples = [-sample for sample in samples]
+        return rules.order(*samples, part.relation, margin, self.margins, best)
+
+    def _tasks_solved(self, model: str, tests: dict[str, tuple[str, ...]]) -> pd.Series:
+        level = self.margins.levels["solved"]
+        solved = [
+            self.values(model, task, lengths).map(level.holds).all(axis=1)
+            for task, lengths in tests.items()
+        ]
+        return pd.concat(solved, axis=1, join="inner").sum(axis=1)
+
+    def _mean(self, model: str, tests: dict[str, tuple[str, ...]]) -> pd.Series:
+        values = [self.values(model, task, lengths) for task, lengths in tests.items()]
+        return pd.concat(values, axis=1, join="inner").mean(axis=1)
+
+    def _best_mean(self, models: Sequence[str], tests: dict[str, tuple[str, ...]]) -> pd.Series:
+        """Mean over tests of what the best of several models has at each test, seed by seed."""
+        found = []
+        for task, lengths in tests.items():
+            values = pd.concat({m: self.values(m, task, lengths) for m in models})
+            by_seed = values.groupby(level="seed")
+            complete = by_seed.size() == len(models)
+            best = by_seed.min() if self._lower_is_better else by_seed.max()
+            found.append(best[complete])
+        return pd.concat(found, axis=1, join="inner").mean(axis=1)
+
+    def _ratios(self, part: CostPart) -> pd.Series:
+        first, second = (
+            self.evidence.runs(self.scale, model, self.arms[model], part.task)
+            .groupby(["seed", "device_name"])["seconds"]
+            .first()
+            for model in (part.model, part.than)
+        )
+        return (first / second).dropna()
+
+    def in_distribution(self, model: str, task: str) -> float | None:
+        """Median result on the lengths trained on, if recorded."""
+        runs = self.evidence.runs(self.scale, model, self.arms[model], task)
+        known = TASKS[task]().tests[0]
+        value = float(runs.loc[runs["test"] == known, self.evidence.source.metric].median())
+        return None if np.isnan(value) else value
+
+    def is_failure(self, part: Part) -> bool:
+        """Whether a part says that something fails, so that too little training makes it true."""
+        match part:
+            case LevelPart():
+                return part.level != "solved"
+            case ValuePart() if MEASURES[self.evidence.source.metric] == "accuracy":
+                return any(map(self.margins.levels["failed"].holds, part.printed.values()))
+            case ValuePart() if self._lower_is_better:
+                return any(value > self._margin.around(0) for value in part.printed.values())
+            case _:
+                return False
+
+    def margins_changed(self, claim: Claim, current: str) -> bool | None:
+        """Whether a run was made under other margins; None where the records do not say."""
+        used = [
+            self.evidence.runs(self.scale, m, self.arms[m], t).get("margins")
+            for m, t in claim.cells
+        ]
+        if any(hashes is None or hashes.isna().any() for hashes in used):
+            return None
+        return any((hashes != current).any() for hashes in used)

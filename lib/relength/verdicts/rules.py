@@ -1,0 +1,281 @@
+"""The verdict rules, on bare numbers: one per kind of claim.
+
+Every rule takes what the seeds gave (one number or one yes/no per seed) and returns a
+:class:`Decision`. Where the numbers come from is :mod:`relength.verdicts.claims`' business; how
+often the rules err is simulated in :mod:`relength.verdicts.false_verdicts`. Fewer seeds than
+`Margins.least_seeds` never decide anything.
+
+What speaks against a claim may be results below it or above it. Only the first can be for want of
+training, so a decision says which it is.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from relength.specs.margins import Margin, Margins
+from relength.verdicts import stats
+
+Outcome = Literal["reproduced", "contradicted", "inconclusive"]
+Relation = Literal["better", "on_par"]
+
+
+class Decision(NamedTuple):
+    """What one rule says of one part of a claim."""
+
+    outcome: Outcome
+    n: int  # seeds; the smaller sample where two are compared
+    p_for: float  # small: beyond chance in favour of the claim
+    p_against: float  # small: beyond chance against it
+    seen: str  # half a sentence
+    agree: int | None = None  # seeds that satisfy the claim, where each is a yes or a no
+    exceeds: bool = False  # contradicted by results that are better, not worse, than claimed
+
+
+def majority(yes: ArrayLike, margins: Margins, exceeds: bool = False) -> Decision:
+    """Thresholds, "solves", trends, properties: does a majority of the seeds satisfy the claim?
+
+    yes: one bool per seed; exceeds: whether a seed that says no does so by being better. Exact
+    binomial test against one half, one-sided, in both directions.
+    """
+    yes = np.asarray(yes, dtype=bool)
+    agree, n = int(yes.sum()), yes.size
+    return _decide(
+        n,
+        stats.majority_p(agree, n),
+        stats.majority_p(n - agree, n),
+        f"{agree} of {n} agree",
+        margins,
+        agree=agree,
+        exceeds=exceeds,
+    )
+
+
+def fact(holds: bool) -> Decision:
+    """What arithmetic decides: chance has no part in it, so there is nothing to repeat."""
+    outcome: Outcome = "reproduced" if holds else "contradicted"
+    return Decision(outcome, 1, float(not holds), float(holds), "", agree=int(holds))
+
+
+def median_value(
+    values: ArrayLike, printed: ArrayLike, margin: Margin, margins: Margins
+) -> Decision:
+    """A value printed as a median, or several of one run: is a majority within the margin?
+
+    values: (seeds, tests); printed: (tests,). A seed agrees when all its tests do. Contradicted
+    when a majority is outside and all seeds that are lie on the same side. Higher numbers are
+    better.
+    """
+    values, printed = _two_dimensional(values), np.atleast_1d(np.asarray(printed, dtype=float))
+    room = np.array([margin.around(value) for value in printed])
+    low = (values < printed - room).any(axis=1)
+    high = (values > printed + room).any(axis=1)
+    inside = ~low & ~high
+    decision = majority(inside, margins)
+    one_side = not (low.any() and high.any())
+    p_against = decision.p_against if one_side else 1.0
+    target = ", ".join(_number(value) for value in printed)
+    seen = f"{decision.seen} ({_middle(values)}; printed {target})"
+    exceeds = bool(one_side and high.any())
+    return _decide(
+        decision.n, decision.p_for, p_against, seen, margins, agree=decision.agree, exceeds=exceeds
+    )
+
+
+def inside(
+    values: ArrayLike, low: float, high: float, margin: Margin, margins: Margins
+) -> Decision:
+    """One number per seed that the claim puts between two bounds: do a majority lie there?
+
+    The margin widens the range on both sides. Contradicted when a majority is outside and all seeds
+    that are lie on the same side. Higher numbers are better.
+    """
+    values = np.asarray(values, dtype=float)
+    below = values < low - margin.around(low)
+    above = values > high + margin.around(high)
+    decision = majority(~below & ~above, margins)
+    one_side = not (below.any() and above.any())
+    target = _number(low) if low == high else f"{_number(low)} to {_number(high)}"
+    seen = f"{decision.seen} ({_middle(values)}; claimed {target})"
+    return _decide(
+        decision.n,
+        decision.p_for,
+        decision.p_against if one_side else 1.0,
+        seen,
+        margins,
+        agree=decision.agree,
+        exceeds=bool(one_side and above.any()),
+    )
+
+
+def mean_value(
+    values: ArrayLike, printed: stats.Summary, margin: Margin, margins: Margins
+) -> Decision:
+    """A value printed as mean ± sd: two one-sided Welch tests on the two summaries.
+
+    values: one number per seed, higher ones are better. Contradicted when the 95 % interval of the
+    difference lies outside the margin.
+    """
+    values = np.asarray(values, dtype=float)
+    if values.size < margins.least_seeds:
+        seen = f"mean {_number(values.mean())}; printed {_number(printed.mean)}"
+        return _decide(values.size, 1.0, 1.0, seen, margins)
+    ours, room = stats.Summary.of(values), margin.around(printed.mean)
+    test = stats.welch_equivalence(ours, printed, room, margins.sd_floor)
+    seen = (
+        f"mean {_number(ours.mean)} ± {_number(ours.sd)}, printed {_number(printed.mean)} ± "
+        f"{_number(printed.sd)}; 95 % interval of the difference {_number(test.interval.low)} to "
+        f"{_number(test.interval.high)}"
+    )
+    exceeds = test.difference > 0
+    return _decide(values.size, test.p_inside, test.p_outside, seen, margins, exceeds=exceeds)
+
+
+def order(
+    first: ArrayLike,
+    second: ArrayLike,
+    relation: Relation,
+    margin: Margin,
+    margins: Margins,
+    best: float | None = None,
+) -> Decision:
+    """Is the first better than the second, or on par with it? Higher numbers are better.
+
+    best: the highest number there can be, if there is one: what has it cannot be bettered.
+
+    Exact permutation test on independent samples. When all values of both are within the margin of
+    each other it is a tie, whatever the test says: that reproduces "on par" and contradicts
+    "better". A difference in either direction contradicts "on par", so its p value is doubled.
+    """
+    first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    pooled = np.concatenate([first, second])
+    tie = pooled.max() - pooled.min() <= margin.around(float(pooled.max()))
+    p = stats.permutation_order(first, second)
+    seen = f"{_sample(first)} against {_sample(second)}" + (", a tie" if tie else "")
+    # A tie is a rule, not a test. 0 and 1 let it pass through Holm's correction as the certainty it
+    # is.
+    if relation == "better":
+        p_for, p_against = (1.0, 0.0) if tie else (p.p_greater, p.p_less)
+        exceeds = best is not None and bool(np.median(second) >= best - margin.around(best))
+    else:
+        p_for, p_against = (0.0, 1.0) if tie else (1.0, min(1.0, 2 * min(p)))
+        exceeds = p.p_greater < p.p_less
+    n = min(first.size, second.size)
+    return _decide(n, p_for, p_against, seen, margins, exceeds=exceeds)
+
+
+def cost(ratios: ArrayLike, printed: float, margin: Margin, margins: Margins) -> Decision:
+    """A ratio of costs: do all side-by-side repeats lie within the margin, or all outside?
+
+    The p values are those of the exact binomial test, but only a unanimous sample decides. Cheaper
+    is better.
+    """
+    ratios = np.asarray(ratios, dtype=float)
+    if ratios.size == 0:
+        return _decide(0, 1.0, 1.0, "no repeats side by side on one device", margins)
+    inside = np.abs(ratios - printed) <= margin.around(printed)
+    agree, n = int(inside.sum()), inside.size
+    return _decide(
+        n,
+        stats.majority_p(agree, n) if agree == n else 1.0,
+        stats.majority_p(n - agree, n) if agree == 0 else 1.0,
+        f"{agree} of {n} within the margin ({_middle(ratios)}; printed {_number(printed)})",
+        margins,
+        agree=agree,
+        exceeds=bool(np.median(ratios) < printed),
+    )
+
+
+def conjunction(parts: Sequence[Decision], margins: Margins) -> Decision:
+    """Several parts: reproduced if every one is, contradicted if one is after Holm's correction.
+
+    p_for is the largest of the parts (all must hold), p_against the smallest corrected one. It
+    exceeds when one of the parts that contradict it does: more training would not mend that one.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    p_for = max(part.p_for for part in parts)
+    corrected = stats.holm([part.p_against for part in parts])
+    n = min(part.n for part in parts)
+    against = [part for part, p in zip(parts, corrected, strict=True) if p <= margins.level]
+    exceeds = any(part.exceeds for part in against)
+    return _decide(n, p_for, float(min(corrected)), _together(parts), margins, exceeds=exceeds)
+
+
+def seeds_for_parts(parts: int, margins: Margins) -> int:
+    """Unanimous seeds with which one failing part of so many contradicts a conjunction."""
+    n = margins.least_seeds
+    while parts * stats.majority_p(n, n) > margins.level:
+        n += 1
+    return n
+
+
+def _decide(
+    n: int,
+    p_for: float,
+    p_against: float,
+    seen: str,
+    margins: Margins,
+    agree: int | None = None,
+    exceeds: bool = False,
+) -> Decision:
+    outcome: Outcome = "inconclusive"
+    if n >= margins.least_seeds:
+        if p_for <= margins.level:
+            outcome = "reproduced"
+        elif p_against <= margins.level:
+            outcome = "contradicted"
+    return Decision(
+        outcome, n, p_for, p_against, seen, agree, exceeds and outcome == "contradicted"
+    )
+
+
+def _together(parts: Sequence[Decision]) -> str:
+    votes = [part for part in parts if part.agree is not None]
+    if len(votes) == len(parts):
+        unanimous = sum(part.agree == part.n for part in parts)
+        if unanimous == len(parts):
+            return f"{_seeds(parts)} agree in each of {len(parts)} parts"
+        against = sum(part.agree == 0 for part in parts)
+        words = f"all seeds agree in {unanimous} of {len(parts)} parts"
+        return f"{words} and none in {against}" if against else words
+    held = sum(part.outcome == "reproduced" for part in parts)
+    lost = sum(part.outcome == "contradicted" for part in parts)
+    if held or lost:
+        return f"{held} of {len(parts)} parts hold on their own, {lost} do not"
+    leaning = sum(part.p_for < part.p_against for part in parts)
+    alone = max(part.n for part in parts) == 1
+    return (
+        f"{'one seed alone leans' if alone else 'the seeds lean'} towards the claim in "
+        f"{leaning} of {len(parts)} parts"
+    )
+
+
+def _seeds(parts: Sequence[Decision]) -> str:
+    counts = sorted({part.n for part in parts})
+    return f"{counts[0]} of {counts[0]}" if len(counts) == 1 else "all seeds"
+
+
+def _two_dimensional(values: ArrayLike) -> np.ndarray:
+    values = np.asarray(values, dtype=float)
+    return values[:, None] if values.ndim == 1 else values
+
+
+def _sample(values: np.ndarray) -> str:
+    listed = ", ".join(_number(value) for value in np.sort(values)[::-1])
+    return f"{_middle(values)} ({listed})" if len(values) != 2 else f"values {listed}"
+
+
+def _middle(values: ArrayLike) -> str:
+    """The median over seeds, test by test; of two seeds, which have none, both."""
+    values = _two_dimensional(values)
+    lines = sorted(values.tolist()) if len(values) == 2 else [np.median(values, axis=0)]
+    listed = " and ".join(", ".join(map(_number, line)) for line in lines)
+    return listed if len(values) == 2 else f"median {listed}"
+
+
+def _number(value: float) -> str:
+    """At most two decimals, no trailing zeros: 100, 99.9, 0.05."""
+    return f"{round(float(value), 2) + 0.0:.2f}".rstrip("0").rstrip(".")
