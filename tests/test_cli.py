@@ -15,6 +15,7 @@ import typer
 
 from relength.bench import throughput
 from relength.cli import main as cli
+from relength.cli.app import console
 from relength.paths import RESULTS
 from relength.report.scoreboard import ledger
 from relength.runs.store import Store
@@ -278,7 +279,7 @@ def test_a_key_that_nothing_has_and_what_is_no_key_are_refused(relength, tmp_pat
 
 
 def test_status_shows_what_is_begun_and_counts_the_rest(relength, tmp_path, monkeypatch):
-    monkeypatch.setattr(cli.console, "width", 160)
+    monkeypatch.setattr(console, "width", 160)
     code, out, _ = relength("status", "--results", tmp_path)
     assert code == 0 and "mla-table-2" in out and "0/320" in out and "unknown" in out
     assert "panm-table-2 " not in out and "not begun: panm" in out
@@ -431,7 +432,7 @@ def test_missing_data_are_found_before_anything_is_trained(relength, tmp_path, m
 
 @pytest.mark.parametrize("paper", [(), ("mla",)], ids=str)
 def test_every_claim_is_shown_with_its_verdict_from_the_recorded_runs(relength, monkeypatch, paper):
-    monkeypatch.setattr(cli.console, "width", 400)
+    monkeypatch.setattr(console, "width", 400)
     code, out, problems = relength("claims", *paper)
     assert code == 0, problems
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines()]

@@ -279,12 +279,12 @@ def test_an_archive_holds_every_page_and_equal_pages_give_an_equal_archive(tmp_p
 def test_without_chromium_the_pdf_is_refused_in_one_sentence_before_anything_is_built(
     monkeypatch, tmp_path
 ):
-    from relength.cli import main as cli
+    from relength.cli import pages
 
     monkeypatch.setattr(editions.shutil, "which", lambda name: None)
     monkeypatch.setattr(bookbuild, "render", lambda *_: pytest.fail("it went on"))
     with pytest.raises(RelengthError, match=r"Chromium prints the PDF, and none was found.*--pdf"):
-        cli.render(results=tmp_path, out=tmp_path, pdf=True)
+        pages.render(results=tmp_path, out=tmp_path, pdf=True)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from contextlib import suppress
 from relength.errors import RelengthError
 from relength.runs.campaign import Run
 from relength.runs.store import Store
-from relength.specs.experiments import Experiment, experiment
+from relength.specs.experiments import Experiment, experiment, experiments
 from relength.specs.spec import RunSpec, Scale
 
 SEEDS = 5  # where verdicts begin
@@ -22,21 +22,22 @@ NAMES: dict[str, Callable[[RunSpec], str]] = {
 
 
 def choose(
-    experiments: Sequence[str],
+    asked: Sequence[str],
     scale: Scale,
     seeds: int | None,
     shard: tuple[int, int] = (1, 1),
     **names: Sequence[str] | None,
 ) -> list[Run]:
-    """Runs of the named experiments (of all when none is named), one seed of everything first.
+    """Runs of the experiments asked for (of all when none is), one seed of everything first.
 
+    asked  names of experiments
     seeds  None for all that anything asks for: five, and twenty where a success rate is wanted
     shard  (i, n): only every n-th run, from the i-th
     names  only runs of these names, by the kinds of :data:`NAMES`
 
     Raises RelengthError for a name that nothing has.
     """
-    named = [experiment(name) for name in experiments or experiments()]
+    named = [experiment(name) for name in asked or experiments()]
     runs = wanted(
         (found, spec)
         for seed in range(seeds or MANY_SEEDS)
@@ -48,7 +49,7 @@ def choose(
     for kind, chosen in names.items():
         known = dict.fromkeys(NAMES[kind](run.spec) for run in runs)
         if unknown := [name for name in chosen or () if name not in known]:
-            where = f"{', '.join(experiments)}: no" if experiments else "No experiment has a"
+            where = f"{', '.join(asked)}: no" if asked else "No experiment has a"
             way_out = f"choose from {', '.join(known)}"
             if kind == "key":
                 way_out = "its entry on the book's page of provenance has the command that finds it"

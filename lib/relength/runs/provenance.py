@@ -91,7 +91,7 @@ def code_fingerprint() -> str:
     files = {}
     for name in TRAINING_CODE:
         path = PACKAGE / name
-        for file in path.rglob("*.py") if path.is_dir() else [path]:
+        for file in path.rglob("*.py") if path.is_dir() else filter(Path.is_file, [path]):
             files[file.relative_to(PACKAGE).as_posix()] = file.read_bytes()
     return fingerprint(files)
 

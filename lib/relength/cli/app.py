@@ -1,0 +1,69 @@
+"""What all commands share: the application, its consoles, and options that several of them have."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from relength.errors import RelengthError
+
+app = typer.Typer(
+    name="relength",
+    help="Rebuild the tables and figures of four papers on length generalisation.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+)
+console, stderr = Console(), Console(stderr=True)
+
+Results = Annotated[Path, typer.Option(help="Folder of recorded runs.", show_default="results/")]
+
+
+def scales_of(given: Iterable[str], known: Sequence[str]) -> list[str]:
+    for scale in given:
+        if scale not in known:
+            raise RelengthError(
+                f"There is nothing to plan at scale {scale!r}: choose one of {', '.join(known)}."
+            )
+    return list(given)
+
+
+def store_of(results: Path) -> Any:
+    """A store to read from. One that is not there is empty, but its name may be misspelt."""
+    from relength.runs.store import Store
+
+    store = Store(results)
+    if not store.path.is_dir():
+        stderr.print(
+            f"Note: There is no folder {escape(str(store.path))}, so nothing counts as recorded: "
+            "look at the name given to --results.",
+            soft_wrap=True,
+            highlight=False,
+        )
+    return store
+
+
+def device_of(name: str, store: Any) -> Any:
+    """At whose prices to plan. Without a GPU here, those of the one most recorded, if there is any:
+    plans are also made for machines elsewhere.
+    """
+    import torch
+
+    from relength.report.agenda import most_recorded
+    from relength.runs.executors import check_device
+    from relength.runs.prices import Device
+    from relength.runs.provenance import device_name
+
+    check_device(name, elsewhere=not gpu_here())
+    kind = torch.device(name).type
+    if kind == "cuda" and not gpu_here():
+        return most_recorded(store, (kind,))
+    return Device(kind, device_name(name))
+
+
+def gpu_here() -> bool:
+    import torch
+
+    return torch.cuda.is_available()

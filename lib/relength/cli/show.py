@@ -1,0 +1,98 @@
+"""Commands that show what there is: experiments, the plan, coverage, claims."""
+
+import json
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from relength.cli.app import Results, console, device_of, gpu_here, scales_of, store_of
+from relength.errors import RelengthError
+from relength.paths import RESULTS
+
+
+def list_experiments() -> None:
+    """The experiments, the artifacts they rebuild, and how many runs each scale needs."""
+    from relength.specs.experiments import experiments
+    from relength.specs.spec import SCALES
+
+    table = Table(
+        "experiment", "paper", "artifacts", *(f"runs a seed, {scale}" for scale in SCALES)
+    )
+    for experiment in experiments().values():
+        sizes = (str(len(experiment.specs(scale, [0]))) for scale in SCALES)
+        table.add_row(experiment.name, experiment.paper, ", ".join(experiment.artifacts), *sizes)
+    console.print(table)
+
+
+def plan(
+    results: Results = RESULTS,
+    device: Annotated[
+        str, typer.Option(help="At whose prices: cpu, cuda or cuda:<number>.")
+    ] = "cpu",
+    scale: Annotated[
+        list[str] | None, typer.Option(help="Only these scales (repeatable).", show_default="both")
+    ] = None,
+    most: Annotated[int, typer.Option(min=1, help="How many lines.")] = 40,
+) -> None:
+    """What to run next: the cells whose runs could decide the most claims per hour.
+
+    Cells that no open claim waits for come last. `relength run --plan` trains in this order.
+    """
+    from relength.report import agenda
+    from relength.report.scoreboard import SCALES
+    from relength.runs.store import Store
+
+    wanted = scales_of(scale or SCALES, SCALES)
+    priced = device_of(device, Store(results))
+    steps = agenda.agenda(store_of(results), priced, wanted)
+    table = Table("", "cell", "seeds", "hours", "completes", expand=True)
+    table.columns[1].ratio, table.columns[4].ratio = 2, 1  # what is left between cells and claims
+    for number, step in enumerate(steps[:most], start=1):
+        hours = "unknown" if step.hours is None else f"{step.hours:.2f}"
+        table.add_row(str(number), step.label, step.seeds, hours, agenda.named(step.claims))
+    console.print(table)
+    rest = f"; --most {len(steps)} lists them all" if len(steps) > most else ""
+    waited = sum(step.waited for step in steps)
+    console.print(
+        f"{waited} cells lack runs that could decide a claim, {len(steps) - waited} come after "
+        f"them that no open claim waits for{rest}."
+    )
+    if priced is None:
+        console.print("Hours are unknown: there is no GPU here, and no run of one is recorded.")
+    elif priced.kind == "cuda" and not gpu_here():
+        console.print(f"There is no GPU here: hours are of {priced}, by recorded runs.")
+
+
+def status(
+    results: Results = RESULTS,
+    every: Annotated[bool, typer.Option("--all", help="What is not begun, too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+) -> None:
+    """The artifacts of the four papers: runs and seeds per scale, what the rest costs, verdicts."""
+    from relength.report.coverage import table
+    from relength.report.scoreboard import status as scoreboard
+
+    state = scoreboard(store_of(results))
+    if as_json:
+        print(json.dumps(state, indent=1))
+        return
+    for part in table(state, every):
+        console.print(part)
+
+
+def claims(
+    paper: Annotated[str | None, typer.Argument(help="Only the claims of this paper.")] = None,
+    results: Results = RESULTS,
+) -> None:
+    """Every claim with its verdict, computed now from the recorded runs."""
+    from relength.report.scoreboard import ledger
+
+    rows = ledger(store_of(results))
+    if paper and paper not in set(rows.paper):
+        known = ", ".join(sorted(set(rows.paper)))
+        raise RelengthError(f"There are no claims of {paper!r}: choose from {known}.")
+    table = Table("claim", "verdict", "scale", "seeds", "seen")
+    for row in rows[rows.paper == paper].itertuples() if paper else rows.itertuples():
+        table.add_row(row.claim, row.label, row.scale or "–", str(row.seeds), row.seen)
+    console.print(table)

@@ -1,0 +1,73 @@
+"""The command that measures training speed."""
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from relength.cli.app import Results, console
+from relength.errors import RelengthError
+from relength.paths import RESULTS
+
+
+def bench(
+    task: Annotated[list[str] | None, typer.Option(help="Tasks to train on (repeatable).")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Side-by-side repeats.")] = 5,
+    seconds: Annotated[
+        float | None, typer.Option(min=0.1, help="Length of one measurement (4 unless said).")
+    ] = None,
+    device: Annotated[str, typer.Option(help="Where stacks are trained: cpu or cuda.")] = "cpu",
+    pointers: Annotated[
+        bool, typer.Option("--pointers", help="Instead: what PANM costs on top of its backbones.")
+    ] = False,
+    executors: Annotated[
+        bool, typer.Option("--executors", help="Instead: what Dask costs beside plain processes.")
+    ] = False,
+    results: Results = RESULTS,
+) -> None:
+    """Measure training speed here, beside the frozen baseline loop, and keep the result."""
+    from relength.bench import speed
+    from relength.report.expenses import limit_share
+    from relength.runs.executors import check_device
+    from relength.runs.store import Store
+
+    check_device(device)
+    if pointers and executors:
+        raise RelengthError("--pointers and --executors are two measurements: ask for one.")
+    if (pointers or executors) and (task or seconds or device != "cpu"):
+        raise RelengthError(
+            "--pointers and --executors have a task and a length of their own and measure on a "
+            "CPU: leave out --task, --seconds and --device."
+        )
+    if pointers:
+        from relength.papers.panm import overhead
+        from relength.papers.panm import overhead_page as page
+
+        outcome = overhead.measure(rounds)
+        speed.keep(Store(results), outcome | {"baseline_threads": 1})
+        console.print(page.numbers(outcome), highlight=False)
+        return
+    if executors:
+        from relength.bench import throughput
+        from relength.report import expenses
+
+        outcome = throughput.measure(rounds)
+        store = Store(results)
+        speed.keep(store, outcome | {"baseline_threads": 1})
+        console.print(expenses.in_turns(store.benchmarks()[-1]), highlight=False, soft_wrap=True)
+        return
+
+    table = Table("task", "way", "steps/s", "× plain loop", "memory", "share of limit")
+    names = task or ["copy", "recopy", "inv_recopy", "panm_copy"]
+    for name in names:  # all of them now: a measurement takes minutes
+        speed.check_task(name)
+    for name in names:
+        outcome = speed.measure(name, rounds, seconds or speed.SECONDS, device=device)
+        speed.keep(Store(results), outcome, device)
+        for trainer, rate in outcome["steps_per_second"].items():
+            table.add_row(
+                *(name, trainer, f"{rate:.1f}", f"{outcome['ratio_to_baseline'][trainer]:.2f}"),
+                f"{outcome['memory_bytes'][trainer] / 2**20:,.0f} MiB",
+                limit_share(outcome, trainer),
+            )
+    console.print(table)
