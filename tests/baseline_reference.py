@@ -32,16 +32,16 @@ TWO_ARMED = ("Content Attention", "Transformer", "NTM", "DNC")
 READINGS = [
     (name, arm)
     for name in SIZES
-    for arm in (("released", "paper") if name in TWO_ARMED else (MODELS[name][0]().arm,))
+    for arm in (("released", "paper") if name in TWO_ARMED else (MODELS[name].config().arm,))
 ]
 CLASSES, CHANNELS = 4, 6
 
 
 def build(name: str, arm: str, seed: int = 0, noise: float = 0.3, **sizes: Any) -> nn.Module:
     """A small model in float64 in which no parameter is zero, as after some training."""
-    config, constructor = MODELS[name]
+    model = MODELS[name]
     fields = SIZES[name] | sizes | {"arm": arm}
-    model = constructor(config(**fields), CHANNELS, CLASSES).double().initialise(seed)
+    model = model.module(model.config(**fields), CHANNELS, CLASSES).double().initialise(seed)
     random = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():

@@ -162,11 +162,11 @@ def test_the_fast_way_has_the_values_and_gradients_of_the_readable_one(name, arm
 @pytest.mark.equality
 @every_reading
 def test_the_fast_way_is_the_readable_one_up_to_rounding_at_real_sizes_in_float32(name, arm):
-    config, constructor = MODELS[name]
+    found = MODELS[name]
     inputs = sources(32, 5).float()
     scores = []
     for fused in (True, False):
-        model = constructor(config(arm=arm), CHANNELS, CLASSES).initialise(0)
+        model = found.module(found.config(arm=arm), CHANNELS, CLASSES).initialise(0)
         model.fused = fused
         with torch.no_grad():
             scores.append(model.decode(inputs, 5, None))
@@ -181,10 +181,10 @@ CONSTANT = ("norm_attention", "norm_forward", "scale", "offset", "gain", "bias")
 
 @every_reading
 def test_first_weights_belong_to_the_seed(name, arm):
-    config, constructor = MODELS[name]
+    found = MODELS[name]
 
     def first(seed):
-        model = constructor(config(**SIZES[name], arm=arm), CHANNELS, CLASSES)
+        model = found.module(found.config(**SIZES[name], arm=arm), CHANNELS, CLASSES)
         with torch.no_grad():
             for parameter, value in model.named_parameters():
                 if not parameter.split(".")[-2:][0].startswith(CONSTANT):
@@ -210,8 +210,8 @@ def test_a_state_dict_has_parameters_only(name, arm):
 
 
 def size_of(name: str, arm: str, channels: int) -> int:
-    config, constructor = MODELS[name]
-    return parameters(constructor(config(arm=arm), channels, 10))
+    found = MODELS[name]
+    return parameters(found.module(found.config(arm=arm), channels, 10))
 
 
 def test_sizes_are_those_of_the_released_code_with_its_two_flag_channels():
@@ -254,7 +254,9 @@ def test_256_units_do_not_give_the_stated_million_parameters(name):
 
 def test_sizes_of_the_arms_are_those_of_text_and_code():
     sizes = {
-        (n, a): MODELS[n][0](arm=a).hidden_size for n in TWO_ARMED for a in ("paper", "released")
+        (n, a): MODELS[n].config(arm=a).hidden_size
+        for n in TWO_ARMED
+        for a in ("paper", "released")
     }
     assert sizes == {
         ("Content Attention", "paper"): 512,
@@ -273,15 +275,16 @@ def test_sizes_of_the_arms_are_those_of_text_and_code():
 
 @every_reading
 def test_a_config_names_its_model_and_survives_json(name, arm):
-    config, constructor = MODELS[name]
+    found = MODELS[name]
+    config = found.config
     fields = config(arm=arm)
-    assert fields.name == name and issubclass(constructor, FreeRunning)
+    assert fields.name == name and issubclass(found.module, FreeRunning)
     assert config.model_validate_json(fields.model_dump_json()) == fields
 
 
 @pytest.mark.parametrize("name", SIZES)
 def test_impossible_sizes_are_refused(name):
     with pytest.raises(ValidationError, match="hidden_size"):
-        MODELS[name][0](hidden_size=0)
+        MODELS[name].config(hidden_size=0)
     with pytest.raises(ValidationError, match="arm"):
-        MODELS[name][0](arm="best")
+        MODELS[name].config(arm="best")

@@ -58,8 +58,8 @@ def in_double_precision():
 
 def test_the_frozen_loop_and_the_library_compute_the_same_function(in_double_precision):
     spec = make_spec(task="recopy", model="OneStepAttn", scale="smoke", seed=1)
-    config, build = MODELS["OneStepAttn"]
-    ours = build(config(name="OneStepAttn"), len(spec.task.vocabulary)).initialise(1)
+    model = MODELS["OneStepAttn"]
+    ours = model.module(model.config(name="OneStepAttn"), len(spec.task.vocabulary)).initialise(1)
     plain = PlainOneStep(len(spec.task.vocabulary)).eval()
     weights = ours.state_dict()
     state = {name: weights[same] for name, same in SAME.items()}
@@ -146,8 +146,10 @@ def test_the_limits_count_the_products_of_the_model_and_the_traffic_of_its_optim
     monkeypatch.setattr(bench, "_multiplied", lambda device: 1.0)
     monkeypatch.setattr(bench, "_copied", lambda device: 2.0)
     limits = bench.limits("copy")
-    config, build = MODELS["OneStepAttn"]
-    weights = sum(p.numel() for p in build(config(name="OneStepAttn"), 14).parameters())
+    model = MODELS["OneStepAttn"]
+    weights = sum(
+        p.numel() for p in model.module(model.config(name="OneStepAttn"), 14).parameters()
+    )
     assert limits["bytes_per_step"] == 6 * 4 * weights
     # Each recurrent step multiplies 32 states of 128 with a matrix of 384 rows, forwards and twice
     # backwards; a batch of copies has up to eleven such steps in the decoder.

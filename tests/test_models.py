@@ -14,9 +14,10 @@ from torch import Tensor
 from relength.models import recurrence
 from relength.models.seq2seq import attention, location
 from relength.models.seq2seq.attention import lay_out, sinusoid
-from relength.models.seq2seq.attentions import ATTENTIONS, BY_LOCATION, arms_of
-from relength.models.seq2seq.encoder_decoder import Seq2Seq, Seq2SeqConfig
-from relength.models.seq2seq.location import LocationAttention, Motion, clamp, softstair
+from relength.models.seq2seq.attentions import ATTENTIONS, BY_LOCATION, Motion, arms_of
+from relength.models.seq2seq.configs import Seq2SeqConfig
+from relength.models.seq2seq.encoder_decoder import Seq2Seq
+from relength.models.seq2seq.location import LocationAttention, clamp, softstair
 from relength.streams import dropout_key, step_key
 from relength.tasks import TASKS
 from relength.tasks.base import EOS, PAD, SOS

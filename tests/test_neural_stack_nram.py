@@ -25,8 +25,9 @@ from torch import Tensor
 
 from relength.errors import RelengthError
 from relength.models.memory import nram_modules
+from relength.models.memory.configs import NRAMConfig
 from relength.models.memory.neural_stack import top, update
-from relength.models.memory.nram import NRAM, NRAMConfig
+from relength.models.memory.nram import NRAM
 
 pytestmark = pytest.mark.equality
 

@@ -15,14 +15,10 @@ from torch import nn
 from relength.bench.baseline import PlainPANM
 from relength.errors import RelengthError
 from relength.models.pointers.attention import AddressBank, PointerUnit
+from relength.models.pointers.configs import PANMConfig
 from relength.models.pointers.panm import PANM
 from relength.models.pointers.panm_released import ReleasedPANM
-from relength.models.pointers.panm_tasks import (
-    AlgorithmicPANM,
-    LSTMEncoder,
-    PANMConfig,
-    SummedBiGRU,
-)
+from relength.models.pointers.panm_tasks import AlgorithmicPANM, LSTMEncoder, SummedBiGRU
 from relength.runs.execute import Job, execute
 from relength.specs.spec import make_spec
 from relength.streams import dropout_mask, fork, step_key, stream

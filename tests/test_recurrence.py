@@ -10,7 +10,8 @@ from torch import Tensor
 
 from relength.kernels import fused
 from relength.models.recurrence import GRU, BiGRU, reversal, take
-from relength.models.seq2seq.encoder_decoder import Seq2Seq, Seq2SeqConfig
+from relength.models.seq2seq.configs import Seq2SeqConfig
+from relength.models.seq2seq.encoder_decoder import Seq2Seq
 from relength.streams import dropout_key, dropout_mask, step_key
 from relength.tasks import TASKS
 from relength.tasks.base import EOS, PAD

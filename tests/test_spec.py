@@ -239,7 +239,7 @@ def test_what_is_impossible_is_refused_by_name_with_what_is_allowed(fields, name
 
 
 def test_every_field_of_a_task_a_model_and_a_protocol_is_strict():
-    parts = [*TASKS.values(), *(config for config, _ in MODELS.values()), Training, Streaming]
+    parts = [*TASKS.values(), *(model.config for model in MODELS.values()), Training, Streaming]
     assert all(part.model_config["strict"] for part in (RunSpec, *parts))
 
 

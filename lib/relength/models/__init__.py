@@ -1,35 +1,71 @@
-"""Every model by name. A new model is one file in this folder and one line here."""
+"""Every model by name. A new model is a configuration, a module in another file and one line here.
 
-from pydantic import BaseModel
-from torch import nn
+Configurations are imported with this registry and import no torch; a module is imported when a
+model is built.
+"""
 
-from relength.models.baselines.content_attention import ContentAttention, ContentAttentionConfig
-from relength.models.baselines.hybrid_attention import HybridAttention, HybridAttentionConfig
-from relength.models.baselines.location_attention import LocationAttention, LocationAttentionConfig
-from relength.models.baselines.lstm import LSTMBaseline, LSTMConfig
-from relength.models.baselines.pointer_network import PtrNet, PtrNetConfig
-from relength.models.baselines.transformer import Transformer, TransformerConfig
-from relength.models.memory.dnc import DNC, DNCConfig
-from relength.models.memory.esbn import ESBN, ESBNConfig
-from relength.models.memory.neural_stack import NeuralStack, NeuralStackConfig
-from relength.models.memory.nram import NRAM, NRAMConfig
-from relength.models.memory.ntm import NTM, NTMConfig
-from relength.models.pointers.panm_tasks import AlgorithmicPANM, PANMConfig
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from relength.models.baselines import configs as baselines
+from relength.models.config import ModelConfig
+from relength.models.memory import configs as memory
+from relength.models.pointers.configs import PANMConfig
 from relength.models.seq2seq.attentions import ATTENTIONS
-from relength.models.seq2seq.encoder_decoder import Seq2Seq, Seq2SeqConfig
+from relength.models.seq2seq.configs import Seq2SeqConfig
 
-MODELS: dict[str, tuple[type[BaseModel], type[nn.Module]]] = {
-    **dict.fromkeys(ATTENTIONS, (Seq2SeqConfig, Seq2Seq)),
-    "PANM": (PANMConfig, AlgorithmicPANM),
-    "LSTM": (LSTMConfig, LSTMBaseline),
-    "Location Attention": (LocationAttentionConfig, LocationAttention),
-    "Content Attention": (ContentAttentionConfig, ContentAttention),
-    "Hybrid Attention": (HybridAttentionConfig, HybridAttention),
-    "Transformer": (TransformerConfig, Transformer),
-    "NTM": (NTMConfig, NTM),
-    "DNC": (DNCConfig, DNC),
-    "Neural Stack": (NeuralStackConfig, NeuralStack),
-    "PtrNet": (PtrNetConfig, PtrNet),
-    "NRAM": (NRAMConfig, NRAM),
-    "ESBN": (ESBNConfig, ESBN),
+if TYPE_CHECKING:
+    from torch import nn
+
+
+@dataclass(frozen=True)
+class Model:
+    """The two halves of a model.
+
+    config  its sizes and readings
+    path    where its module is: file and class
+    """
+
+    config: type[ModelConfig]
+    path: str
+
+    @property
+    def module(self) -> "type[nn.Module]":
+        """The class that is built from the configuration and the sizes of a task."""
+        file, name = self.path.rsplit(".", 1)
+        return getattr(import_module(file), name)
+
+
+MODELS: dict[str, Model] = {
+    **dict.fromkeys(
+        ATTENTIONS, Model(Seq2SeqConfig, "relength.models.seq2seq.encoder_decoder.Seq2Seq")
+    ),
+    "PANM": Model(PANMConfig, "relength.models.pointers.panm_tasks.AlgorithmicPANM"),
+    "LSTM": Model(baselines.LSTMConfig, "relength.models.baselines.lstm.LSTMBaseline"),
+    "Location Attention": Model(
+        baselines.LocationAttentionConfig,
+        "relength.models.baselines.location_attention.LocationAttention",
+    ),
+    "Content Attention": Model(
+        baselines.ContentAttentionConfig,
+        "relength.models.baselines.content_attention.ContentAttention",
+    ),
+    "Hybrid Attention": Model(
+        baselines.HybridAttentionConfig,
+        "relength.models.baselines.hybrid_attention.HybridAttention",
+    ),
+    "Transformer": Model(
+        baselines.TransformerConfig,
+        "relength.models.baselines.transformer.Transformer",
+    ),
+    "NTM": Model(memory.NTMConfig, "relength.models.memory.ntm.NTM"),
+    "DNC": Model(memory.DNCConfig, "relength.models.memory.dnc.DNC"),
+    "Neural Stack": Model(
+        memory.NeuralStackConfig,
+        "relength.models.memory.neural_stack.NeuralStack",
+    ),
+    "PtrNet": Model(baselines.PtrNetConfig, "relength.models.baselines.pointer_network.PtrNet"),
+    "NRAM": Model(memory.NRAMConfig, "relength.models.memory.nram.NRAM"),
+    "ESBN": Model(memory.ESBNConfig, "relength.models.memory.esbn.ESBN"),
 }

@@ -6,10 +6,12 @@ arrow points upwards.
 
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from relength.models import Model
     from relength.specs.paper import Paper
+    from relength.tasks.base import Task
 
 PAPERS = ("mla", "panm", "dnc", "memreasoner")  # folders of relength.papers: a line per paper
 
@@ -20,11 +22,11 @@ def papers() -> dict[str, "Paper"]:
     return {name: import_module(f"relength.papers.{name}").PAPER for name in PAPERS}
 
 
-def tasks() -> dict[str, type]:
+def tasks() -> "dict[str, type[Task]]":
     """Every task by name."""
     return import_module("relength.tasks").TASKS
 
 
-def models() -> dict[str, Any]:
-    """Every model by name: its config and its module."""
+def models() -> "dict[str, Model]":
+    """Every model by name: its ``config``, and its ``module``, which is imported when asked for."""
     return import_module("relength.models").MODELS

@@ -25,7 +25,6 @@ from pydantic import (
 )
 
 from relength.errors import RelengthError
-from relength.models.free_running import FreeRunning
 from relength.specs import registry
 from relength.specs.fields import added
 from relength.tasks.base import Task
@@ -37,12 +36,12 @@ ARMS = ("released", "paper", "repaired")
 
 
 def _task(value: Any) -> Any:
-    return _from_registry(value, {name: task for name, task in registry.tasks().items()}, "task")
+    return _from_registry(value, registry.tasks(), "task")
 
 
 def _model(value: Any) -> Any:
     return _from_registry(
-        value, {name: config for name, (config, _) in registry.models().items()}, "model"
+        value, {name: model.config for name, model in registry.models().items()}, "model"
     )
 
 
@@ -181,15 +180,12 @@ class RunSpec(BaseModel):
             ask = "a number of steps" if streams else "epochs, not steps"
             kind = "draws samples afresh at every step" if streams else "has a fixed training set"
             raise ValueError(f"task {self.task.name} {kind}: give training {ask}")
-        if streams != issubclass(registry.models()[self.model.name][1], FreeRunning):
+        has = "channels" if streams else "tokens"
+        if self.model.reads != has:
             raise ValueError(
-                f"model {self.model.name} reads {'tokens' if streams else 'channels'}, and task "
-                f"{self.task.name} has {'channels' if streams else 'tokens'}: choose one of "
-                + ", ".join(
-                    name
-                    for name, (_, model) in registry.models().items()
-                    if streams == issubclass(model, FreeRunning)
-                )
+                f"model {self.model.name} reads {self.model.reads}, and task {self.task.name} has "
+                f"{has}: choose one of "
+                + ", ".join(n for n, m in registry.models().items() if m.config.reads == has)
             )
         return self
 
@@ -256,7 +252,7 @@ def _with_earlier_values(kind: type[RunSpec], fields: dict[str, Any]) -> dict[st
     """The fields of a recorded spec, and those that it is too old for."""
     kinds = {
         "task": registry.tasks()[fields["task"]["name"]],
-        "model": registry.models()[fields["model"]["name"]][0],
+        "model": registry.models()[fields["model"]["name"]].config,
         "training": _protocol(kind.model_fields["training"].annotation, fields["training"]),
     }
     parts = {part: _before(of) | fields[part] for part, of in kinds.items()}
@@ -302,7 +298,7 @@ def _short(value: Any) -> str:
 
 def row_name(model: Mapping[str, Any]) -> str:
     """How tables name a model: its name, and whatever else tells the rows of a table apart."""
-    config = registry.models()[model["name"]][0]
+    config = registry.models()[model["name"]].config
     return config.row(model) if hasattr(config, "row") else model["name"]
 
 

@@ -54,8 +54,7 @@ class Trained:
 
 def build(spec: RunSpec, device: str = "cpu") -> torch.nn.Module:
     """The spec's model with its initial weights."""
-    _, constructor = MODELS[spec.model.name]
-    model = constructor(spec.model, *spec.task.shape).initialise(spec.seed)
+    model = MODELS[spec.model.name].module(spec.model, *spec.task.shape).initialise(spec.seed)
     arithmetic.check(spec.training, device)
     if torch.device(device).type != "cpu":
         model.fused = False  # the fused loops are a CPU's

@@ -10,11 +10,8 @@ e_tj = v·tanh(W_a·s_{t-1} + U_a·h_j);  α_tj = exp(e_tj) / Σ_k exp(e_tk)
 | W_a, U_a, v_a | ``from_state``, ``from_annotation``, ``weight`` |
 """
 
-from typing import Literal
-
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from relength.models.baselines.attention_decoder import (
@@ -24,25 +21,8 @@ from relength.models.baselines.attention_decoder import (
     Score,
     both_ways,
 )
+from relength.models.baselines.configs import ContentAttentionConfig
 from relength.models.recurrence import GRU, Linear
-
-
-class ContentAttentionConfig(BaseModel):
-    """Size and arm.
-
-    paper      Bahdanau's equations with d = 512: 2.7 million parameters, as the text of PANM says
-               ("around 1-3 millions")
-    released   the authors' public code: a linear embedding, encoder states of both directions
-               (512 each) added, ReLU instead of tanh, and the last state of the forward encoder
-               as the decoder's first. It has 6.3 million parameters, of which a sixth multiply
-               zero or nothing: those are left out here
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    name: Literal["Content Attention"] = "Content Attention"
-    arm: Literal["released", "paper"] = "released"
-    hidden_size: int = Field(512, gt=0, multiple_of=2, description="d")
 
 
 class AdditiveScore(Score):

@@ -5,26 +5,10 @@ Source: "Pointer-Augmented Neural Memory", Section 3.1, which joins the contexts
 Nothing else of it is written or released; the rest is as in Content and Location Attention.
 """
 
-from typing import Literal
-
-from pydantic import BaseModel, ConfigDict, Field
-
 from relength.models.baselines.attention_decoder import AttentionDecoder, BidirectionalEncoder
+from relength.models.baselines.configs import HybridAttentionConfig
 from relength.models.baselines.content_attention import AdditiveScore
-from relength.models.baselines.location_attention import POSITIONS, LocationScore
-
-
-class HybridAttentionConfig(BaseModel):
-    """Sizes; the paper gives the first."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    name: Literal["Hybrid Attention"] = "Hybrid Attention"
-    arm: Literal["paper"] = "paper"
-    hidden_size: int = Field(512, gt=0, multiple_of=2, description="d")
-    positions: int = Field(
-        POSITIONS, gt=0, description="rows of W_a of the location score, not in the paper"
-    )
+from relength.models.baselines.location_attention import LocationScore
 
 
 class HybridAttention(AttentionDecoder):

@@ -12,10 +12,7 @@ Content Attention, so that the two models differ in the score and in nothing els
 decoder attends with its present state h_t, this one with the last, s_{t-1}.
 """
 
-from typing import Literal
-
 import torch
-from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -24,24 +21,8 @@ from relength.models.baselines.attention_decoder import (
     BidirectionalEncoder,
     Score,
 )
+from relength.models.baselines.configs import LocationAttentionConfig
 from relength.models.recurrence import Linear
-
-POSITIONS = 128
-
-
-class LocationAttentionConfig(BaseModel):
-    """Sizes; the paper gives the first."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    name: Literal["Location Attention"] = "Location Attention"
-    arm: Literal["paper"] = "paper"
-    hidden_size: int = Field(512, gt=0, multiple_of=2, description="d")
-    positions: int = Field(
-        POSITIONS,
-        gt=0,
-        description="rows of W_a, not in the paper; its longest test has 83 positions",
-    )
 
 
 class LocationScore(Score):

@@ -9,24 +9,12 @@ c_t = f·c_{t-1} + i·g;  h_t = o·tanh(c_t);  y_t = W_y·h_t + b_y
 It reads the source, then gets zeros, and every further output counts. Text and released code agree.
 """
 
-from typing import Literal
-
-from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from relength.models.baselines.configs import LSTMConfig
 from relength.models.memory.machine import LearnedLSTMController, Machine
 from relength.models.recurrence import LSTMState
-
-
-class LSTMConfig(BaseModel):
-    """Size, the paper's and the released code's."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    name: Literal["LSTM"] = "LSTM"
-    arm: Literal["released"] = "released"
-    hidden_size: int = Field(512, gt=0, description="units")
 
 
 class LSTMBaseline(Machine):

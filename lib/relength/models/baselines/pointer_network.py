@@ -17,26 +17,11 @@ was (Vinyals et al. feed one; here nothing is chosen). No code was released; the
 Attention's, whose sizes PANM says it shares.
 """
 
-from typing import Literal
-
-from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from relength.models.baselines.attention_decoder import Attending, BidirectionalEncoder
+from relength.models.baselines.configs import PtrNetConfig
 from relength.models.baselines.content_attention import AdditiveScore
-
-
-class PtrNetConfig(BaseModel):
-    """Sizes; the paper gives the first."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    name: Literal["PtrNet"] = "PtrNet"
-    arm: Literal["paper"] = "paper"
-    hidden_size: int = Field(512, gt=0, multiple_of=2, description="d")
-    least_probability: float = Field(
-        1e-9, gt=0, description="added before the logarithm; not in the paper"
-    )
 
 
 class PtrNet(Attending):

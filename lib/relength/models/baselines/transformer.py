@@ -12,53 +12,17 @@ instead of in turns, which to a network with random first weights is the same.
 """
 
 import math
-from typing import Literal
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from relength.models.baselines.configs import TransformerConfig
 from relength.models.free_running import FreeRunning
 from relength.models.recurrence import Linear
 from relength.models.seq2seq.attention import sinusoid
 from relength.streams import dropout_mask, fork
-
-
-class TransformerConfig(BaseModel):
-    """Sizes and arm.
-
-    The text of PANM gives 512 units and one layer; the released code has 256 and two. Everything
-    else is the released code's, but that there both layers start from the same weights.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    name: Literal["Transformer"] = "Transformer"
-    arm: Literal["released", "paper"] = "released"
-    hidden_size: int = Field(
-        default_factory=lambda fields: 512 if fields.get("arm") == "paper" else 256,
-        gt=0,
-        multiple_of=2,
-        description="d: 256 released, 512 in the paper's text",
-    )
-    layers: int = Field(
-        default_factory=lambda fields: 1 if fields.get("arm") == "paper" else 2,
-        gt=0,
-        description="2 released, 1 in the paper's text",
-    )
-    heads: int = Field(8, gt=0, description="h; released, not in the paper")
-    inner_size: int = Field(512, gt=0, description="rows of W_1; released, not in the paper")
-    dropout: float = Field(0.2, ge=0, lt=1, description="released, not in the paper")
-
-    @model_validator(mode="after")
-    def _heads_divide(self) -> "TransformerConfig":
-        if self.hidden_size % self.heads:
-            raise ValueError(
-                f"hidden_size {self.hidden_size} is not a multiple of the {self.heads} heads"
-            )
-        return self
 
 
 class Layer(nn.Module):

@@ -11,54 +11,19 @@ Nature 538 (2016), Methods.
 | y_t = W_y·h_t + W_r·[r^1_t; …; r^R_t] | ``output``, both matrices side by side |
 """
 
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from relength.kernels import fused as fast
 from relength.models.memory import dnc_memory
+from relength.models.memory.configs import DNCConfig
 from relength.models.memory.dnc_memory import Interface, MemoryState
 from relength.models.memory.machine import LSTMController, Machine
 from relength.models.recurrence import Linear
-
-
-class DNCConfig(BaseModel):
-    """Sizes and arm.
-
-    The text of PANM says 256 hidden units and 1.2 million parameters; only the released 512 give
-    that many.
-
-    paper      the equations, with 256 units
-    released   what the authors' public code computes; it differs from the equations in five places:
-
-    * read vectors are not fed back step by step: the controller gets zeros instead while it reads,
-      and, while it answers, always those of the last step of reading;
-    * read modes are normalised over the read heads instead of over the three modes, so that with
-      one head each mode has weight 1;
-    * cosine similarities are divided by the width of a word;
-    * strengths are softplus instead of oneplus;
-    * keys and write vectors pass a tanh.
-
-    Its read weightings need not sum to 1 or less, and feed on one another along the links: they can
-    grow from step to step until, on inputs longer than those of training, they are no numbers.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    name: Literal["DNC"] = "DNC"
-    arm: Literal["released", "paper"] = "released"
-    hidden_size: int = Field(
-        default_factory=lambda fields: 256 if fields.get("arm") == "paper" else 512,
-        gt=0,
-        description="units of the controller: 512 released, 256 in the paper's text",
-    )
-    slots: int = Field(128, gt=0, description="N, rows of the memory")
-    width: int = Field(32, gt=0, description="W, numbers per row; released, not in the paper")
-    read_heads: int = Field(1, gt=0, description="R; released, not in the paper")
 
 
 class Controller(Protocol):

@@ -20,29 +20,14 @@ its two linear layers stay. PANM's text says 1.2 million parameters; the default
 says were used, give 1.75 million.
 """
 
-from typing import Literal
-
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from relength.models.free_running import FreeRunning
+from relength.models.memory.configs import ESBNConfig
 from relength.models.memory.machine import LSTMController
 from relength.models.recurrence import LSTMState
-
-
-class ESBNConfig(BaseModel):
-    """Sizes, the defaults of the ESBN authors' code, which PANM's text says were used."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    name: Literal["ESBN"] = "ESBN"
-    arm: Literal["paper"] = "paper"
-    hidden_size: int = Field(512, gt=0, description="units of the LSTM controller")
-    key_size: int = Field(256, gt=0)
-    value_size: int = Field(128, gt=0, description="size of z")
-    inner_size: int = Field(256, gt=0, description="first layer of the encoder")
 
 
 def context_normalised(z: Tensor) -> Tensor:

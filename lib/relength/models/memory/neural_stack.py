@@ -12,27 +12,14 @@ The controller gets [x_t; r_{t-1}] and emits o'_t, of which d_t, u_t = σ(W·o'_
 v_t, o_t = tanh(W·o'_t + b); scores are linear in o_t. No code was released.
 """
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
+from relength.models.memory.configs import NeuralStackConfig
 from relength.models.memory.machine import LearnedLSTMController, Machine
 from relength.models.recurrence import LSTMState
-
-
-class NeuralStackConfig(BaseModel):
-    """Sizes. PANM's text says only that there are about 1.1 million parameters, as with these."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    name: Literal["Neural Stack"] = "Neural Stack"
-    arm: Literal["paper"] = "paper"
-    hidden_size: int = Field(
-        352, gt=0, description="units of the LSTM controller, not in the paper"
-    )
-    value_size: int = Field(256, gt=0, description="m, numbers per item, not in the paper")
 
 
 class NeuralStackState(NamedTuple):

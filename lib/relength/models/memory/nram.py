@@ -26,15 +26,15 @@ it sequences of vectors is not known; here
 """
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from relength.errors import RelengthError
 from relength.models.memory import nram_modules as modules
+from relength.models.memory.configs import NRAMConfig
 from relength.models.memory.machine import LearnedLSTMController, Machine
 from relength.models.recurrence import LSTMState
 
@@ -52,20 +52,6 @@ FUNCTIONS: tuple[tuple[str, int, Callable[..., Tensor]], ...] = (
     ("MAX", 2, modules.maximum),
 )
 CONSTANTS = (0, 1, 2)
-
-
-class NRAMConfig(BaseModel):
-    """Sizes. PANM's text says only that there are about 1.1 million parameters, as with these."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    name: Literal["NRAM"] = "NRAM"
-    arm: Literal["paper"] = "paper"
-    hidden_size: int = Field(
-        448, gt=0, description="units of the LSTM controller, not in the paper"
-    )
-    registers: int = Field(8, gt=0, description="R, not in the paper")
-    cells: int = Field(128, gt=2, description="M, cells and integers, not in the paper")
 
 
 class NRAMState(NamedTuple):

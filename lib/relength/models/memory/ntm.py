@@ -15,40 +15,20 @@ that starts from small random numbers which are never trained. Both heads look a
 it is written. In the released code these numbers are the run's own; here all runs share one draw.
 """
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from relength.models.addressing import content_weighting
+from relength.models.memory.configs import NTMConfig
 from relength.models.memory.machine import LearnedLSTMController, Machine
 from relength.models.recurrence import LSTMState
 from relength.streams import stream
 
 SHIFTS = (-1, 0, 1)
-
-
-class NTMConfig(BaseModel):
-    """Sizes.
-
-    The text of PANM says 256 hidden units and 1.2 million parameters; only the released 512 give
-    that many. The arms differ in this number alone.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    name: Literal["NTM"] = "NTM"
-    arm: Literal["released", "paper"] = "released"
-    hidden_size: int = Field(
-        default_factory=lambda fields: 256 if fields.get("arm") == "paper" else 512,
-        gt=0,
-        description="units of the controller: 512 released, 256 in the paper's text",
-    )
-    slots: int = Field(128, gt=1, description="N, rows of the memory")
-    width: int = Field(32, gt=0, description="W, numbers per row; released, not in the paper")
 
 
 class NTMState(NamedTuple):

@@ -92,8 +92,9 @@ class ContentAttention(Attention):
     once per sequence: <W_q h, k_i> = <h, W_qᵀ k_i>.
     """
 
-    def __init__(self, hidden_size: int):
+    def __init__(self, hidden_size: int, bidirectional: bool = False):
         super().__init__()
+        self.bidirectional = bidirectional
         self.query = nn.Linear(hidden_size, hidden_size, bias=False)
         self.key = nn.Linear(hidden_size, hidden_size, bias=False)
         self.scale = 1 / math.sqrt(hidden_size)
@@ -164,8 +165,6 @@ class RotaryAttention(ContentAttention):
     c_ti = <R_t q, R_i k_i> / √d, over e^dir; i from 0 at the start vector, t from 0. R_p turns the
     plane of the coordinates (j, j + d/2) by p·10000^(-2j/d), so c_ti depends on i - t.
     """
-
-    bidirectional = True
 
     def prepare(self, encodings: Tensor, lengths: Tensor, steps: int) -> Memory:
         memory = lay_out(encodings, lengths)

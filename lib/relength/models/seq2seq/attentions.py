@@ -7,21 +7,50 @@
 | Bi-ROPE and everything simplified (S), relaxed (R), mixed with content, or PR | 7, 8 |
 """
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
-from relength.models.seq2seq.attention import (
-    Attention,
-    ContentAttention,
-    RelativeAttention,
-    RotaryAttention,
-)
-from relength.models.seq2seq.location import Motion
 
-BY_SCORE: dict[str, Callable[[int], Attention]] = {  # hidden size -> module
-    "Content": ContentAttention,
-    "Relative": RelativeAttention,
-    "Bi-Relative": lambda d: RelativeAttention(d, bidirectional=True),
-    "Bi-ROPE": RotaryAttention,
+@dataclass(frozen=True)
+class Motion:
+    """What makes a location attention; its parts are in relength.models.seq2seq.location.
+
+    reference      ref_t, of ``REFERENCES``: gated (Eq. 12), chosen once (Appendix B.1), or last
+                   (Section 5.3, second change)
+    steps          steps_t, of ``STEPS``: softstair (Eq. 13), sigmoid (third change), sigmoid or
+                   relu (Eq. 19), relu (Appendix B.1), or free: the readout itself
+    clamped        whether the released code keeps centres within the source (Eq. 8); the text does
+    bidirectional  over e^dir (Eq. 18, first change) instead of e
+    mixed          content attention is mixed in (Eq. 15)
+    own_past       pa_{t-1} is what the location part attended to, not the mixture (PR)
+    arms           readings that there are, see :class:`LocationAttention`
+    """
+
+    reference: str = "last"
+    steps: str = "sigmoid"
+    clamped: bool = False
+    bidirectional: bool = True
+    mixed: bool = False
+    own_past: bool = False
+    arms: tuple[str, ...] = ("released", "paper")
+
+
+@dataclass(frozen=True)
+class Score:
+    """An attention by content or by distance.
+
+    module         its class in relength.models.seq2seq.attention
+    bidirectional  over e^dir (Eq. 18, first change) instead of e
+    """
+
+    module: str
+    bidirectional: bool = False
+
+
+BY_SCORE: dict[str, Score] = {
+    "Content": Score("ContentAttention"),
+    "Relative": Score("RelativeAttention"),
+    "Bi-Relative": Score("RelativeAttention", bidirectional=True),
+    "Bi-ROPE": Score("RotaryAttention", bidirectional=True),
 }
 
 ONE = ("released",)  # text and released code agree, or their difference is listed as a deviation
@@ -54,9 +83,14 @@ BY_LOCATION: dict[str, Motion] = {
     "Mix RMonoAttn PR": Motion("last", "relu", mixed=True, own_past=True, arms=MENDED),
 }
 
-ATTENTIONS = (*BY_SCORE, *BY_LOCATION)
+ATTENTIONS: dict[str, Score | Motion] = BY_SCORE | BY_LOCATION
 
 
 def arms_of(name: str) -> tuple[str, ...]:
     """The readings of an attention: the first is the one that claims judge."""
     return BY_LOCATION[name].arms if name in BY_LOCATION else ONE
+
+
+def mixes(name: str) -> bool:
+    """Whether an attention weighs content and location."""
+    return name in BY_LOCATION and BY_LOCATION[name].mixed

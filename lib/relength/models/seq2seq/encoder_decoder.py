@@ -14,88 +14,24 @@ paper leaves out is the released code's:
 * output embeddings are tied to the input embeddings.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from relength.kernels import fused as fast
 from relength.models.recurrence import GRU, BiGRU, reversal, take
+from relength.models.seq2seq import attention
 from relength.models.seq2seq.attention import Attention
-from relength.models.seq2seq.attentions import ATTENTIONS, BY_LOCATION, BY_SCORE, arms_of
+from relength.models.seq2seq.attentions import ATTENTIONS, Score
+from relength.models.seq2seq.configs import Seq2SeqConfig
 from relength.models.seq2seq.location import BETA, LocationAttention
-from relength.specs.fields import added
 from relength.streams import dropout_mask, stream
 from relength.tasks.base import PAD, SOS
 from relength.tasks.batch import Batch
 from relength.tasks.losses import token_loss
-
-
-class Seq2SeqConfig(BaseModel):
-    """Sizes and arm of a model. Defaults are the paper's (Appendix E.2) and the released code's."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    name: Literal[ATTENTIONS]
-    arm: Literal["released", "paper", "repaired"] = "released"
-    embedding_size: int = Field(64, gt=0)
-    hidden_size: int = Field(128, gt=0, multiple_of=2, description="d; half per encoder direction")
-    layers: int = added(1, before=1, gt=0, description="of GRUs in the encoder and in the decoder")
-    inner_size: int | None = added(
-        None, before=None, gt=0, description="of the map that values pass first; none: hidden_size"
-    )
-    dropout: float = Field(0.5, ge=0, lt=1, description="share of encoding elements set to zero")
-    min_sigma: float = Field(0.27, gt=0, description="least width of the focus; not in the paper")
-    gate_start: float = Field(
-        description="first value of MonoAttn's p: 20 in the released code, where the gate never "
-        "moves; the paper gives none, and 0 starts it half open, where it can learn",
-    )
-    mix_start: Literal["default", "xavier"] = added(
-        "default",
-        before="default",
-        description="first weights of the map that weighs content and location: as PyTorch draws "
-        "them, or Xavier uniform, as in the released code; the latter for all that mix",
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _starts_of_model_and_arm(cls, fields: Any) -> Any:
-        if isinstance(fields, dict):
-            if fields.get("name") in ATTENTIONS:
-                fields = {"arm": arms_of(fields["name"])[0]} | fields
-                if _mixes(fields["name"]):
-                    fields = {"mix_start": "xavier"} | fields
-            return {"gate_start": 20.0 if fields.get("arm") == "released" else 0.0} | fields
-        return fields
-
-    @model_validator(mode="after")
-    def _arm_exists(self) -> "Seq2SeqConfig":
-        arms = arms_of(self.name)
-        if self.arm not in arms:
-            there = (
-                f"only the arm {arms[0]}" if len(arms) == 1 else f"the arms {' and '.join(arms)}"
-            )
-            raise ValueError(f"{self.name} has {there}, not {self.arm}")
-        if self.mix_start != "default" and not _mixes(self.name):
-            raise ValueError(f"{self.name} mixes nothing, so its mix_start is default")
-        return self
-
-    @staticmethod
-    def row(model: Mapping[str, Any]) -> str:
-        """As tables name the model: those of Table 4 by what OneStepAttn is without."""
-        return model["name"].removeprefix("OneStepAttn ")
-
-    def attention(self) -> Attention:
-        """The attention module that the name stands for."""
-        d = self.hidden_size
-        if self.name in BY_SCORE:
-            return BY_SCORE[self.name](d)
-        motion = BY_LOCATION[self.name]
-        return LocationAttention(d, motion, self.arm, self.min_sigma, self.gate_start)
 
 
 class Seq2Seq(nn.Module):
@@ -124,7 +60,7 @@ class Seq2Seq(nn.Module):
         self.marks = nn.Parameter(torch.zeros(2, e))  # START, END
         self.encoder = BiGRU(e, d // 2)
         self.encoder_above = nn.ModuleList(BiGRU(d, d // 2) for _ in more)
-        self.attention = config.attention()
+        self.attention = attention_of(config)
         self.direction = nn.Linear(d, 1) if self.attention.bidirectional else None
         self.inner_value = nn.Linear(d, inner)
         self.value = nn.Linear(inner, d, bias=False)
@@ -298,8 +234,12 @@ class Seq2Seq(nn.Module):
         return torch.stack(tokens, dim=1), torch.stack(kept, dim=1) if keep_weights else None
 
 
-def _mixes(name: str) -> bool:
-    return name in BY_LOCATION and BY_LOCATION[name].mixed
+def attention_of(config: Seq2SeqConfig) -> Attention:
+    """The attention module that the name of a configuration stands for."""
+    kind, d = ATTENTIONS[config.name], config.hidden_size
+    if isinstance(kind, Score):
+        return getattr(attention, kind.module)(d, kind.bidirectional)
+    return LocationAttention(d, kind, config.arm, config.min_sigma, config.gate_start)
 
 
 def _fill(parameter: Tensor, numbers: np.ndarray) -> None:

@@ -20,7 +20,6 @@ is mixed in. All are listed in relength.models.seq2seq.attentions.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -30,6 +29,7 @@ from torch import Tensor, nn
 from relength.kernels.fused import Kernel
 from relength.kernels.fused_attention import FocusKernel, MixKernel, SoftmaxKernel, focus
 from relength.models.seq2seq.attention import Attention, ContentAttention, Memory, lay_out
+from relength.models.seq2seq.attentions import Motion
 
 LEAK = 0.01  # m of Eq. 8
 TEMPERATURE = 20.0  # τ of Eq. 14
@@ -97,30 +97,6 @@ STEPS: dict[str, Callable[..., Tensor]] = {
     "sigmoid or relu": sigmoid_or_relu,
     "free": lambda r, *_: r,
 }
-
-
-@dataclass(frozen=True)
-class Motion:
-    """What makes a location attention: a line of relength.models.seq2seq.attentions.
-
-    reference      ref_t, of ``REFERENCES``: gated (Eq. 12), chosen once (Appendix B.1), or last
-                   (Section 5.3, second change)
-    steps          steps_t, of ``STEPS``: softstair (Eq. 13), sigmoid (third change), sigmoid or
-                   relu (Eq. 19), relu (Appendix B.1), or free: the readout itself
-    clamped        whether the released code keeps centres within the source (Eq. 8); the text does
-    bidirectional  over e^dir (Eq. 18, first change) instead of e
-    mixed          content attention is mixed in (Eq. 15)
-    own_past       pa_{t-1} is what the location part attended to, not the mixture (PR)
-    arms           readings that there are, see :class:`LocationAttention`
-    """
-
-    reference: str = "last"
-    steps: str = "sigmoid"
-    clamped: bool = False
-    bidirectional: bool = True
-    mixed: bool = False
-    own_past: bool = False
-    arms: tuple[str, ...] = ("released", "paper")
 
 
 class LocationAttention(Attention):

@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from relength.models.seq2seq.attentions import BY_LOCATION
-from relength.models.seq2seq.encoder_decoder import Seq2SeqConfig
+from relength.models.seq2seq.attentions import ATTENTIONS, BY_LOCATION
 from relength.papers.mla.focusing import ROOM, attended, centre
 from relength.report import exhibits
 from relength.report.attention import answer_spans
@@ -97,9 +96,7 @@ def as_asked(model: str, task: str, sample: dict) -> tuple[np.ndarray, np.ndarra
 
 def _turns(model: str) -> bool:
     """Whether a model interpolates its encodings with their reversal (Section 5.2)."""
-    if model in BY_LOCATION:
-        return BY_LOCATION[model].bidirectional
-    return Seq2SeqConfig(name=model).attention().bidirectional
+    return ATTENTIONS[model].bidirectional
 
 
 def _distance(way: np.ndarray, focus: np.ndarray) -> np.ndarray:

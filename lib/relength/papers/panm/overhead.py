@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from relength.models import MODELS
-from relength.models.baselines.transformer import Layer, TransformerConfig
+from relength.models.baselines.configs import TransformerConfig
+from relength.models.baselines.transformer import Layer
 from relength.models.free_running import FreeRunning
 from relength.models.pointers.attention import AddressBank, evaluation_key
 from relength.models.pointers.panm import PANM
@@ -71,8 +72,9 @@ class TransformerPANM(FreeRunning):
 
 
 def _named(name: str, **fields: Any) -> Build:
-    config, model = MODELS[name]
-    return lambda channels, classes: model(config(name=name, **fields), channels, classes)
+    model = MODELS[name]
+    config = model.config(name=name, **fields)
+    return lambda channels, classes: model.module(config, channels, classes)
 
 
 def _transformer(layers: int) -> Pair:

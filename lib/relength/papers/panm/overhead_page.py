@@ -201,7 +201,7 @@ def sizes() -> pd.DataFrame:
     for spec in experiment.specs("reduced", [0]):
         if spec.task.name != Copy().name:
             continue
-        model = MODELS[spec.model.name][1](spec.model, *spec.task.shape)
+        model = MODELS[spec.model.name].module(spec.model, *spec.task.shape)
         weights, (least, most) = sum(p.numel() for p in model.parameters()), SIZES[spec.row]
         near = least - room.around(least) <= weights / 1e6 <= most + room.around(most)
         public = spec.model.arm == "released"

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from math import comb, exp
 
-from relength.models.pointers.panm_tasks import AlgorithmicPANM, PANMConfig
+from relength.models.pointers.configs import PANMConfig
+from relength.models.pointers.panm_tasks import AlgorithmicPANM
 from relength.report.wording import grid, number, numbers, words
 from relength.tasks.algorithmic import CLASSES
 
