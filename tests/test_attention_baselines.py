@@ -17,10 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
+from relength.kernels.hashing import step_key
 from relength.models.baselines.content_attention import AdditiveScore
 from relength.models.baselines.location_attention import LocationScore
 from relength.models.memory.esbn import context_normalised
-from relength.streams import dropout_key, step_key
+from relength.streams import dropout_key
 
 pytestmark = pytest.mark.equality
 

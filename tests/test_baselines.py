@@ -19,9 +19,10 @@ from pydantic import ValidationError
 from torch import nn
 from torch.func import functional_call, grad_and_value, vmap
 
+from relength.kernels.hashing import step_key
 from relength.models import MODELS
 from relength.models.free_running import FreeRunning
-from relength.streams import dropout_key, step_key
+from relength.streams import dropout_key
 from relength.tasks.batch import Batch
 
 every_reading = pytest.mark.parametrize(("name", "arm"), READINGS)

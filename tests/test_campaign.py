@@ -17,8 +17,8 @@ from relength.report import scoreboard
 from relength.report.runs import Runs
 from relength.runs import campaign as campaign_module
 from relength.runs import executors, progress
-from relength.runs.campaign import Campaign, Run
-from relength.runs.plan import choose, missing
+from relength.runs.campaign import Campaign
+from relength.runs.plan import Run, choose, missing
 from relength.runs.prices import Device, Pace, Prices, own_runs
 from relength.runs.provenance import device_name
 from relength.runs.store import Store

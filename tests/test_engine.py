@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relength.errors import RelengthError
+from relength.kernels.hashing import step_key
 from relength.specs.spec import make_spec
-from relength.streams import dropout_key, step_key
+from relength.streams import dropout_key
 from relength.training import alone as training
 from relength.training import fresh, train
 from relength.training.alone import Trainer, build

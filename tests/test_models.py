@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from mla_reference import Reference, location_weights
 from torch import Tensor
 
+from relength.kernels.hashing import step_key
 from relength.models import recurrence
 from relength.models.seq2seq import attention, location
 from relength.models.seq2seq.attention import lay_out, sinusoid
@@ -18,7 +19,7 @@ from relength.models.seq2seq.attentions import ATTENTIONS, BY_LOCATION, Motion, 
 from relength.models.seq2seq.configs import Seq2SeqConfig
 from relength.models.seq2seq.encoder_decoder import Seq2Seq
 from relength.models.seq2seq.location import LocationAttention, clamp, softstair
-from relength.streams import dropout_key, step_key
+from relength.streams import dropout_key
 from relength.tasks import TASKS
 from relength.tasks.base import EOS, PAD, SOS
 from relength.tasks.batch import Batch, pad_tokens

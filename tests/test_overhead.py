@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from relength.papers.panm import overhead
+from relength.papers.panm import overhead, weights
 from relength.papers.panm import overhead_page as page
 from relength.runs.store import Store
+from relength.specs.experiments import experiments
 from relength.tasks.algorithmic import Copy
 
 ORIGIN = {"created": "2026-11-21T12:00:00Z", "device": "cpu", "device_name": "a processor"}
@@ -95,3 +96,12 @@ def test_sizes_are_counted_and_compared_with_those_of_the_paper():
     assert page.sized().outcome == "contradicted" and "PANM 0.72" in page.sized().seen
     words = re.sub("<[^>]*>", " ", page.sizes_table().html)
     assert "1.2 million" in words and "1 to 3 million" in words
+
+
+def test_kept_counts_of_weights_are_those_of_the_models():
+    """Every reading of the tables is kept: a page that counts would have to build it."""
+    specs = experiments()["panm_algorithmic"].specs("reduced", [0])
+    models = {(s.model, s.task.shape) for s in specs if s.task.name == Copy().name}
+    assert len(models) == len(weights.kept())
+    for config, shape in models:
+        assert weights.kept()[weights.name(config, shape)] == weights.count(config, shape)

@@ -14,6 +14,7 @@ from torch import nn
 
 from relength.bench.baseline import PlainPANM
 from relength.errors import RelengthError
+from relength.kernels.hashing import dropout_mask, fork, step_key
 from relength.models.pointers.attention import AddressBank, PointerUnit
 from relength.models.pointers.configs import PANMConfig
 from relength.models.pointers.panm import PANM
@@ -21,7 +22,7 @@ from relength.models.pointers.panm_released import ReleasedPANM
 from relength.models.pointers.panm_tasks import AlgorithmicPANM, LSTMEncoder, SummedBiGRU
 from relength.runs.execute import Job, execute
 from relength.specs.spec import make_spec
-from relength.streams import dropout_mask, fork, step_key, stream
+from relength.streams import stream
 from relength.tasks.algorithmic import Copy, IDSort
 from relength.tasks.batch import Batch
 

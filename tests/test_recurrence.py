@@ -9,10 +9,11 @@ from test_models import SEEDS, batches, build, every_reading
 from torch import Tensor
 
 from relength.kernels import fused
+from relength.kernels.hashing import dropout_mask, step_key
 from relength.models.recurrence import GRU, BiGRU, reversal, take
 from relength.models.seq2seq.configs import Seq2SeqConfig
 from relength.models.seq2seq.encoder_decoder import Seq2Seq
-from relength.streams import dropout_key, dropout_mask, step_key
+from relength.streams import dropout_key
 from relength.tasks import TASKS
 from relength.tasks.base import EOS, PAD
 from relength.tasks.batch import pad_tokens

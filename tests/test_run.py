@@ -18,10 +18,9 @@ from relength.errors import RelengthError
 from relength.models.seq2seq.encoder_decoder import Seq2Seq
 from relength.runs import campaign
 from relength.runs import execute as execute_module
-from relength.runs.campaign import Run
 from relength.runs.execute import Job, execute, rounded
 from relength.runs.executors import check_device, executor
-from relength.runs.plan import missing
+from relength.runs.plan import Run, missing
 from relength.runs.progress import line
 from relength.runs.run import run_or_load
 from relength.runs.store import usable

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relength.errors import RelengthError
+from relength.kernels.hashing import step_key
 from relength.models.seq2seq.encoder_decoder import Seq2Seq
 from relength.papers.mla.experiments import MODELS, TWO_ARMED
 from relength.paths import ROOT
 from relength.specs.spec import make_spec
-from relength.streams import step_key
 from relength.tasks.algorithmic import Drawn
 from relength.training import device, fresh, optimisers
 from relength.training.alone import Trainer, train

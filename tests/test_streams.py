@@ -6,7 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relength.streams import dropout_key, dropout_mask, fork, hashed_integers, step_key, stream
+from relength.kernels.hashing import dropout_mask, fork, hashed_integers, step_key
+from relength.streams import dropout_key, stream
 
 SEEDS = st.integers(0, 2**32)
 PATHS = st.lists(st.one_of(st.integers(0, 10**6), st.text("ab1[,", max_size=5)), max_size=3)

@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from relength.bench import STACKS
 from relength.bench.baseline import PlainLoop, PlainPANMLoop
 from relength.errors import RelengthError
 from relength.runs import provenance
@@ -38,7 +39,6 @@ SECONDS = 4.0
 WARM_UP = 5
 PANM_LENGTH = 10  # of PANM's batches; their number of steps does not follow from the task
 PANM_BATCHES = 20  # that a measurement goes through, in turns
-STACKS = {"cpu": (8,), "cuda": (1, 5, 10, 40)}
 # Steps of a stack in one call, which begins like an epoch: with an order to draw and to upload.
 IN_A_CALL = {"cpu": WARM_UP, "cuda": 100}
 PACED = 10  # steps that tell the pace of a run, after as many that warm up

@@ -9,8 +9,8 @@ import time
 from typing import Any
 
 from relength.errors import RelengthError
-from relength.runs.campaign import Campaign, Run
 from relength.runs.executors import THIS_MACHINE
+from relength.runs.plan import Run
 from relength.runs.store import Record, Store
 from relength.specs.experiments import experiment
 from relength.specs.spec import RunSpec, make_spec
@@ -36,6 +36,8 @@ def measure(rounds: int, workers: int = 2, runs: int = 8) -> dict[str, Any]:
 
     Raises RelengthError when a run fails.
     """
+    from relength.runs.campaign import Campaign
+
     wanted = [Run(experiment(EXPERIMENT), spec) for spec in specs(runs)]
     walls: dict[str, list[float]] = {name: [] for name in PLACES}
     inside: dict[str, list[float]] = {name: [] for name in PLACES}

@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numba import njit
 
-from relength.streams import GOLDEN, LOW_BITS, MIX_A, MIX_B
+from relength.kernels.hashing import GOLDEN, LOW_BITS, MIX_A, MIX_B
 
 SHORTEST = 1e-12  # what a vector's length counts at least, as in torch.nn.functional.normalize
 
@@ -283,7 +283,7 @@ def additive_gradient(
 
 @compiled
 def keep(rows, least, out):
-    """The last axis of relength.streams.dropout_mask, bit for bit.
+    """The last axis of relength.kernels.hashing.dropout_mask, bit for bit.
 
     rows (N,) int32 hashes of batch and position;  out (N, C) bool, written: hash at least ``least``
     """

@@ -17,8 +17,8 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+from relength.kernels.hashing import least_kept, row_hashes
 from relength.kernels.late import compiled
-from relength.streams import least_kept, row_hashes
 
 # PyTorch's own product is MKL's, which is slow on AMD's processors: there, from about this many
 # multiplications on, oneDNN's in float32 takes half the time, and less; below, its longer call is
@@ -64,7 +64,7 @@ def _dense(x: Tensor) -> Tensor:
 
 
 def dropout_mask(shape: torch.Size, rate: float, key: Tensor) -> Tensor:
-    """relength.streams.dropout_mask, bit for bit: a keep-mask (B, S, C) in one pass."""
+    """relength.kernels.hashing.dropout_mask, bit for bit: a keep-mask (B, S, C) in one pass."""
     mask = torch.empty(shape, dtype=torch.bool)
     rows = row_hashes(shape, key).flatten().numpy()
     compiled.keep(rows, least_kept(rate), mask.view(len(rows), -1).numpy())

@@ -34,7 +34,8 @@ class FreeRunning(nn.Module, ABC):
     def decode(self, inputs: Tensor, steps: int, key: Tensor | None) -> Tensor:
         """Scores (B, steps, classes) for inputs (B, S, C) of the model's own precision.
 
-        key: of what is drawn inside this optimiser step (relength.streams), None when evaluating
+        key: of what is drawn inside this optimiser step (relength.kernels.hashing), None when
+        evaluating
         """
 
     @property

@@ -24,7 +24,7 @@ import pandas as pd
 from relength.report.markdown import plain, table
 from relength.report.scoreboard import SCALES, Survey, judge, runs
 from relength.runs import plan
-from relength.runs.campaign import Run
+from relength.runs.plan import Run
 from relength.runs.prices import Device, Prices, cell, own_runs
 from relength.runs.store import Store
 from relength.specs.experiments import experiments

@@ -9,14 +9,13 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from relength.bench import speed as bench
-from relength.bench import throughput
+from relength.bench import STACKS, throughput
 from relength.papers.panm import experiments as panm
 from relength.paths import EXECUTED
 from relength.report.markdown import table
 from relength.report.scoreboard import SCALES, Survey, costs
 from relength.runs import plan
-from relength.runs.campaign import Run
+from relength.runs.plan import Run
 from relength.runs.prices import Device, OwnRun, Prices, device_seconds, own_runs
 from relength.runs.progress import clock
 from relength.runs.store import Store
@@ -239,7 +238,7 @@ def speed(survey: Survey) -> str:
         parts.append("Nothing has been measured yet: `relength bench` measures and keeps it.\n")
     parts += [f"{in_turns(outcome)}\n" for outcome in _executors(survey.store)]
     if not any(device.kind == "cuda" for device, *_ in latest):
-        sizes = ", ".join(map(str, bench.STACKS["cuda"]))
+        sizes = ", ".join(map(str, STACKS["cuda"]))
         parts.append(
             ":::{admonition} Not measured: a GPU\n:class: warning\nNo GPU was at hand when these "
             "numbers were taken, so nothing is said about one. What waits for `relength bench "

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import pandas as pd
-import torch
 
 from relength.errors import RelengthError
 from relength.report import computed
 from relength.runs import plan
+from relength.runs.executors import gpu_here
 from relength.runs.prices import Prices, device_seconds, own_runs
 from relength.runs.provenance import device_name
 from relength.runs.store import Record, Store, frame
@@ -85,7 +85,7 @@ def status(store: Store) -> dict[str, Any]:
                 of them costs ``hours`` on this machine's device, and ``unpriced`` of its runs have
                 no known price
     """
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = "cuda" if gpu_here() else "cpu"
     prices = Prices.on(device, own_runs(store))
     wanted = {
         (name, scale): plan.choose((name,), scale, plan.SEEDS)

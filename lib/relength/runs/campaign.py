@@ -11,9 +11,6 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
-
-import torch
 
 from relength import stopping
 from relength.errors import RelengthError
@@ -21,9 +18,9 @@ from relength.runs import provenance
 from relength.runs.announcements import announced
 from relength.runs.execute import Job, execute, warm_up, without_results
 from relength.runs.executors import THIS_MACHINE, check_device, default_workers, place
+from relength.runs.plan import Run
 from relength.runs.prices import Pace, Prices, cell, own_runs, pace_of
 from relength.runs.store import Record, Store, Unwritable
-from relength.specs.experiments import Experiment
 from relength.specs.experiments import experiment as find_experiment
 from relength.specs.spec import RunSpec
 from relength.training import arithmetic, stacks
@@ -32,13 +29,6 @@ from relength.training import arithmetic, stacks
 STACK = {"cpu": 1, "cuda": 40}
 WARM_UP = 0.1  # of the budget, at most, for measuring what has no price yet
 LOOK_UP_SECONDS = 1.0  # how often to see whether somebody asks a campaign on Dask to stop
-
-
-class Run(NamedTuple):
-    """A run and the experiment that wants it."""
-
-    experiment: Experiment
-    spec: RunSpec
 
 
 class Campaign:
@@ -75,7 +65,7 @@ class Campaign:
             arithmetic.check(run.spec.training, device)
         self.store, self.device, self.cluster = store, device, cluster
         self.workers = workers or default_workers(device, {run.spec.scale for run in runs})
-        self.stack = stack or STACK[torch.device(device).type]
+        self.stack = stack or STACK[provenance.device_kind(device)]
         self.budget = budget
         self.deadline: float | None = None
         recorded = own_runs(store, *known)
@@ -178,7 +168,7 @@ class Campaign:
         wanted: dict[str, list[RunSpec]] = {}
         for run in self.runs:
             wanted.setdefault(run.experiment.name, []).append(run.spec)
-        sharing = 1 if torch.device(self.device).type == "cpu" else self.workers
+        sharing = 1 if provenance.device_kind(self.device) == "cpu" else self.workers
         jobs = [
             Job(
                 specs=tuple(group),

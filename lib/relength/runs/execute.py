@@ -24,10 +24,10 @@ from relength.training import Stack, Trained, arithmetic, train
 from relength.training.course import CHECKPOINT_SECONDS
 from relength.training.device import on_own_stream, out_of_memory, release_memory
 from relength.training.evaluate import BATCH_SIZE
+from relength.training.recorded import TRACED
 from relength.training.stack import Unstackable
 
 SIGNIFICANT_DIGITS = 6
-TRACED = 16  # samples of a test whose pointers are recorded
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 
 

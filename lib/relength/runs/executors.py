@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import re
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -9,15 +11,15 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPool
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-import torch
-
 from relength import stopping
 from relength.errors import RelengthError, warn_in_notes
 from relength.runs import provenance
-from relength.runs.execute import keep_memory
 from relength.specs.spec import Scale
 
 GPU_STREAMS = 4
+# What there is where a GPU can be used: NVIDIA, NVIDIA under Windows's Linux, AMD.
+DRIVERS = ("/dev/nvidiactl", "/proc/driver/nvidia", "/dev/dxg", "/dev/kfd")
+DEVICE = re.compile(r"(?:cpu(?::0)?|cuda(?::(\d+))?)")
 THIS_MACHINE = "local"  # in place of a scheduler's address
 
 
@@ -26,26 +28,34 @@ def check_device(device: str, *, elsewhere: bool = False) -> None:
 
     elsewhere  only ask whether there are such devices: it is not this machine that will use it
     """
-    try:
-        kind = torch.device(device).type
-    except RuntimeError:
-        kind = ""
-    if kind not in ("cpu", "cuda"):
+    named = DEVICE.fullmatch(device)
+    if not named:
         raise RelengthError(f"Unknown device {device!r}: choose cpu, cuda or cuda:<number>.")
-    if elsewhere:
+    if elsewhere or provenance.device_kind(device) == "cpu":
         return
-    if kind == "cuda" and torch.cuda.is_available():
-        number, found = torch.device(device).index or 0, torch.cuda.device_count()
+    import torch
+
+    if torch.cuda.is_available():
+        number, found = int(named[1] or 0), torch.cuda.device_count()
         if number >= found:
             raise RelengthError(
                 f"Device {device!r} was asked for, but there are {found} GPUs here: choose "
                 f"cuda:0 to cuda:{found - 1}."
             )
-    elif kind == "cuda":
+    else:
         raise RelengthError(
             f"Device {device!r} was asked for, but PyTorch {torch.__version__} finds no GPU here: "
             "use -p device cpu (or --device cpu), or run on a machine with a CUDA build of PyTorch."
         )
+
+
+def gpu_here() -> bool:
+    """Whether PyTorch finds a GPU. Without a driver it does not: then PyTorch is not imported."""
+    if not any(map(os.path.exists, DRIVERS)) and shutil.which("nvidia-smi") is None:
+        return False
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def default_workers(device: str, scales: Iterable[Scale]) -> int:
@@ -54,7 +64,7 @@ def default_workers(device: str, scales: Iterable[Scale]) -> int:
     Runs that are all of scale smoke get one process: it has trained a dozen of them by the time
     that another has started.
     """
-    if torch.device(device).type != "cpu":
+    if provenance.device_kind(device) != "cpu":
         return GPU_STREAMS
     return 1 if set(scales) <= {"smoke"} else os.cpu_count() or 1
 
@@ -90,6 +100,8 @@ def executor(workers: int, device: str = "cpu") -> Iterator[Executor]:
     if workers < 1:
         raise RelengthError(f"{workers} workers cannot train anything: ask for at least one.")
     if workers == 1:
+        import torch
+
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # as in a process of its own: these models gain nothing from more
         try:
@@ -97,7 +109,7 @@ def executor(workers: int, device: str = "cpu") -> Iterator[Executor]:
         finally:
             torch.set_num_threads(threads)
         return
-    if torch.device(device).type == "cuda":
+    if provenance.device_kind(device) == "cuda":
         with ThreadPoolExecutor(workers) as threads:
             yield threads
         return
@@ -123,6 +135,10 @@ def _start_worker(parent: int, flag: Any) -> None:
     """One thread per process, memory kept once it was used, warnings as the command prints them, no
     process that outlives its parent.
     """
+    import torch
+
+    from relength.runs.execute import keep_memory
+
     stopping.listen(flag)
     warn_in_notes()
     torch.set_num_threads(1)

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from relength.errors import RelengthError
-from relength.runs.campaign import Run
 from relength.runs.store import Store
 from relength.specs.experiments import Experiment, experiment, experiments
 from relength.specs.spec import RunSpec, Scale
@@ -19,6 +19,13 @@ NAMES: dict[str, Callable[[RunSpec], str]] = {
     "arm": lambda spec: spec.model.arm,
     "key": lambda spec: spec.key,
 }
+
+
+class Run(NamedTuple):
+    """A run and the experiment that wants it."""
+
+    experiment: Experiment
+    spec: RunSpec
 
 
 def choose(

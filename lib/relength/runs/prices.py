@@ -10,9 +10,7 @@ from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import NamedTuple
 
-import torch
-
-from relength.runs.provenance import device_name
+from relength.runs.provenance import device_kind, device_name
 from relength.runs.store import Record, Store
 from relength.specs.experiments import Experiment, experiments
 from relength.specs.spec import RunSpec
@@ -74,7 +72,7 @@ class Prices:
     @classmethod
     def on(cls, device: str, records: Iterable[OwnRun]) -> "Prices":
         """Prices on a device of this machine."""
-        return cls(records, Device(torch.device(device).type, device_name(device)))
+        return cls(records, Device(device_kind(device), device_name(device)))
 
     def note(self, spec: RunSpec, pace: Pace) -> None:
         """Take over what has just been measured for runs like this one."""

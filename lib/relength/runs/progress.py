@@ -1,6 +1,6 @@
 """What a campaign tells on a terminal or in a log: outlook, a line per finished run, outcome."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import (
@@ -14,9 +14,11 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from relength.runs.campaign import Campaign
 from relength.runs.store import accuracies
 from relength.specs.spec import row_name
+
+if TYPE_CHECKING:
+    from relength.runs.campaign import Campaign
 
 
 def clock(seconds: float) -> str:
@@ -28,7 +30,7 @@ def clock(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"
 
 
-def outlook(campaign: Campaign, chosen: int) -> str:
+def outlook(campaign: "Campaign", chosen: int) -> str:
     """What is to be done, and what it costs as far as that is known."""
     runs = len(campaign.runs)
     text = f"{runs} of {chosen} runs to train, recorded in {campaign.store.path}"
@@ -42,7 +44,7 @@ def outlook(campaign: Campaign, chosen: int) -> str:
     return f"{text}, and {unknown} runs of unknown price." if unknown else f"{text}."
 
 
-def follow(campaign: Campaign, console: Console) -> int:
+def follow(campaign: "Campaign", console: Console) -> int:
     """Train; a bar with the time left on a terminal, one line per finished run everywhere.
 
     Returns how many runs failed.
@@ -69,7 +71,7 @@ class _Left(ProgressColumn):
 
     max_refresh = 1.0
 
-    def __init__(self, campaign: Campaign):
+    def __init__(self, campaign: "Campaign"):
         super().__init__()
         self.campaign = campaign
 
@@ -95,7 +97,7 @@ def line(record: dict[str, Any]) -> str:
     return f"{record['key']} {name}: {accuracy} ({took}{anew})"
 
 
-def outcome(campaign: Campaign, *, stopped: bool) -> str:
+def outcome(campaign: "Campaign", *, stopped: bool) -> str:
     """What was done of it, and how it goes on."""
     done, runs, saved = campaign.done, len(campaign.runs), campaign.saved()
     if done == runs:

@@ -12,8 +12,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from relength.paths import ROOT
 from relength.specs.margins import margins_hash
 
@@ -42,6 +40,8 @@ TRAINING_CODE = (
 
 def collect(device: str, data: dict[str, Any]) -> dict[str, Any]:
     """Provenance of a run made now on ``device`` from ``data`` (its source and checksums)."""
+    import torch
+
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "relength": version("relength"),
@@ -50,7 +50,7 @@ def collect(device: str, data: dict[str, Any]) -> dict[str, Any]:
         "margins": _margins(),
         "python": platform.python_version(),
         "torch": torch.__version__.split("+")[0],
-        "device": torch.device(device).type,
+        "device": device_kind(device),
         "device_name": device_name(device),
         "threads": torch.get_num_threads(),
         "data": data,
@@ -106,6 +106,11 @@ def fingerprint(files: Mapping[str, bytes]) -> str:
     return digest.hexdigest()[:12]
 
 
+def device_kind(device: str) -> str:
+    """``cpu`` or ``cuda``, of the name of a device with or without its number."""
+    return device.partition(":")[0]
+
+
 @cache
 def device_name(device: str) -> str:
     """Human name of the processor or GPU.
@@ -113,7 +118,9 @@ def device_name(device: str) -> str:
     A processor that was told to do without some of its instructions rounds as another one would,
     and takes another time, so that it is named as another: *AMD EPYC limited to AVX2*.
     """
-    if torch.device(device).type == "cuda":
+    if device_kind(device) == "cuda":
+        import torch
+
         return torch.cuda.get_device_name(device)
     flags = _described("flags").split()
     asked = {name: os.environ.get(name, "").upper() for name in INSTRUCTION_LIMITS}

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from relength.runs.campaign import Campaign
 from relength.runs.plan import missing, wanted
 from relength.runs.store import Record, Store
 from relength.specs.experiments import Experiment
@@ -33,6 +32,8 @@ def run_or_load(
     """
     specs = list(specs)
     if train:
+        from relength.runs.campaign import Campaign
+
         runs = wanted((experiment, spec) for spec in specs)
         campaign = Campaign(runs if refresh else missing(runs, store), store, **resources)
         for record in campaign.records():

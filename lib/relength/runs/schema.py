@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from relength.specs.spec import spec_of_key
-from relength.training.evaluate import PARTS
+from relength.training.recorded import PARTS
 
 # What a run that ended well has, and one that failed has not.
 OUTCOME = {"checkpoints", "parameters", "curve", "first_losses", "probe", "cost"}

@@ -17,18 +17,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from relength.errors import RelengthError
-from relength.runs.campaign import Campaign, Run
-from relength.runs.execute import small_numbers_are_zero
+from relength.runs.plan import Run
 from relength.runs.provenance import code_fingerprint
 from relength.runs.store import Record, Store, accuracies, on_generated_data, usable
 from relength.specs.experiments import experiment
 from relength.specs.margins import load_margins
 from relength.specs.spec import RunSpec
-from relength.training.alone import Trainer
-from relength.training.course import PROBE_STEPS
 
 TOLERANCE = 1e-3  # relative
 PARTING = TOLERANCE / 100  # from here on a replay differs from its twin by more than rounding
@@ -81,6 +77,12 @@ def first_numbers(spec: RunSpec, larger_by: int = 0) -> list[float]:
 
     larger_by: how many rounding errors (relative) to add to every first weight
     """
+    import torch
+
+    from relength.runs.execute import small_numbers_are_zero
+    from relength.training.alone import Trainer
+    from relength.training.course import PROBE_STEPS
+
     torch.set_num_threads(1)  # as the runs were; more threads only wait for each other
     trainer = Trainer(spec)
     with torch.no_grad():
@@ -259,6 +261,8 @@ def retrain(store: Store, records: Iterable[Record]) -> Iterator[Comparison]:
     Raises RelengthError when a run was made from other data than can be found here, or in an
     arithmetic that only a GPU has.
     """
+    from relength.runs.campaign import Campaign
+
     then: dict[str, list[Record]] = {}
     runs = []
     for record in records:

@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -27,7 +27,9 @@ from pydantic import (
 from relength.errors import RelengthError
 from relength.specs import registry
 from relength.specs.fields import added
-from relength.tasks.base import Task
+
+if TYPE_CHECKING:
+    from relength.tasks.base import Task
 
 Scale = Literal["smoke", "reduced", "paper"]
 Measure = Literal["exact_match", "token_accuracy"]
@@ -48,8 +50,10 @@ def _model(value: Any) -> Any:
 def _from_registry(value: Any, registry: dict[str, type[BaseModel]], what: str) -> Any:
     if isinstance(value, str):
         value = {"name": value}
-    if not isinstance(value, dict):
+    if isinstance(value, tuple(registry.values())):
         return value
+    if not isinstance(value, dict):
+        raise ValueError(f"give the {what} by its name, or as a mapping with a name")
     name = value.get("name")
     if not isinstance(name, str) or name not in registry:
         raise ValueError(f"unknown {what} {name!r}: choose one of {', '.join(registry)}")
@@ -112,7 +116,7 @@ class Training(Arithmetic):
         """How often training is evaluated, at most: after each epoch."""
         return self.epochs
 
-    def most_steps(self, task: Task) -> int:
+    def most_steps(self, task: "Task") -> int:
         """Optimiser steps if training does not end early."""
         return self.epochs * -(-task.splits()["train"].size // self.batch_size)
 
@@ -149,7 +153,7 @@ class Streaming(Arithmetic):
         """How often training is evaluated."""
         return self.steps // self.validate_every
 
-    def most_steps(self, task: Task) -> int:
+    def most_steps(self, task: "Task") -> int:
         """Optimiser steps."""
         return self.steps
 
@@ -167,7 +171,7 @@ class RunSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    task: Annotated[SerializeAsAny[Task], BeforeValidator(_task)]
+    task: Annotated[SerializeAsAny[BaseModel], BeforeValidator(_task)]
     model: Annotated[SerializeAsAny[BaseModel], BeforeValidator(_model)]
     training: Annotated[Training | Streaming, BeforeValidator(_training)] = Training()
     scale: Scale

@@ -9,19 +9,20 @@ place of token t is what a pointer has to find.
 """
 
 from abc import abstractmethod
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
 
 import numpy as np
-import torch
 from pydantic import Field, model_validator
-from torch import Tensor
-from torch.nn import functional as F
 
 from relength.errors import RelengthError
 from relength.specs.fields import added
 from relength.streams import EVALUATION_SEED, stream
 from relength.tasks.base import Pair, Split, Task, is_whole
 from relength.tasks.batch import Batch
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 CLASSES = 10
 Length = Annotated[int, Field(gt=0)]
@@ -38,9 +39,9 @@ class Drawn(NamedTuple):
     places    (B, T) where the tokens to write are read
     """
 
-    tokens: np.ndarray | Tensor
-    features: np.ndarray | Tensor
-    places: np.ndarray | Tensor
+    tokens: "np.ndarray | Tensor"
+    features: "np.ndarray | Tensor"
+    places: "np.ndarray | Tensor"
 
 
 class AlgorithmicTask(Task):
@@ -125,11 +126,14 @@ class AlgorithmicTask(Task):
         features = self.features(random, tokens)
         return Drawn(tokens, features, self.places(tokens, features))
 
-    def encode(self, drawn: Drawn, device: torch.device | str = "cpu") -> Batch:
+    def encode(self, drawn: Drawn, device: "torch.device | str" = "cpu") -> Batch:
         """Drawn samples, on the host or the device, as channels and classes built on the device.
 
         Nothing here waits for the device: it may be part of a CUDA graph.
         """
+        import torch
+        from torch.nn import functional as F
+
         tokens, features, places = (torch.as_tensor(x, device=device) for x in drawn)
         tokens = tokens.long()
         one_hot = tokens[..., None] == torch.arange(CLASSES, device=device)

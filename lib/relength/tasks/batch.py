@@ -1,9 +1,11 @@
 """The one shape in which every task hands its samples to every model."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -17,16 +19,16 @@ class Batch:
     target_lengths  (B,) int64, valid target positions per sample (an end token included)
     """
 
-    inputs: Tensor
-    targets: Tensor
-    mask: Tensor
-    input_lengths: Tensor
-    target_lengths: Tensor
+    inputs: "Tensor"
+    targets: "Tensor"
+    mask: "Tensor"
+    input_lengths: "Tensor"
+    target_lengths: "Tensor"
 
     def __len__(self) -> int:
         return len(self.inputs)
 
-    def select(self, indices: Tensor | slice) -> "Batch":
+    def select(self, indices: "Tensor | slice") -> "Batch":
         """The samples at ``indices``, padded no further than the longest of them needs."""
         input_lengths, target_lengths = self.input_lengths[indices], self.target_lengths[indices]
         s, t = int(input_lengths.max()), int(target_lengths.max())
@@ -42,14 +44,16 @@ class Batch:
         """The samples in order, ``size`` at a time."""
         return [self.select(slice(i, i + size)) for i in range(0, len(self), size)]
 
-    def to(self, device: torch.device | str) -> "Batch":
+    def to(self, device: "torch.device | str") -> "Batch":
         return Batch(*(getattr(self, name).to(device) for name in self.__dataclass_fields__))
 
 
 def pad_tokens(inputs: list[list[int]], targets: list[list[int]], padding: int) -> Batch:
     """Batch of token sequences of unequal length, padded at the right with ``padding``."""
 
-    def padded(rows: list[list[int]]) -> tuple[Tensor, Tensor]:
+    import torch
+
+    def padded(rows: list[list[int]]) -> "tuple[Tensor, Tensor]":
         lengths = torch.tensor([len(row) for row in rows])
         tokens = torch.full((len(rows), int(lengths.max())), padding)
         tokens[torch.arange(tokens.shape[1]) < lengths[:, None]] = torch.tensor(

@@ -1,6 +1,15 @@
-"""Training: one run alone, or many as one program, from specs to trained checkpoints."""
+"""Training: one run alone, or many as one program, from specs to trained checkpoints.
 
-from relength.training.alone import Trained, train
-from relength.training.stack import Stack, stacks
+What trains imports PyTorch, so it is loaded when it is asked for.
+"""
 
-__all__ = ["Stack", "Trained", "stacks", "train"]
+from importlib import import_module
+from typing import Any
+
+HOMES = {"Stack": "stack", "Trained": "alone", "stacks": "stack", "train": "alone"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)

@@ -15,11 +15,12 @@ from torch import Tensor
 from torch.optim.adamw import adamw
 from torch.optim.rmsprop import rmsprop
 
+from relength.kernels.hashing import step_key
 from relength.models import MODELS
 from relength.runs.provenance import code_fingerprint
 from relength.specs.spec import RunSpec, Streaming
 from relength.stopping import time_is_up
-from relength.streams import dropout_key, step_key, stream
+from relength.streams import dropout_key, stream
 from relength.tasks.batch import Batch
 from relength.training import arithmetic, fresh
 from relength.training.course import (

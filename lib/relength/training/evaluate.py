@@ -9,9 +9,9 @@ from torch import Tensor
 
 from relength.tasks.base import EOS
 from relength.tasks.batch import Batch
+from relength.training.recorded import PARTS
 
 BATCH_SIZE = 256
-PARTS = 10  # of a target, in which first errors are counted
 
 Measure = Literal["exact_match", "token_accuracy"]
 Criterion = Callable[[Tensor, Batch], Tensor]

@@ -28,9 +28,10 @@ from torch.func import functional_call, grad_and_value, vmap
 from torch.nn import functional as F
 
 from relength.errors import RelengthError
+from relength.kernels.hashing import step_key
 from relength.runs.provenance import code_fingerprint
 from relength.specs.spec import RunSpec, Streaming
-from relength.streams import EVALUATION_SEED, dropout_key, step_key, stream
+from relength.streams import EVALUATION_SEED, dropout_key, stream
 from relength.tasks.algorithmic import Drawn
 from relength.tasks.base import PAD, Task
 from relength.tasks.batch import Batch

@@ -18,11 +18,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from relength.kernels.hashing import dropout_mask, fork
 from relength.models.baselines.configs import TransformerConfig
 from relength.models.free_running import FreeRunning
 from relength.models.recurrence import Linear
 from relength.models.seq2seq.attention import sinusoid
-from relength.streams import dropout_mask, fork
 
 
 class Layer(nn.Module):

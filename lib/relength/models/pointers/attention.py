@@ -24,8 +24,9 @@ from torch.nn import functional as F
 from relength.errors import RelengthError
 from relength.kernels import fused as fast
 from relength.kernels.fused_pointers import point
+from relength.kernels.hashing import hashed_integers, step_key
 from relength.models.recurrence import gru_update
-from relength.streams import EVALUATION_SEED, dropout_key, hashed_integers, step_key
+from relength.streams import EVALUATION_SEED, dropout_key
 
 
 class AddressBank:

@@ -26,6 +26,7 @@ from torch.nn import functional as F
 from relength.errors import RelengthError
 from relength.kernels import fused as fast
 from relength.kernels.fused_attention import AdditiveKernel
+from relength.kernels.hashing import dropout_mask, fork
 from relength.models.pointers.attention import (
     AddressBank,
     Linears,
@@ -36,7 +37,6 @@ from relength.models.pointers.attention import (
 )
 from relength.models.pointers.panm import PANM, STARTS, Mode1, Reading, side_by_side, starts
 from relength.models.recurrence import GRU, Linear
-from relength.streams import dropout_mask, fork
 
 
 class Projection(Linears):

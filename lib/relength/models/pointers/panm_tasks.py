@@ -5,13 +5,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from relength.kernels import fused as fast
+from relength.kernels.hashing import fork
 from relength.models.free_running import FreeRunning
 from relength.models.pointers.attention import evaluation_key, quick
 from relength.models.pointers.configs import PANMConfig
 from relength.models.pointers.panm import PANM
 from relength.models.pointers.panm_released import ReleasedPANM
 from relength.models.recurrence import GRU, LSTM
-from relength.streams import fork
 
 
 class LSTMEncoder(nn.Module):

@@ -22,13 +22,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from relength.kernels import fused as fast
+from relength.kernels.hashing import dropout_mask
 from relength.models.recurrence import GRU, BiGRU, reversal, take
 from relength.models.seq2seq import attention
 from relength.models.seq2seq.attention import Attention
 from relength.models.seq2seq.attentions import ATTENTIONS, Score
 from relength.models.seq2seq.configs import Seq2SeqConfig
 from relength.models.seq2seq.location import BETA, LocationAttention
-from relength.streams import dropout_mask, stream
+from relength.streams import stream
 from relength.tasks.base import PAD, SOS
 from relength.tasks.batch import Batch
 from relength.tasks.losses import token_loss
@@ -111,7 +112,8 @@ class Seq2Seq(nn.Module):
     def encode(self, batch: Batch, dropout: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Encodings (B, S + 2, d), their lengths (B,) and the summary e_cls (B, d).
 
-        dropout: scalar key of this step's mask (relength.streams.step_key), None when evaluating.
+        dropout: scalar key of this step's mask (relength.kernels.hashing.step_key), None when
+        evaluating.
         """
         lengths = batch.input_lengths + 2
         start, end = len(self.embedding.weight), len(self.embedding.weight) + 1

@@ -24,9 +24,9 @@ from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import ARM_LABELS, LIGHT, Layout, aligned, canvas, colour, title
 from relength.report.tables import printed, short
-from relength.runs.execute import TRACED
 from relength.specs.spec import RunSpec
 from relength.tasks.algorithmic import CLASSES
+from relength.training.recorded import TRACED
 from relength.verdicts.claims import plural
 
 PAGE = "panm_address_bits"

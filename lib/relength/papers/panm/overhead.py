@@ -9,26 +9,21 @@ pages show what is kept, because a page must not depend on the machine that rend
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
-
-import torch
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from relength.models import MODELS
 from relength.models.baselines.configs import TransformerConfig
-from relength.models.baselines.transformer import Layer
-from relength.models.free_running import FreeRunning
-from relength.models.pointers.attention import AddressBank, evaluation_key
-from relength.models.pointers.panm import PANM
-from relength.models.seq2seq.attention import sinusoid
 from relength.streams import stream
 from relength.tasks.algorithmic import Copy
 from relength.tasks.batch import Batch
 
+if TYPE_CHECKING:
+    from relength.models.free_running import FreeRunning
+
 KIND = "pointers"  # what tells these measurements from those of training speed
 LENGTH, BATCH_SIZE = 9, 128
 STEPS = 3  # of each model in turn, in every round after one that warms up
-Build = Callable[[int, int], FreeRunning]  # from channels of an input and classes
+Build = Callable[[int, int], "FreeRunning"]  # from channels of an input and classes
 
 
 class Pair(NamedTuple):
@@ -40,37 +35,6 @@ class Pair(NamedTuple):
     printed: float | None
 
 
-class TransformerMemory(nn.Module):
-    """The layers of the Transformer baseline as an encoder: (B, L, C) to a memory (B, L, d)."""
-
-    def __init__(self, config: TransformerConfig, input_size: int):
-        super().__init__()
-        self.size = config.hidden_size
-        self.embedding = nn.Linear(input_size, self.size)
-        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
-
-    def forward(self, x: Tensor) -> Tensor:
-        places = torch.arange(x.shape[1], device=x.device)
-        x = self.embedding(x) + sinusoid(places, self.size).to(x.dtype)
-        for layer in self.layers:
-            x = layer(x, [None] * Layer.SITES, nn.functional.linear)
-        return x
-
-
-class TransformerPANM(FreeRunning):
-    """PANM on the encoder of the Transformer baseline, with the text's sizes."""
-
-    def __init__(self, config: TransformerConfig, input_size: int, classes: int):
-        super().__init__()
-        encoder = TransformerMemory(config, input_size)
-        self.panm = PANM(encoder, memory_size=config.hidden_size, classes=classes)
-
-    def decode(self, inputs: Tensor, steps: int, key: Tensor | None) -> Tensor:
-        bank: AddressBank = self.panm.bank
-        base = bank.random_base(len(inputs), evaluation_key(inputs.device))
-        return self.panm(inputs, steps, base)
-
-
 def _named(name: str, **fields: Any) -> Build:
     model = MODELS[name]
     config = model.config(name=name, **fields)
@@ -79,10 +43,16 @@ def _named(name: str, **fields: Any) -> Build:
 
 def _transformer(layers: int) -> Pair:
     config = TransformerConfig(layers=layers, dropout=0.0)
+
+    def with_pointers(channels: int, classes: int) -> "FreeRunning":
+        from relength.papers.panm.transformer_panm import TransformerPANM
+
+        return TransformerPANM(config, channels, classes)
+
     return Pair(
         f"Transformer, {layers} layers",
         _named("Transformer", layers=layers, dropout=0.0),
-        lambda channels, classes: TransformerPANM(config, channels, classes),
+        with_pointers,
         77 / 90 if layers == 2 else None,
     )
 
@@ -117,6 +87,8 @@ def measure(rounds: int = 5) -> dict[str, Any]:
     ``{"kind": "pointers", "pairs": {"LSTM, 256 units": {"bare": [20.1, …], "with": [15.2, …],
     "parameters": [1083402, 1107210], "printed": 0.75}, …}, …}``
     """
+    import torch
+
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -154,8 +126,10 @@ def _measured(pair: Pair, rounds: int) -> dict[str, Any]:
     }
 
 
-def _trainer(model: FreeRunning, batch: Batch) -> Callable[[], None]:
+def _trainer(model: "FreeRunning", batch: Batch) -> Callable[[], None]:
     """One optimiser step as the released protocol takes it."""
+    import torch
+
     optimiser = torch.optim.RMSprop(model.parameters(), lr=1e-4, alpha=0.95, momentum=0.9)
 
     def step() -> None:

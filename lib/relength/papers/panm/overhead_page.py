@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from relength.models import MODELS
 from relength.papers.panm import overhead
+from relength.papers.panm.weights import weights
 from relength.report import exhibits
 from relength.report.exhibits import COMPUTED, MEASURED, Exhibit, rows_table, titled
 from relength.report.figures import drawn
@@ -201,11 +201,10 @@ def sizes() -> pd.DataFrame:
     for spec in experiment.specs("reduced", [0]):
         if spec.task.name != Copy().name:
             continue
-        model = MODELS[spec.model.name].module(spec.model, *spec.task.shape)
-        weights, (least, most) = sum(p.numel() for p in model.parameters()), SIZES[spec.row]
-        near = least - room.around(least) <= weights / 1e6 <= most + room.around(most)
+        size, (least, most) = weights(spec.model, spec.task.shape), SIZES[spec.row]
+        near = least - room.around(least) <= size / 1e6 <= most + room.around(most)
         public = spec.model.arm == "released"
-        rows.append((spec.row, spec.model.arm, weights, least, most, public, near))
+        rows.append((spec.row, spec.model.arm, size, least, most, public, near))
     columns = ["model", "arm", "weights", "least", "most", "judged", "near"]
     return pd.DataFrame(rows, columns=columns)
 

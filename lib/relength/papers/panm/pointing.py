@@ -16,9 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import torch
 
-from relength.models.pointers.attention import AddressBank, evaluation_key
 from relength.specs.spec import RunSpec
 from relength.streams import EVALUATION_SEED, stream
 from relength.tasks import Task
@@ -100,6 +98,10 @@ def bases(spec: RunSpec, count: int) -> np.ndarray:
     """The base addresses (count,) that the first samples of a test have."""
     if spec.model.base_in_tests == "zero":
         return np.zeros(count, dtype=np.int64)
+    import torch
+
+    from relength.models.pointers.attention import AddressBank, evaluation_key
+
     bank = AddressBank(spec.model.bits)
     draws = None if spec.model.of_the_text else bank.size + 1
     return bank.random_base(count, evaluation_key(torch.device("cpu")), draws).numpy()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from math import comb, exp
 
 from relength.models.pointers.configs import PANMConfig
-from relength.models.pointers.panm_tasks import AlgorithmicPANM
+from relength.papers.panm.weights import weights
 from relength.report.wording import grid, number, numbers, words
 from relength.tasks.algorithmic import CLASSES
 
@@ -258,11 +258,7 @@ def panm_size() -> str:
     """How many parameters the text's sizes give, beside the number that it names."""
     marks = {"paper": 0, "repaired": 0, "released": 2}  # the code has two besides digits
     sizes = {
-        arm: sum(
-            weight.numel()
-            for weight in AlgorithmicPANM(PANMConfig(arm=arm), CLASSES + more, CLASSES).parameters()
-        )
-        for arm, more in marks.items()
+        arm: weights(PANMConfig(arm=arm), (CLASSES + more, CLASSES)) for arm, more in marks.items()
     }
     text = sorted({sizes["paper"], sizes["repaired"]})
     return (

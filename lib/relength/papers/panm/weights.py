@@ -1,0 +1,42 @@
+"""Counts the weights of the paper's models; the counts are kept, so that a page builds no model."""
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from relength.models import MODELS
+from relength.models.config import ModelConfig
+
+KEPT = Path(__file__).with_name("weights.json")
+
+
+def weights(config: ModelConfig, shape: Sequence[int]) -> int:
+    """How many weights a model has on a task of this shape.
+
+    What is not kept is counted. The tests count again what is kept; :func:`keep` writes it anew.
+    """
+    return kept().get(name(config, shape)) or count(config, shape)
+
+
+def count(config: ModelConfig, shape: Sequence[int]) -> int:
+    """Build the model and count."""
+    model = MODELS[config.name].module(config, *shape)
+    return sum(weight.numel() for weight in model.parameters())
+
+
+def keep(models: Sequence[tuple[ModelConfig, Sequence[int]]]) -> None:
+    """Count and keep."""
+    counted = {name(*model): count(*model) for model in models}
+    KEPT.write_text(json.dumps(counted, indent=1) + "\n")
+
+
+def name(config: ModelConfig, shape: Sequence[int]) -> str:
+    """Everything that the number depends on."""
+    return f"{config.model_dump_json()} {'x'.join(map(str, shape))}"
+
+
+@cache
+def kept() -> dict[str, int]:
+    """{:func:`name`: weights}"""
+    return json.loads(KEPT.read_text())
