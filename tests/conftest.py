@@ -19,6 +19,10 @@ from relength.specs.spec import RunSpec, make_spec
 if not os.environ.get("RELENGTH_DATA"):
     os.environ["RELENGTH_OFFLINE"] = "1"
 
+# Started by a hook of git, the tests' own repositories would be the one that the hook names.
+for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+    os.environ.pop(name, None)
+
 torch.set_num_threads(1)
 
 settings.register_profile("ci", deadline=None, derandomize=True, database=None)

@@ -4,6 +4,7 @@ import hashlib
 import importlib.util
 import json
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -215,6 +216,14 @@ def test_nothing_is_linked_that_nobody_could_open(published):
     git(published, "commit", "--quiet", "--allow-empty", "--message", "not pushed")
     assert page(extension(), published) == ["# Title"]
     git(published, "remote", "remove", "origin")
+    assert page(extension(), published) == ["# Title"]
+
+
+def test_without_git_or_a_repository_of_its_own_a_page_has_no_links(published, monkeypatch):
+    copy = published / "copy"
+    shutil.copytree(published / "book", copy / "book")
+    assert page(extension(), copy) == ["# Title"]
+    monkeypatch.setenv("PATH", str(published))
     assert page(extension(), published) == ["# Title"]
 
 

@@ -3,15 +3,17 @@
 The links lead to ``notebooks/``, not to the executed copy, and they are links and nothing else: a
 page asks no one for anything until a reader follows one. Where the repository lies on the web is
 written down nowhere: it is the address of the checkout's remote ``origin``, so a fork's book opens
-the fork. A commit that no remote branch has cannot be opened, and then there are no links.
+the fork. A commit that no remote branch has cannot be opened, and then there are no links;
+nor are there any where git is missing, or knows no repository of the book's own.
 """
 
 import json
 import re
-import subprocess
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
+
+from relength import git
 
 GITHUB = re.compile(
     r"(?:https://(?:[^/@]+@)?|ssh://git@|git@)github\.com[/:]([\w.-]+/[\w.-]+?)(?:\.git)?/?"
@@ -20,10 +22,7 @@ CELL = re.compile(r"```ipython\n(.*?)```", re.DOTALL)  # the only one in guide_c
 
 
 def _git(root, *arguments):
-    done = subprocess.run(
-        ["git", "-C", root, *arguments], capture_output=True, text=True, check=False
-    )
-    return done.stdout.strip()
+    return (git.output(root, *arguments) or b"").decode().strip()
 
 
 @cache

@@ -88,6 +88,7 @@ class Campaign:
         if not self.runs:
             return
         provenance.pin()
+        provenance.warn_without_commit()
         for task in {run.spec.task for run in self.runs}:
             task.provenance()  # missing or damaged data are found before anything is trained
         for experiment in {run.experiment.name: run.experiment for run in self.runs}.values():

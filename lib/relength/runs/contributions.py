@@ -8,14 +8,12 @@ margins of the commit of ours that a record was made from.
 import hashlib
 import io
 import math
-import os
-import subprocess
 import tarfile
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any
 
+from relength import git
 from relength.errors import RelengthError
 from relength.paths import ROOT
 from relength.runs.provenance import PACKAGE, TRAINING_CODE, fingerprint
@@ -29,9 +27,11 @@ def added(store: Store, base: str, root: Path = ROOT) -> list[Record]:
 
     base: a commit; what counts is where the branch left it. Raises RelengthError where lines from
     there were changed or removed, where a record lies in another experiment's file or repeats a
-    run_id, and where ``base`` is no commit of the repository.
+    run_id, where ``base`` is no commit of the repository, and where git knows no repository here.
     """
-    start = _git(root, "merge-base", "HEAD", base)
+    if why := git.trouble(root):
+        raise RelengthError(f"Only git can tell which records were added since {base}, and {why}.")
+    start = git.output(root, "merge-base", "HEAD", base)
     if start is None:
         raise RelengthError(
             f"{base} is no commit that the branch in {root} has a history with: fetch it, or name "
@@ -104,7 +104,7 @@ def _faults(record: Record, base: str, root: Path, after: str) -> Iterator[str]:
     if made["dirty"] is not False:
         yield "was made with code that differed from its commit"
     # The newest commit of ours in its history: a fork's own may hold records, but no other code.
-    ours = _git(root, "merge-base", commit, base) if _is_hash(commit) else None
+    ours = git.output(root, "merge-base", commit, base) if _is_hash(commit) else None
     if ours is None:
         yield f"names commit {commit}, which this repository does not have"
     else:
@@ -125,7 +125,7 @@ def _faults(record: Record, base: str, root: Path, after: str) -> Iterator[str]:
 def code_of(commit: str, root: Path = ROOT) -> str | None:
     """The fingerprint of the training code of a commit, by its full hash; None if it has none."""
     package = PACKAGE.relative_to(ROOT).as_posix()
-    packed = _git(root, "archive", commit, package)
+    packed = git.output(root, "archive", commit, package)
     if packed is None:
         return None
     files = {}
@@ -139,13 +139,13 @@ def code_of(commit: str, root: Path = ROOT) -> str | None:
 
 
 def _margins_of(commit: str, root: Path) -> str | None:
-    content = _git(root, "show", f"{commit}:{MARGINS.relative_to(ROOT).as_posix()}")
+    content = git.output(root, "show", f"{commit}:{MARGINS.relative_to(ROOT).as_posix()}")
     return None if content is None else hashlib.sha256(content).hexdigest()
 
 
 def _date_of(commit: str, root: Path) -> str:
     """When a commit was made, as records have it."""
-    shown = _git(root, "log", "-1", "--format=%cd", "--date=format-local:%FT%TZ", commit)
+    shown = git.output(root, "log", "-1", "--format=%cd", "--date=format-local:%FT%TZ", commit)
     return (shown or b"").decode().strip()
 
 
@@ -156,10 +156,10 @@ def _files(commit: str, store: Store, root: Path) -> Iterator[tuple[str, bytes]]
             f"{store.path} is not in the repository {root}: name a folder of it with --results."
         )
     folder = store.path.relative_to(root).as_posix()
-    listed = _git(root, "ls-tree", "-rz", "--name-only", commit, "--", folder) or b""
+    listed = git.output(root, "ls-tree", "-rz", "--name-only", commit, "--", folder) or b""
     for name in listed.decode().split("\0"):
         if name.endswith(SUFFIX):
-            content = _git(root, "show", f"{commit}:{name}")
+            content = git.output(root, "show", f"{commit}:{name}")
             if content is None:
                 raise RelengthError(f"git cannot read {name} of commit {commit}: run `git fsck`.")
             yield name, content
@@ -189,12 +189,3 @@ def _possible(record: Record) -> bool:
     return all(0 <= share <= 1 for share in shares) and all(
         math.isfinite(value) for value in others
     )
-
-
-def _git(root: Path, *arguments: str) -> bytes | None:
-    """What a git command prints; None where it fails. Times are UTC."""
-    command: list[Any] = ["git", "-C", root, *arguments]
-    done = subprocess.run(
-        command, capture_output=True, check=False, env={**os.environ, "TZ": "UTC"}
-    )
-    return done.stdout if done.returncode == 0 else None

@@ -3,8 +3,8 @@
 import hashlib
 import os
 import platform
-import subprocess
 import sys
+import warnings
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from relength import git
 from relength.paths import ROOT
 from relength.specs.margins import margins_hash
 
@@ -70,19 +71,19 @@ def pin() -> None:
 @cache
 def commit() -> dict[str, Any]:
     """The checkout's commit, and whether the code differs from it; nulls outside a checkout."""
-    try:
-        head = _git("rev-parse", "HEAD")
-        dirty = bool(_git("status", "--porcelain", "--", "lib"))
-    except (OSError, subprocess.CalledProcessError):
+    head = git.output(ROOT, "rev-parse", "HEAD")
+    changed = git.output(ROOT, "status", "--porcelain", "--", "lib")
+    if head is None or changed is None:
         return {"commit": None, "dirty": None}
-    return {"commit": head, "dirty": dirty}
+    return {"commit": head.decode().strip(), "dirty": bool(changed.strip())}
 
 
-def _git(*arguments: str) -> str:
-    done = subprocess.run(
-        ["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
+def warn_without_commit() -> None:
+    """Warn, where records made now name no commit, why that is and what helps."""
+    if commit()["commit"] is None and (why := git.trouble(ROOT)):
+        warnings.warn(
+            f"Records made here name no commit and cannot be contributed, as {why}.", stacklevel=3
+        )
 
 
 @cache

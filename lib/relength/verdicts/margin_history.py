@@ -5,7 +5,6 @@ clone) the fingerprints in the records still say how many versions runs were mad
 """
 
 import hashlib
-import subprocess
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ import pandas as pd
 import yaml
 from pydantic import ValidationError
 
+from relength import git
 from relength.paths import ROOT
 from relength.specs.margins import MARGINS, Margins, margins_hash
 
@@ -72,24 +72,18 @@ def history(runs: pd.DataFrame, path: Path = MARGINS, root: Path = ROOT) -> Hist
 def _from_git(path: Path, root: Path) -> tuple[list[Version], bool]:
     """Committed versions, oldest first, and whether the checkout has its whole history."""
     name = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
-    try:
-        log = _git(root, "log", f"--format=%H{FIELD}%cs{FIELD}%s", "--", name).decode()
-        shallow = _git(root, "rev-parse", "--is-shallow-repository").decode().strip() == "true"
-        versions: list[Version] = []
-        for line in reversed(log.splitlines()):
-            commit, date, subject = line.split(FIELD)
-            content = _git(root, "show", f"{commit}:./{name}")
-            fingerprint = hashlib.sha256(content).hexdigest()
-            if not versions or versions[-1].fingerprint != fingerprint:
-                versions.append(Version(fingerprint, commit, date, subject, _parsed(content)))
-    except (OSError, subprocess.CalledProcessError):
-        return [], False
-    return versions, bool(versions) and not shallow
-
-
-def _git(root: Path, *arguments: str) -> bytes:
-    command = ["git", "-C", str(root), *arguments]
-    return subprocess.run(command, capture_output=True, check=True).stdout
+    log = git.output(root, "log", f"--format=%H{FIELD}%cs{FIELD}%s", "--", name) or b""
+    versions: list[Version] = []
+    for line in reversed(log.decode().splitlines()):
+        commit, date, subject = line.split(FIELD)
+        content = git.output(root, "show", f"{commit}:./{name}")
+        if content is None:
+            return [], False
+        fingerprint = hashlib.sha256(content).hexdigest()
+        if not versions or versions[-1].fingerprint != fingerprint:
+            versions.append(Version(fingerprint, commit, date, subject, _parsed(content)))
+    whole = git.output(root, "rev-parse", "--is-shallow-repository") == b"false\n"
+    return versions, bool(versions) and whole
 
 
 def _parsed(content: bytes) -> Margins | None:
