@@ -8,6 +8,7 @@ import pytest
 
 from relength import git
 from relength.errors import RelengthError
+from relength.paths import ROOT
 from relength.runs import contributions, provenance
 from relength.runs.run import run_or_load
 from relength.runs.store import Store
@@ -119,3 +120,16 @@ def test_a_checkout_of_another_user_is_told_before_training(
         run_or_load([tiny(epochs=1)], store, table_2, train=True, workers=1)
     [record] = store.records()
     assert record["status"] == "ok" and record["provenance"]["commit"] is None
+
+
+def test_a_clone_that_converts_line_ends_has_the_bytes_of_the_repository(tmp_path):
+    source = repository(tmp_path / "source")
+    shutil.copy(ROOT / ".gitattributes", source)
+    files = {"run": b"#!/bin/sh\nexit\n", "a.runs.jsonl": b'{"a": 1}\n{}\n', "a.woff2": b"\0\r\n\n"}
+    for name, content in files.items():
+        (source / name).write_bytes(content)
+    for words in (["add", "."], ["commit", "--quiet", "--message", "b"]):
+        subprocess.run(["git", "-C", source, *NOBODY, *words], check=True)
+    clone = ["git", "-c", "core.autocrlf=true", "clone", "--quiet", source, tmp_path / "clone"]
+    subprocess.run(clone, check=True)
+    assert {name: (tmp_path / "clone" / name).read_bytes() for name in files} == files
