@@ -143,6 +143,40 @@ def test_a_line_cut_off_while_written_is_left_out_and_then_set_aside(store, make
     assert aside.read_bytes() == torn
 
 
+def test_a_whole_last_line_without_newline_is_kept_and_the_next_record_gets_its_own(
+    store, make_record
+):
+    file = filled(store, [make_record(1), make_record(2)])
+    whole = file.read_bytes()
+    file.write_bytes(whole.removesuffix(b"\n"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert store.records() == [make_record(1), make_record(2)]
+        store.append("mla", make_record(3))
+        assert store.records() == [make_record(number) for number in (1, 2, 3)]
+    assert file.read_bytes().startswith(whole) and list(file.parent.glob("*.torn-*")) == []
+
+
+def test_a_last_measurement_without_newline_is_kept_and_one_cut_off_is_set_aside(
+    store, make_record
+):
+    one, two, three = (
+        {"kind": kind, "provenance": make_record()["provenance"]} for kind in ("a", "b", "c")
+    )
+    file = store.path / "bench.jsonl"
+    store.append_benchmark(one)
+    file.write_bytes(file.read_bytes().removesuffix(b"\n"))
+    store.append_benchmark(two)
+    assert store.benchmarks() == [one, two]
+
+    file.write_bytes(file.read_bytes() + b'{"kind": "c')
+    with pytest.warns(UserWarning, match="was cut off"):
+        assert store.benchmarks() == [one, two]
+    with pytest.warns(UserWarning, match=r"moved to bench\.jsonl\.torn-"):
+        store.append_benchmark(three)
+    assert store.benchmarks() == [one, two, three]
+
+
 @pytest.mark.parametrize("damage", [b"", b"{", b"\xff\xfe", b"[]", b'{"schema": 1}', b"null"])
 def test_damage_elsewhere_is_an_error_with_file_and_line(store, make_record, damage):
     file = filled(store, [make_record(i) for i in range(3)])
@@ -343,7 +377,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path, make_record):
 
 WRITER = """
 import json, sys
-from relength.store import Store
+from relength.runs.store import Store
 store, first, record = Store(sys.argv[1]), int(sys.argv[2]), json.loads(sys.stdin.readline())
 print("ready", flush=True)
 sys.stdin.readline()

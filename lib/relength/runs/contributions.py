@@ -46,7 +46,7 @@ def added(store: Store, base: str, root: Path = ROOT) -> list[Record]:
             )
     new, known = [], set()
     for file in store.files():
-        lines = then.get(file, b"").count(b"\n")
+        lines = len(then.get(file, b"").splitlines())
         for number, record in enumerate(read(file)):
             if record["run_id"] in known:
                 raise RelengthError(f"Run {record['run_id']} is recorded twice: keep one of them.")

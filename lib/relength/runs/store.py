@@ -92,12 +92,12 @@ class Store:
     def benchmarks(self) -> list[dict[str, Any]]:
         """What `relength bench` measured, in the order of measuring; of several kinds.
 
-        Raises RelengthError naming file and line when a line is damaged.
+        Raises RelengthError naming file and line when a line is damaged. A last line that was cut
+        off while it was written is left out with a warning.
         """
         file = self.path / "bench.jsonl"
-        lines = file.read_bytes().splitlines() if file.exists() else []
         found = []
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(_lines(file) if file.exists() else [], start=1):
             where = f"{file}, line {number},"
             found.append(_json(line, where))
             _check(found[-1], where, Measurement)
@@ -107,7 +107,7 @@ class Store:
         """Add a measurement, as safely as a record."""
         file = self.path / "bench.jsonl"
         with self.locked(file):
-            _append(file, (json.dumps(outcome) + "\n").encode())
+            _append_line(file, (json.dumps(outcome) + "\n").encode())
 
     @property
     def stale(self) -> frozenset[str]:
@@ -144,8 +144,7 @@ class Store:
             raise Unwritable(str(error)) from None
         file = self.file(paper, record["experiment"])
         with self.locked(file):
-            _set_torn_line_aside(file)
-            _append(file, line)
+            _append_line(file, line)
 
     def check_writable(self, paper: str, experiment: str) -> None:
         """Raises RelengthError when records of an experiment could not be appended now."""
@@ -207,15 +206,7 @@ def read(file: Path) -> Iterator[Record]:
 
     Equal lines give the same object: whoever changes a record copies it first.
     """
-    data = file.read_bytes()
-    whole, torn = data[: data.rfind(b"\n") + 1], data[data.rfind(b"\n") + 1 :]
-    if torn:
-        warnings.warn(
-            f"The last line of {file} was cut off while it was written and is left out; the run it "
-            "belonged to counts as not run.",
-            stacklevel=4,
-        )
-    for number, line in enumerate(whole.splitlines(), start=1):
+    for number, line in enumerate(_lines(file), start=1):
         where = f"{file}, line {number},"
         digest = blake2b(line, digest_size=16).digest()
         if digest not in _known:
@@ -223,6 +214,28 @@ def read(file: Path) -> Iterator[Record]:
             _check(record, where)
             _known[digest] = record
         yield _known[digest]
+
+
+def _lines(file: Path) -> list[bytes]:
+    """The lines of a file. A last one that was cut off is left out with a warning."""
+    data = file.read_bytes()
+    end = data.rfind(b"\n") + 1
+    if end == len(data) or _is_complete(data[end:]):
+        return data.splitlines()
+    warnings.warn(
+        f"The last line of {file} was cut off while it was written and is left out; the run it "
+        "belonged to counts as not run.",
+        stacklevel=5,
+    )
+    return data[:end].splitlines()
+
+
+def _is_complete(line: bytes) -> bool:
+    """Whether a line without newline lacks nothing else: no beginning of an object is JSON."""
+    try:
+        return isinstance(JSON.decode(line.decode("utf-8")), dict)
+    except ValueError:
+        return False
 
 
 def _json(line: bytes, where: str) -> Any:
@@ -252,25 +265,35 @@ def _check(record: Any, where: str, kind: type[BaseModel] = Line) -> None:
         ) from None
 
 
-def _set_torn_line_aside(file: Path) -> None:
-    """Move a last line without newline into a file beside; the next record gets its own line."""
-    if not file.exists():
-        return
-    data = file.read_bytes()
+def _append_line(file: Path, line: bytes) -> None:
+    """Add a line after the last one, whether or not that ends with a newline.
+
+    A last line that was cut off is moved into a file beside.
+    """
+    data = file.read_bytes() if file.exists() else b""
     end = data.rfind(b"\n") + 1
     if end == len(data):
-        return
+        _append(file, line)
+    elif _is_complete(data[end:]):
+        _append(file, b"\n" + line)
+    else:
+        _set_aside(file, data[end:], end)
+        _append(file, line)
+
+
+def _set_aside(file: Path, torn: bytes, end: int) -> None:
+    """Move what a file holds from ``end`` on into a file beside."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     aside = file.with_name(f"{file.name}.torn-{stamp}")
     try:
-        aside.write_bytes(data[end:])
+        aside.write_bytes(torn)
         os.truncate(file, end)
     except OSError as error:
         raise RelengthError(
             f"The cut-off last line of {file} cannot be moved aside ({error.strerror}): free "
             "space on that disk and run the same command again, what is recorded is kept."
         ) from None
-    warnings.warn(f"A line cut off at the end of {file} was moved to {aside.name}.", stacklevel=4)
+    warnings.warn(f"A line cut off at the end of {file} was moved to {aside.name}.", stacklevel=5)
 
 
 def _append(file: Path, line: bytes) -> None:
