@@ -11,13 +11,12 @@ is relaxed, so a value that is no number stays one.
 import math
 
 import numpy as np
-from numba import njit
 
 from relength.kernels.hashing import GOLDEN, LOW_BITS, MIX_A, MIX_B
+from relength.kernels.jit import compiled
 
 SHORTEST = 1e-12  # what a vector's length counts at least, as in torch.nn.functional.normalize
-
-compiled = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+WORD = 0xFFFFFFFF  # the bits of an unsigned 32-bit integer
 
 
 @compiled
@@ -290,7 +289,7 @@ def keep(rows, least, out):
     samples, channels = out.shape
     for b in range(samples):
         for c in range(channels):
-            x = np.uint32(np.uint32(rows[b]) + np.uint32(c * GOLDEN))
+            x = np.uint32(np.uint32(rows[b]) + np.uint32((c * GOLDEN) & WORD))
             x = np.uint32((x ^ ((x >> 16) & LOW_BITS)) * MIX_A)
             x = np.uint32((x ^ ((x >> 16) & LOW_BITS)) * MIX_B)
             x = np.uint32(x ^ ((x >> 16) & LOW_BITS))

@@ -1,0 +1,80 @@
+"""Compilation by Numba, whose machine code is kept in a folder so that it is made only once.
+
+The folder is a help, never a condition: where it cannot be written, or what lies in it cannot be
+read, the code is compiled anew.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import config, njit
+from numba.core.caching import FunctionCache
+
+OPTIONS = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function at its first call, or load what was compiled before.
+
+    With NUMBA_DISABLE_JIT=1 it stays plain Python, whose integers wrap around in silence as well.
+    """
+    if config.DISABLE_JIT:
+        return np.errstate(over="ignore")(function)
+    dispatcher = njit(**OPTIONS)(function)
+    if (cache := _cache(function)) is not None:
+        dispatcher._cache = cache  # where njit(cache=True) puts Numba's own
+    return dispatcher
+
+
+class Cache(FunctionCache):
+    """Numba's cache of one function; a damaged entry is compiled again and replaced."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The compiled function, or None if it was not kept or cannot be read."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # bytes that were cut off or changed fail in as many ways as pickles can
+            with suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a compiled function; on a full disk it serves this process only."""
+        with suppress(OSError):
+            super().save_overload(sig, data)
+
+
+def _cache(function: Callable[..., Any]) -> Cache | None:
+    """A cache where Numba would have it, else in a temporary folder; None if neither is writable.
+
+    Numba looks at NUMBA_CACHE_DIR, then beside the source, then in the user's home.
+    """
+    with suppress(RuntimeError):  # no place can be written
+        return Cache(function)
+    folder = temporary_folder()
+    if folder is None:
+        return None
+    config.CACHE_DIR = str(folder)  # as NUMBA_CACHE_DIR, which was read when Numba was imported
+    with suppress(RuntimeError):
+        return Cache(function)
+    return None
+
+
+def temporary_folder() -> Path | None:
+    """A folder for compiled code that the next process of this user finds again; None without one.
+
+    It is used only if it is the user's own and nobody else may write to it: what lies in it is run.
+    """
+    try:
+        folder = Path(tempfile.gettempdir()) / f"relength-numba-{os.getuid()}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return None
+    own = found.st_uid == os.getuid() and not found.st_mode & 0o022  # a link counts as open to all
+    return folder if own else None

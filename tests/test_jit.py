@@ -1,0 +1,104 @@
+"""Compiled code is made once where it can be kept, and made anyway where it cannot."""
+
+import tempfile
+from pathlib import Path
+
+import numba.core.caching
+import pytest
+
+from relength.kernels import jit
+
+
+def double(x):
+    return 2 * x
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    """A folder of its own for what this test compiles."""
+    monkeypatch.setattr(jit.config, "CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def read_only(monkeypatch):
+    """Neither the folder of the source nor the user's home can be written; returns what can."""
+    writable: list[Path] = []
+    temporary_file = tempfile.TemporaryFile
+
+    def file(*arguments, dir=None, **named):
+        if not any(Path(dir).is_relative_to(folder) for folder in writable):
+            raise PermissionError(13, "Permission denied", dir)
+        return temporary_file(*arguments, dir=dir, **named)
+
+    monkeypatch.setattr(numba.core.caching.tempfile, "TemporaryFile", file)
+    monkeypatch.setattr(jit.config, "CACHE_DIR", "")
+    return writable
+
+
+def hits(function) -> int:
+    """Call a function compiled here and count what came from the cache."""
+    assert function(21) == 42
+    return sum(function.stats.cache_hits.values())
+
+
+def test_what_was_compiled_is_loaded_the_next_time(cache):
+    assert [hits(jit.compiled(double)) for _ in range(2)] == [0, 1]
+
+
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.9, 0.999])
+@pytest.mark.parametrize("rest", [b"", b"\0"], ids=["cut off", "zeros"])
+def test_a_damaged_entry_is_compiled_again_and_replaced(cache, kind, share, rest):
+    hits(jit.compiled(double))
+    (file,) = cache.rglob(f"*.{kind}")
+    whole = file.read_bytes()
+    kept = whole[: int(share * len(whole))]
+    file.write_bytes(kept + rest * (len(whole) - len(kept)))
+    assert [hits(jit.compiled(double)) for _ in range(2)] == [0, 1]
+
+
+def test_where_nothing_usual_can_be_written_a_temporary_folder_keeps_it(
+    read_only, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    read_only.append(tmp_path)
+    assert [hits(jit.compiled(double)) for _ in range(2)] == [0, 1]
+    (folder,) = tmp_path.iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_temporary_folder_that_others_may_write_to_is_not_used(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder = jit.temporary_folder()
+    assert folder.parent == tmp_path and jit.temporary_folder() == folder
+    folder.chmod(0o777)
+    assert jit.temporary_folder() is None
+    folder.rmdir()
+    folder.symlink_to(tmp_path)
+    assert jit.temporary_folder() is None
+
+
+def test_where_nothing_at_all_can_be_written_functions_are_compiled_all_the_same(read_only):
+    assert [hits(jit.compiled(double)) for _ in range(2)] == [0, 0]
+
+
+def test_a_disk_too_full_to_keep_compiled_code_is_no_failure(cache, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(numba.core.caching.IndexDataCacheFile, "_save_data", full)
+    assert hits(jit.compiled(double)) == 0
+
+
+def test_without_compilation_the_mask_is_the_same_bit_for_bit(python):
+    script = """import warnings; warnings.simplefilter("error")
+import torch
+from relength.kernels import fused, late
+from relength.streams import dropout_mask
+key = torch.tensor(-1234567, dtype=torch.int32)
+shape = torch.Size((4, 9, 33))
+print(type(late.compiled.keep).__name__)
+print(torch.equal(fused.dropout_mask(shape, 0.5, key), dropout_mask(shape, 0.5, key)))"""
+    done = python("-c", script, NUMBA_DISABLE_JIT="1")
+    assert done.communicate() == ("function\nTrue\n", "")
