@@ -165,6 +165,45 @@ def test_a_failed_run_is_a_record_with_its_traceback_and_the_grid_goes_on(
     assert [r["status"] for r in store.records()] == ["ok", "failed", "ok", "ok"]
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        PermissionError(13, "Permission denied", "/root/.cache/numba"),
+        ModuleNotFoundError("No module named 'llvmlite'"),
+        ImportError("libgomp.so.1: cannot open shared object file"),
+    ],
+    ids=lambda fault: type(fault).__name__,
+)
+@pytest.mark.parametrize("together", [1, 2], ids=["alone", "stacked"])
+def test_a_fault_of_the_machine_ends_the_campaign_and_is_no_result_of_a_run(
+    tiny, table_2, store, monkeypatch, together, fault
+):
+    specs = [tiny(epochs=1, seed=seed) for seed in range(3)]
+    run_or_load(specs[:1], store, table_2, train=True, workers=1)
+
+    def broken(*_):
+        raise fault
+
+    monkeypatch.setattr(execute_module, "train", broken)
+    monkeypatch.setattr(Stack, "run_epoch", broken)
+    with pytest.raises(RelengthError) as refusal:
+        run_or_load(specs, store, table_2, train=True, workers=1, stack=together)
+    assert str(fault) in str(refusal.value) and "\n" not in str(refusal.value)
+    assert [record["status"] for record in store.records()] == ["ok"]
+    monkeypatch.undo()
+    assert len(run_or_load(specs, store, table_2, train=True, workers=1)) == 3
+
+
+def test_data_that_the_training_machine_lacks_are_no_result_of_a_run(tiny, store, monkeypatch):
+    def missing(self):
+        raise RelengthError("copy has no data: put them there.")
+
+    spec = tiny(epochs=1)
+    monkeypatch.setattr(type(spec.task), "provenance", missing)
+    with pytest.raises(RelengthError, match="has no data"):
+        execute(job_of(store, spec))
+
+
 @pytest.mark.parametrize("samples", [24, 8])  # diverges within the epoch, or in its last step
 def test_a_run_that_diverges_is_recorded_and_the_grid_goes_on(tiny, table_2, store, samples):
     fields = tiny(epochs=1, learning_rate=1e30).model_dump()

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from relength.bench.speed import step_seconds
+from relength.errors import RelengthError
 from relength.runs import provenance
 from relength.runs.store import Record
 from relength.specs.spec import RunSpec
@@ -28,6 +29,8 @@ from relength.training.recorded import TRACED
 from relength.training.stack import Unstackable
 
 SIGNIFICANT_DIGITS = 6
+# Exceptions that tell of the machine or its environment, never of the training.
+OF_THE_MACHINE = (OSError, ImportError)
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 
 
@@ -65,14 +68,21 @@ def execute(job: Job) -> list[Record]:
     A run that raises is a record with its traceback. A stack that does not fit into the device's
     memory is split, and goes on from where it was. A single run is a stack of one on a GPU, where
     graphs make it faster, unless its model cannot be one.
+
+    Raises RelengthError when this machine is at fault, so that there is nothing to record: it lacks
+    the data, a library, or access to a file.
     """
     if time_is_up(job.deadline):
         return []
+    for task in {spec.task for spec in job.specs}:
+        task.provenance()  # of the machine that trains, which need not be the campaign's own
     with small_numbers_are_zero(), on_own_stream(job.device):
         if _as_loop(job):
             return [record] if (record := _alone(job)) else []
         try:
             return _stacked(job)
+        except OF_THE_MACHINE as error:
+            raise _not_started(error) from error
         except Exception as error:  # the grid goes on; whatever went wrong is in the record
             problem, crowded = traceback.format_exc(), out_of_memory(error)
             unbatched = isinstance(error, Unstackable)
@@ -100,8 +110,17 @@ def _alone(job: Job) -> Record | None:
     try:
         result = train(spec, job.device, job.checkpoints / f"{spec.key}.pt", job.deadline)
         return None if result is None else _done(job, spec, result)
+    except OF_THE_MACHINE as error:
+        raise _not_started(error) from error
     except Exception:  # the grid goes on; whatever went wrong is in the record
         return _failed(job, spec, traceback.format_exc())
+
+
+def _not_started(error: Exception) -> RelengthError:
+    return RelengthError(
+        f"This machine cannot train the run, of which nothing is recorded ({type(error).__name__}: "
+        f"{error}): mend that and run the same command again."
+    )
 
 
 def _stacked(job: Job) -> list[Record]:
