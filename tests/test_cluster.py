@@ -16,7 +16,6 @@ from types import ModuleType
 import pytest
 import torch
 
-from relength.bench import throughput
 from relength.cli import main as cli
 from relength.errors import RelengthError
 from relength.paths import BOOK
@@ -283,35 +282,6 @@ def test_without_dask_the_way_to_install_it_is_named(tiny, table_2, store, monke
 
 def test_nothing_to_train_needs_no_worker(table_2, store):
     assert run_or_load([], store, table_2, train=True, cluster="tcp://nowhere:1") == []
-
-
-@pytest.mark.smoke
-def test_both_executors_train_the_same_runs_in_turns(tiny, monkeypatch):
-    turns: list[str | None] = []
-
-    class Watched(campaign.Campaign):
-        def __init__(self, runs, *rest, **options):
-            super().__init__(runs, *rest, **options)
-            turns.append(options["cluster"])
-
-    monkeypatch.setattr(throughput, "Campaign", Watched)
-    monkeypatch.setattr(
-        throughput, "specs", lambda runs: [tiny(epochs=1, seed=seed) for seed in range(runs)]
-    )
-    outcome = throughput.measure(rounds=2, workers=2, runs=2)
-    assert turns == ["local", None, None, "local"]
-    for name, walls in outcome["seconds"].items():
-        inside = outcome["training_seconds"][name]
-        assert len(walls) == len(inside) == 2
-        assert all(0 < spent < 2 * wall for spent, wall in zip(inside, walls, strict=True))
-
-
-def test_a_run_that_fails_while_executors_are_timed_is_named(tiny, monkeypatch):
-    failed = {"status": "failed", "error": "Traceback\n  …\nZeroDivisionError: by zero"}
-    monkeypatch.setattr(throughput, "specs", lambda runs: [tiny(epochs=1)])
-    monkeypatch.setattr(campaign.Campaign, "records", lambda self: iter([failed]))
-    with pytest.raises(RelengthError, match=r"failed .* \(ZeroDivisionError: by zero\)"):
-        throughput.measure(rounds=1, workers=1, runs=1)
 
 
 def test_dask_seldom_interrupts_the_workers_of_this_machine(cluster):

@@ -95,7 +95,7 @@ def test_without_compilation_the_mask_is_the_same_bit_for_bit(python):
     script = """import warnings; warnings.simplefilter("error")
 import torch
 from relength.kernels import fused, late
-from relength.streams import dropout_mask
+from relength.kernels.hashing import dropout_mask
 key = torch.tensor(-1234567, dtype=torch.int32)
 shape = torch.Size((4, 9, 33))
 print(type(late.compiled.keep).__name__)

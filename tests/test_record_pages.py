@@ -184,15 +184,11 @@ def test_a_gpu_that_nobody_has_measured_is_said_to_be_missing(tmp_path):
     assert "Not measured" not in text and "| stack of 40 on cuda, without graphs |" in text
 
 
-def test_dask_is_compared_with_processes_round_by_round_and_the_latest_counts(tmp_path):
-    shape = {"kind": "executors", "runs": 8, "workers": 2, "rounds": 2}
-    inside = {"training_seconds": {"processes": [240.0, 240.0], "Dask": [256.0, 240.0]}}
-    slow = shape | inside | {"seconds": {"processes": [100.0, 100.0], "Dask": [200.0, 200.0]}}
-    fast = shape | inside | {"seconds": {"processes": [120.0, 99.0], "Dask": [125.0, 100.0]}}
-    text = expenses.speed(measured(tmp_path, OUTCOME, slow, fast))
-    assert "finish 8 runs, of 30 s each in a plain process, at 0.97 times the rate" in text
-    assert "round by round: 0.96, 0.99; on a processor, 2026-11-20" in text
-    assert "0.50" not in text
+def test_measurements_of_a_kind_that_is_no_longer_made_are_read_and_not_shown(tmp_path):
+    other = {"kind": "executors", "runs": 8, "seconds": {"processes": [100.0], "Dask": [200.0]}}
+    alone, both = measured(tmp_path / "one", OUTCOME), measured(tmp_path / "two", other, OUTCOME)
+    assert len(both.store.benchmarks()) == 2
+    assert expenses.speed(both) == expenses.speed(alone)
 
 
 # --- environment --------------------------------------------------------------------------------

@@ -20,9 +20,6 @@ def bench(
     pointers: Annotated[
         bool, typer.Option("--pointers", help="Instead: what PANM costs on top of its backbones.")
     ] = False,
-    executors: Annotated[
-        bool, typer.Option("--executors", help="Instead: what Dask costs beside plain processes.")
-    ] = False,
     results: Results = RESULTS,
 ) -> None:
     """Measure training speed here, beside the frozen baseline loop, and keep the result."""
@@ -32,12 +29,10 @@ def bench(
     from relength.runs.store import Store
 
     check_device(device)
-    if pointers and executors:
-        raise RelengthError("--pointers and --executors are two measurements: ask for one.")
-    if (pointers or executors) and (task or seconds or device != "cpu"):
+    if pointers and (task or seconds or device != "cpu"):
         raise RelengthError(
-            "--pointers and --executors have a task and a length of their own and measure on a "
-            "CPU: leave out --task, --seconds and --device."
+            "--pointers has a task and a length of its own and measures on a CPU: leave out "
+            "--task, --seconds and --device."
         )
     if pointers:
         from relength.papers.panm import overhead
@@ -47,16 +42,6 @@ def bench(
         speed.keep(Store(results), outcome | {"baseline_threads": 1})
         console.print(page.numbers(outcome), highlight=False)
         return
-    if executors:
-        from relength.bench import throughput
-        from relength.report import expenses
-
-        outcome = throughput.measure(rounds)
-        store = Store(results)
-        speed.keep(store, outcome | {"baseline_threads": 1})
-        console.print(expenses.in_turns(store.benchmarks()[-1]), highlight=False, soft_wrap=True)
-        return
-
     table = Table("task", "way", "steps/s", "× plain loop", "memory", "share of limit")
     names = task or ["copy", "recopy", "inv_recopy", "panm_copy"]
     for name in names:  # all of them now: a measurement takes minutes

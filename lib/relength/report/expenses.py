@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from relength.bench import STACKS, throughput
+from relength.bench import STACKS
 from relength.papers.panm import experiments as panm
 from relength.paths import EXECUTED
 from relength.report.markdown import table
@@ -236,7 +236,6 @@ def speed(survey: Survey) -> str:
     parts += filter(None, map(_goals, (list(outcomes.values()) for outcomes in latest.values())))
     if not latest:
         parts.append("Nothing has been measured yet: `relength bench` measures and keeps it.\n")
-    parts += [f"{in_turns(outcome)}\n" for outcome in _executors(survey.store)]
     if not any(device.kind == "cuda" for device, *_ in latest):
         sizes = ", ".join(map(str, STACKS["cuda"]))
         parts.append(
@@ -250,25 +249,6 @@ def speed(survey: Survey) -> str:
             "\n:::\n"
         )
     return "\n".join(parts)
-
-
-def _executors(store: Store) -> list[dict[str, Any]]:
-    """The last measurement of Dask beside processes on each device."""
-    found = (one for one in store.benchmarks() if one.get("kind") == throughput.KIND)
-    return list({Device.of(one): one for one in found}.values())
-
-
-def in_turns(outcome: dict[str, Any]) -> str:
-    """What :func:`relength.bench.throughput.measure` found, in words."""
-    each = ", ".join(f"{share:.2f}" for share in throughput.shares(outcome))
-    plain = sum(outcome["training_seconds"]["processes"])
-    return (
-        f"{outcome['workers']} Dask workers finish {outcome['runs']} runs, of "
-        f"{plain / (outcome['rounds'] * outcome['runs']):.0f} s each in a plain process, at "
-        f"{throughput.share(outcome):.2f} times the rate of as many plain processes, start of the "
-        f"workers included (median; in turns, round by round: {each}; on "
-        f"{Device.of(outcome).name}, {outcome['provenance']['created'][:10]})."
-    )
 
 
 def _speed_table(number: int, device: Device, torch: str, outcomes: list[dict[str, Any]]) -> str:
