@@ -49,21 +49,13 @@ def device_of(name: str, store: Any) -> Any:
     """At whose prices to plan. Without a GPU here, those of the one most recorded, if there is any:
     plans are also made for machines elsewhere.
     """
-    import torch
-
     from relength.report.agenda import most_recorded
-    from relength.runs.executors import check_device
+    from relength.runs.executors import check_device, gpu_here
     from relength.runs.prices import Device
-    from relength.runs.provenance import device_name
+    from relength.runs.provenance import device_kind, device_name
 
     check_device(name, elsewhere=not gpu_here())
-    kind = torch.device(name).type
+    kind = device_kind(name)
     if kind == "cuda" and not gpu_here():
         return most_recorded(store, (kind,))
     return Device(kind, device_name(name))
-
-
-def gpu_here() -> bool:
-    import torch
-
-    return torch.cuda.is_available()

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from relength.cli.app import Results, console, device_of, gpu_here, scales_of, store_of
+from relength.cli.app import Results, console, device_of, scales_of, store_of
 from relength.errors import RelengthError
 from relength.paths import RESULTS
 
@@ -41,6 +41,7 @@ def plan(
     """
     from relength.report import agenda
     from relength.report.scoreboard import SCALES
+    from relength.runs.executors import gpu_here
     from relength.runs.store import Store
 
     wanted = scales_of(scale or SCALES, SCALES)
