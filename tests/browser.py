@@ -87,10 +87,6 @@ LOOK = r"""async () => {
     nameless: pictures.filter((e) => !name(e)).map((e) => e.outerHTML.slice(0, 120)),
     bad_equations: [...main.querySelectorAll(".math")].filter((e) =>
       !e.querySelector("mjx-assistive-mml") || e.querySelector("mjx-merror")).map(brief),
-    links: [document, ...[...document.querySelectorAll("template")].map((e) => e.content)].flatMap(
-      (part) => [...part.querySelectorAll("a[href]")]).map(
-      (e) => new URL(e.getAttribute("href"), document.baseURI).href),
-    anchors: [...document.querySelectorAll("[id], a[name]")].flatMap((e) => [e.id, e.name]),
   };
 }"""
 
@@ -157,8 +153,6 @@ class Visit:
     sticking_out: list[str]
     nameless: list[str]
     bad_equations: list[str]
-    links: list[str]
-    anchors: list[str]
 
 
 class Window:

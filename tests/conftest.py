@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 import torch
+from filelock import FileLock
 from hypothesis import settings
 
-from relength.paths import ROOT
+from relength.book import build as bookbuild
+from relength.paths import RESULTS, ROOT
 from relength.runs.store import Store
 from relength.specs.experiments import experiments
 from relength.specs.spec import RunSpec, make_spec
@@ -93,6 +95,19 @@ def chromium():
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[OFFLINE])
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def book(tmp_path_factory) -> Path:
+    """The folder of pages: those of `make book`, unless something has changed since."""
+    if bookbuild.is_current(bookbuild.BUILD / "html", RESULTS):
+        return bookbuild.BUILD / "html"
+    every = tmp_path_factory.getbasetemp()  # of all processes that test at the same time
+    every = every.parent if os.environ.get("PYTEST_XDIST_WORKER") else every
+    with FileLock(every / "book.lock"):
+        if not bookbuild.is_current(every / "book" / "html", RESULTS):
+            bookbuild.render(RESULTS, every / "book", say=lambda _: None)
+    return every / "book" / "html"
 
 
 @pytest.fixture

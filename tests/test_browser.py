@@ -17,15 +17,13 @@ from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, unquote
 
 import pandas as pd
 import pytest
-import yaml
 from browser import AUDITED, DESK, OPENED, PHONE, VIEWS, View, Visit, Window, served
+from pages import TO_OPEN
 
-from relength.book import build as bookbuild
-from relength.paths import BOOK, RESULTS, ROOT
+from relength.paths import BOOK, ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -33,34 +31,16 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 SCREENSHOTS = ROOT / ".test-output" / "screenshots"
-LARGEST = 60e6  # bytes
 TALLEST = 16_000  # pixels of a page that Chromium paints into one picture
 PLAIN = View("light", DESK)
-
-
-def toc() -> list[str]:
-    """Every page of the table of contents, and the one that shows search results."""
-    found = yaml.safe_load((BOOK / "_toc.yml").read_text())
-    chapters = [c["file"] for part in found["parts"] for c in part["chapters"]]
-    return [f"{name}.html" for name in (found["root"], *chapters, "search")]
 
 
 def screenshot(page: str, view: View) -> Path:
     return SCREENSHOTS / f"{page.removesuffix('.html').replace('/', '-')}-{view}.jpeg"
 
 
-PAGES = toc()
-every_page = pytest.mark.parametrize("page", PAGES, ids=lambda p: p.removesuffix(".html"))
+every_page = pytest.mark.parametrize("page", TO_OPEN)
 from_anywhere = pytest.mark.parametrize("origin", ["file", "server"])
-
-
-@pytest.fixture(scope="module")
-def book(tmp_path_factory) -> Path:
-    """The folder of pages: those of `make book`, unless something has changed since."""
-    if bookbuild.is_current(bookbuild.BUILD / "html", RESULTS):
-        return bookbuild.BUILD / "html"
-    out = tmp_path_factory.mktemp("book")
-    return bookbuild.render(RESULTS, out, say=lambda _: None).parent
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +58,7 @@ def window(chromium):
     opened.context.close()
 
 
-@pytest.fixture(scope="module", params=PAGES, ids=lambda p: p.removesuffix(".html"))
+@pytest.fixture(scope="module", params=TO_OPEN)
 def unfolded(window, origins, request) -> Window:
     """A page, opened once for all tests that do something on it, with nothing folded away."""
     window.open(f"{origins['file']}/{request.param}")
@@ -211,7 +191,7 @@ def test_text_fits_the_width_of_the_window(visit, page):
 
 
 @every_page
-def test_pictures_have_words_and_equations_are_set_and_can_be_spoken(visit, page):
+def test_pictures_that_scripts_draw_have_words_and_equations_can_be_spoken(visit, page):
     for view in VIEWS:
         seen, _ = visit(page, view, "file")
         assert (seen.nameless, seen.bad_equations) == ([], []), str(view)
@@ -228,45 +208,6 @@ def test_a_picture_of_every_page_is_left_to_look_at(visit, page):
     for view in AUDITED:
         visit(page, view, "file")
         assert screenshot(page, view).stat().st_size > 10_000, str(view)
-
-
-@every_page
-def test_no_markup_is_left_for_the_reader_to_read(book, page):
-    html = (book / page).read_text()
-    prose = re.sub(r"(?s)<(pre|code|script|style|template)\b.*?</\1>", "", html)
-    assert re.findall(r".{0,60}(?:```|:::|\{[a-z:]+\}`).{0,60}", prose) == []
-    # and no warning of a notebook, which would name a folder of the machine that built the book
-    assert 'class="output stderr' not in html
-
-
-@every_page
-def test_links_within_the_book_lead_somewhere(visit, book, page):
-    seen, _ = visit(page, PLAIN, "file")
-    inside = [address for address in seen.links if address.startswith(book.as_uri())]
-    assert len(inside) > len(PAGES) / 2  # the side bar alone has most pages
-    broken = []
-    for address in inside:
-        place, _, anchor = unquote(address.removeprefix(book.as_uri())).partition("#")
-        target = place.partition("?")[0].lstrip("/")
-        if not (book / target).is_file():
-            broken.append(address)
-        elif "=" in anchor:  # a filter of the ledger: there are claims that it shows
-            asked = parse_qsl(anchor)
-            claims = re.findall(r'class="([^"]*\bfacets\b[^"]*)"', (book / target).read_text())
-            shown = [
-                claim
-                for claim in map(str.split, claims)
-                if all(any(f"f-{k}-{v}" in claim for v in vs.split(",")) for k, vs in asked)
-            ]
-            broken += [address] * (not shown)
-        elif anchor and target.endswith(".html"):
-            broken += [address] * (anchor not in visit(target, PLAIN, "file")[0].anchors)
-    assert broken == []
-
-
-def test_the_links_of_answers_that_wait_to_be_asked_for_are_among_those_looked_at(visit):
-    seen, _ = visit("intro.html", PLAIN, "file")
-    assert sum("claims_ledger.html#claim-" in address for address in seen.links) > 1000
 
 
 # What readers do
@@ -687,10 +628,3 @@ def test_on_paper_figures_have_a_white_ground_and_all_of_their_labels(looking):
         "all => all.map(e => e.getBoundingClientRect().left)"
     )
     assert min(labels) >= left
-
-
-# The whole
-
-
-def test_the_book_is_small_enough_to_carry_around(book):
-    assert sum(file.stat().st_size for file in book.rglob("*") if file.is_file()) < LARGEST

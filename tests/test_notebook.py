@@ -281,11 +281,18 @@ QUICK = [
     for path in PATHS
     if (smoke_runs(path) <= 30 or path.stem == "mla_table2") and not lacks_data(path)
 ]
+OFTEN = ("mla_table2", "panm_pointer_heads")  # one per paper; the others are trained weekly
 
 
 @pytest.mark.smoke
 @pytest.mark.slow
-@pytest.mark.parametrize("path", QUICK, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=() if path.stem in OFTEN else pytest.mark.weekly)
+        for path in QUICK
+    ],
+)
 def test_papermill_trains_a_notebook_at_smoke_scale_from_any_folder(path, tmp_path):
     before = {file: file.read_bytes() for file in RESULTS.glob("*/*.jsonl")}
     # Scale smoke takes one process unless told otherwise, as one notebook is: a kernel that starts

@@ -5,7 +5,6 @@ tracked, so a build never changes a file of the repository.
 """
 
 import hashlib
-import os
 import re
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from relength.book import execution
 from relength.errors import RelengthError
 from relength.paths import BOOK, EXECUTED, NOTEBOOKS, ROOT
 from relength.report import run_index
@@ -35,7 +35,7 @@ REMOTE = re.compile(
 )
 BUDGET = 180  # seconds that a build should take, where nothing else runs
 OF_NOTEBOOKS = "notebooks"  # the passage that is made from what papermill left
-SOURCES = ".sources"  # beside the pages: what they were made from, as a hash
+SOURCES = ".sources"  # beside pages and executed notebooks: what they were made from, as a hash
 
 
 def render(results: Path, out: Path = BUILD, say: Callable[[str], None] = print) -> Path:
@@ -48,9 +48,11 @@ def render(results: Path, out: Path = BUILD, say: Callable[[str], None] = print)
     began = time.monotonic()
     sources = fingerprint(results)
     say("Executing the notebooks from the recorded runs, and writing the tables of other pages")
+    (EXECUTED / SOURCES).unlink(missing_ok=True)
     with ThreadPoolExecutor(max_workers=1) as aside:
         notebooks = aside.submit(execute_notebooks, results)
         write_fragments(results, executed=notebooks.result)
+    (EXECUTED / SOURCES).write_text(sources)
     say("Building the book")
     index = build(out)
     index.with_name(SOURCES).write_text(sources)
@@ -82,70 +84,15 @@ def fingerprint(results: Path) -> str:
     return digest.hexdigest()
 
 
-def is_current(html: Path, results: Path) -> bool:
-    """Whether :func:`render` would build the pages in ``html`` once more as they are."""
-    sources = html / SOURCES
+def is_current(made: Path, results: Path) -> bool:
+    """Whether :func:`render` would make the pages or executed notebooks in a folder as they are."""
+    sources = made / SOURCES
     return sources.exists() and sources.read_text() == fingerprint(results)
 
 
 def execute_notebooks(results: Path, out: Path = EXECUTED) -> list[Path]:
     """Let papermill execute every notebook on the records in ``results``; returns what it wrote."""
-    sources = sorted(NOTEBOOKS.glob("*.ipynb"))
-    targets = [out / source.name for source in sources]
-    out.mkdir(parents=True, exist_ok=True)
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        list(pool.map(_execute, sources, targets, [results.resolve()] * len(sources)))
-    return targets
-
-
-def _execute(source: Path, target: Path, results: Path) -> None:
-    from jupyter_core.utils import ensure_event_loop
-
-    papermill = _papermill()
-    if "results" not in papermill.inspect_notebook(str(source)):
-        raise RelengthError(
-            f"Notebook {source.name} has no parameter 'results', so it cannot be executed on other "
-            "records: declare it in the cell tagged 'parameters'."
-        )
-    # Kernels talk through files in a folder of their own: no ports, nothing in the working folder.
-    with tempfile.TemporaryDirectory(prefix="relength-") as sockets:
-        try:
-            papermill.execute_notebook(
-                str(source),
-                str(target),
-                parameters={"results": str(results)},
-                engine_name="relength",
-                sockets=os.path.join(sockets, "kernel"),
-                kernel_name="python3",
-                cwd=str(source.parent),
-                progress_bar=False,
-            )
-        except papermill.PapermillExecutionError as error:
-            raise RelengthError(
-                f"Notebook {source.name} failed with {error.ename}: {error.evalue} "
-                f"The traceback is in {target}."
-            ) from error
-        finally:
-            # The event loop that the kernel's client made for this thread; nobody else closes it.
-            ensure_event_loop().close()
-
-
-def _papermill():
-    """papermill, with an engine whose kernels use sockets in the file system."""
-    import papermill
-    from papermill.engines import NBClientEngine, papermill_engines
-    from traitlets.config import Config
-
-    class FileSocketEngine(NBClientEngine):
-        @classmethod
-        def execute_managed_notebook(cls, nb_man, kernel_name, sockets, **options):
-            config = Config(KernelManager={"transport": "ipc", "ip": sockets})
-            # A kernel logs the interrupt that shuts it down as an error; cells report their own.
-            config.NotebookClient.extra_arguments = ["--IPKernelApp.log_level=50"]
-            return super().execute_managed_notebook(nb_man, kernel_name, config=config, **options)
-
-    papermill_engines.register("relength", FileSocketEngine)
-    return papermill
+    return execution.execute_all(sorted(NOTEBOOKS.glob("*.ipynb")), out, results)
 
 
 def write_fragments(

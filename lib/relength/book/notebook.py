@@ -13,6 +13,7 @@ and hands its names over right after it::
 import ast
 import difflib
 import re
+import shutil
 import tempfile
 import textwrap
 import time
@@ -24,6 +25,7 @@ from typing import Any
 import nbformat
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from relength.book import execution
 from relength.errors import RelengthError
 from relength.paths import RESULTS, ROOT
 from relength.report.runs import Runs, wanted_specs
@@ -294,27 +296,10 @@ def refresh(path: Path | str) -> Path:
 
     Raises RelengthError when a cell fails; the file is then left as it was.
     """
-    from nbclient import NotebookClient
-    from nbclient.exceptions import CellExecutionError
-    from traitlets.config import Config
-
-    path = Path(path)
-    notebook = nbformat.read(path, as_version=4)
-    with tempfile.TemporaryDirectory(prefix="relength-") as sockets:
-        config = Config(KernelManager={"transport": "ipc", "ip": f"{sockets}/kernel"})
-        client = NotebookClient(
-            notebook,
-            kernel_name="python3",
-            config=config,
-            extra_arguments=["--IPKernelApp.log_level=50"],
-            resources={"metadata": {"path": str(path.parent)}},
-        )
-        try:
-            client.execute()
-        except CellExecutionError as error:
-            raise RelengthError(
-                f"Notebook {path.name} failed with {error.ename}: {error.evalue}"
-            ) from error
+    path, folder = Path(path), Path(tempfile.mkdtemp(prefix="relength-"))
+    execution.execute(path, folder / path.name)  # if it fails, its traceback stays there
+    notebook = nbformat.read(folder / path.name, as_version=4)
+    shutil.rmtree(folder)
     normalise(notebook)
     nbformat.write(notebook, path)
     return path

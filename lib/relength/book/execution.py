@@ -1,0 +1,76 @@
+"""Execute notebooks with papermill; every notebook that the library executes goes through here."""
+
+import os
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from relength.errors import RelengthError
+
+
+def execute_all(sources: list[Path], folder: Path, results: Path) -> list[Path]:
+    """Execute notebooks on the records in ``results``, one per core; return what is written."""
+    targets = [folder / source.name for source in sources]
+    folder.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        list(pool.map(execute, sources, targets, [results] * len(sources)))
+    return targets
+
+
+def execute(source: Path, target: Path, results: Path | None = None) -> None:
+    """Execute one notebook into another file.
+
+    results: the folder of records that the notebook reads; None leaves the notebook's own.
+    Raises RelengthError if a cell fails, or if the notebook cannot be given ``results``.
+    """
+    from jupyter_core.utils import ensure_event_loop
+
+    papermill = _papermill()
+    if results is not None and "results" not in papermill.inspect_notebook(str(source)):
+        raise RelengthError(
+            f"Notebook {source.name} has no parameter 'results', so it cannot be executed on other "
+            "records: declare it in the cell tagged 'parameters'."
+        )
+    # Kernels talk through files in a folder of their own: no ports, nothing in the working folder.
+    with tempfile.TemporaryDirectory(prefix="relength-") as sockets:
+        try:
+            papermill.execute_notebook(
+                str(source),
+                str(target),
+                parameters={} if results is None else {"results": str(results.resolve())},
+                engine_name="relength",
+                sockets=os.path.join(sockets, "kernel"),
+                # papermill's own `cwd` would move this whole process, other threads included.
+                resources={"metadata": {"path": str(source.parent)}},
+                kernel_name="python3",
+                progress_bar=False,
+            )
+        except papermill.PapermillExecutionError as error:
+            raise RelengthError(
+                f"Notebook {source.name} failed with {error.ename}: {error.evalue} "
+                f"The traceback is in {target}."
+            ) from error
+        finally:
+            # The event loop that the kernel's client made for this thread; nobody else closes it.
+            ensure_event_loop().close()
+
+
+@cache
+def _papermill() -> ModuleType:
+    """papermill, with an engine whose kernels use sockets in the file system."""
+    import papermill
+    from papermill.engines import NBClientEngine, papermill_engines
+    from traitlets.config import Config
+
+    class FileSocketEngine(NBClientEngine):
+        @classmethod
+        def execute_managed_notebook(cls, nb_man, kernel_name, sockets, **options):
+            config = Config(KernelManager={"transport": "ipc", "ip": sockets})
+            # A kernel logs the interrupt that shuts it down as an error; cells report their own.
+            config.NotebookClient.extra_arguments = ["--IPKernelApp.log_level=50"]
+            return super().execute_managed_notebook(nb_man, kernel_name, config=config, **options)
+
+    papermill_engines.register("relength", FileSocketEngine)
+    return papermill
