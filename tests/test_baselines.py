@@ -27,8 +27,10 @@ from relength.tasks.batch import Batch
 
 every_reading = pytest.mark.parametrize(("name", "arm"), READINGS)
 FILES = (
-    *("addressing", "content_attention", "dnc", "dnc_memory", "esbn", "location_attention", "lstm"),
-    *("machine", "neural_stack", "nram", "nram_modules", "ntm", "pointer_network", "transformer"),
+    *("addressing", "baselines.content_attention", "baselines.location_attention"),
+    *("baselines.lstm", "baselines.pointer_network", "baselines.transformer"),
+    *("memory.dnc", "memory.dnc_memory", "memory.esbn", "memory.machine", "memory.neural_stack"),
+    *("memory.nram", "memory.nram_modules", "memory.ntm"),
 )
 
 
