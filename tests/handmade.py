@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 
 from relength.papers.panm import pointing
-from relength.runs import provenance
 from relength.runs.store import Record
 from relength.specs.spec import RunSpec
+from relength.training import provenance
 
 Accuracy = Callable[[RunSpec, str], float]  # of a run at a test, a fraction
 

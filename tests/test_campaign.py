@@ -20,11 +20,11 @@ from relength.runs import executors, progress
 from relength.runs.campaign import Campaign
 from relength.runs.plan import Run, choose, missing
 from relength.runs.prices import Device, Pace, Prices, own_runs
-from relength.runs.provenance import device_name
 from relength.runs.store import Store
 from relength.specs.experiments import experiments
 from relength.specs.spec import make_spec
 from relength.training import alone as training
+from relength.training.provenance import device_name
 
 TABLE_2 = experiments()["mla_table2"]
 HERE = device_name("cpu")

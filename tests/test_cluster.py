@@ -19,13 +19,14 @@ import torch
 from relength.cli import main as cli
 from relength.errors import RelengthError
 from relength.paths import BOOK
-from relength.runs import campaign, provenance
+from relength.runs import campaign
 from relength.runs import cluster as cluster_module
 from relength.runs.cluster import dask_executor, on_worker
 from relength.runs.execute import Job, execute
 from relength.runs.executors import SerialExecutor
 from relength.runs.run import run_or_load
 from relength.runs.store import Store
+from relength.training import provenance
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
 psutil = pytest.importorskip("psutil", reason="needs the extra cluster")

@@ -8,9 +8,9 @@ from relength.papers.panm import exposure
 from relength.papers.panm import overhead_page as overhead
 from relength.report import computed, landing, scoreboard
 from relength.report.ledger import claims_list
-from relength.runs.provenance import collect
 from relength.runs.store import Store
 from relength.specs import published
+from relength.training.provenance import collect
 from relength.verdicts import claims
 
 

@@ -14,10 +14,10 @@ from relength.cli import main as cli
 from relength.errors import RelengthError
 from relength.paths import ROOT
 from relength.runs import contributions
-from relength.runs.provenance import code_fingerprint
 from relength.runs.store import Store
 from relength.specs.experiments import experiment
 from relength.specs.margins import margins_hash
+from relength.training.provenance import code_fingerprint
 
 EXPERIMENT = experiment("mla_table2")
 NOW = "2099-01-01T00:00:00Z"  # after any commit

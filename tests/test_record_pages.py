@@ -14,10 +14,10 @@ from relength.paths import BOOK, ROOT
 from relength.report import environment, expenses, run_index, self_checks
 from relength.report.scoreboard import Survey, costs
 from relength.runs.prices import Device
-from relength.runs.provenance import code_fingerprint
 from relength.runs.store import Store
 from relength.specs.experiments import experiments
 from relength.specs.spec import make_spec
+from relength.training.provenance import code_fingerprint
 
 TABLE_2 = experiments()["mla_table2"]
 COPY, REVERSE, *_ = TABLE_2.grid("reduced", 0)

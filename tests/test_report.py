@@ -36,12 +36,12 @@ from relength.report.style import (
 )
 from relength.runs import execute
 from relength.runs.prices import Device
-from relength.runs.provenance import code_fingerprint
 from relength.runs.store import Store
 from relength.specs import published
 from relength.specs.experiments import experiment
 from relength.specs.spec import make_spec
 from relength.tasks import TASKS
+from relength.training.provenance import code_fingerprint
 from relength.verdicts import claims
 
 ARTIFACT = "mla-table-2"

@@ -11,12 +11,13 @@ import pytest
 
 from relength.errors import RelengthError
 from relength.paths import BOOK
-from relength.runs import execute, provenance, verify
+from relength.runs import execute, verify
 from relength.runs.campaign import Campaign
 from relength.runs.run import run_or_load
 from relength.runs.store import Store, usable
 from relength.specs.experiments import experiments
 from relength.specs.spec import RunSpec, make_spec
+from relength.training import provenance
 
 EXPERIMENT = experiments()["mla_table2"]
 

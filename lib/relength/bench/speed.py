@@ -21,15 +21,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from relength.bench import STACKS
 from relength.bench.baseline import PlainLoop, PlainPANMLoop
-from relength.errors import RelengthError
-from relength.runs import provenance
+from relength.bench.workload import timed
 from relength.runs.store import Store
-from relength.specs.spec import RunSpec, make_spec
 from relength.streams import stream
-from relength.tasks import TASKS
-from relength.tasks.algorithmic import AlgorithmicTask
 from relength.tasks.batch import Batch
-from relength.training import arithmetic
+from relength.training import provenance
 from relength.training.alone import Trainer
 from relength.training.device import wait
 from relength.training.stack import Stack
@@ -37,11 +33,10 @@ from relength.training.stack import Stack
 ROUNDS = 5
 SECONDS = 4.0
 WARM_UP = 5
-PANM_LENGTH = 10  # of PANM's batches; their number of steps does not follow from the task
-PANM_BATCHES = 20  # that a measurement goes through, in turns
+DRAWN_LENGTH = 10  # of samples drawn for each batch; they may have any
+DRAWN_BATCHES = 20  # that a measurement goes through, in turns
 # Steps of a stack in one call, which begins like an epoch: with an order to draw and to upload.
 IN_A_CALL = {"cpu": WARM_UP, "cuda": 100}
-PACED = 10  # steps that tell the pace of a run, after as many that warm up
 PRODUCT_SIZE = {"cpu": 1024, "cuda": 8192}  # of square matrices, to see what a device multiplies
 COPIED = {"cpu": 2**28, "cuda": 2**32}  # bytes, to see what it copies
 OPTIMISER_TRAFFIC = 6  # AdamW reads and writes each weight and its two moments once per step
@@ -84,17 +79,17 @@ def measure(
 ) -> dict[str, Any]:
     """Run-steps per second on ``task``: what trains one step of one run counts one.
 
-    OneStepAttn in batches of 32, or, on a task of PANM's, PANM as released in batches of 128.
-    All ways take turns, ``rounds`` times, so that a noisy machine disturbs them alike. Returns the
-    median rates, the median over rounds of each round's ratio to the frozen loop on the same kind
-    of device, the memory of each way, and what limits the device (:func:`limits`).
+    The model is that of the paper whose task it is (``Paper.speed``). All ways take turns,
+    ``rounds`` times, so that a noisy machine disturbs them alike. Returns the median rates, the
+    median over rounds of each round's ratio to the frozen loop on the same kind of device, the
+    memory of each way, and what limits the device (:func:`limits`).
 
     workers  processes that train at once (default: one per core)
 
     Raises RelengthError, before anything is measured, as :func:`check_task` does.
     """
     check_task(task)
-    workers, spec = workers or os.cpu_count() or 1, _spec(task, 0)
+    workers, spec = workers or os.cpu_count() or 1, timed(task, "smoke", 0)
     rates: dict[str, list[float]] = {}
     several = f"{workers} cores"
     with ExitStack() as stack:
@@ -128,7 +123,7 @@ def measure(
 
 def check_task(task: str) -> None:
     """Raise RelengthError unless there is such a task, and its data can be found."""
-    _spec(task, 0).task.provenance()
+    timed(task, "smoke", 0).task.provenance()
 
 
 def yardstick(name: str) -> str:
@@ -142,44 +137,6 @@ def keep(store: Store, outcome: dict[str, Any], device: str = "cpu") -> None:
     store.append_benchmark({**outcome, "provenance": origin})
 
 
-def step_seconds(specs: tuple[RunSpec, ...], device: str) -> float:
-    """Seconds per step of one run when these are trained as one program, its share of evaluations
-    included; not its tests.
-
-    Measured on copies of the runs with less to train on, whose steps and evaluations are the same.
-    One run on a CPU is trained alone.
-    """
-    small = [_small(spec) for spec in specs]
-    with arithmetic.policy(specs[0].training, device):
-        alone = len(specs) == 1 and torch.device(device).type == "cpu"
-        runner = Trainer(small[0], device) if alone else Stack(small, device)
-        step = _timed(lambda: runner.run_steps(PACED), device) / min(PACED, _interval(small[0]))
-        evaluation = _timed(runner.evaluate, device) / _interval(specs[0])
-    return (step + evaluation) / len(specs)
-
-
-def _interval(spec: RunSpec) -> int:
-    """Steps between two evaluations."""
-    return spec.training.most_steps(spec.task) // spec.training.intervals
-
-
-def _timed(call: Step, device: str) -> float:
-    """Seconds that a call takes, after one that warms up."""
-    call()
-    wait(device)
-    started = time.perf_counter()
-    call()
-    wait(device)
-    return time.perf_counter() - started
-
-
-def _small(spec: RunSpec) -> RunSpec:
-    most = PACED * spec.training.batch_size
-    sizes = spec.task.model_dump(include={"train_size", "test_size"})
-    cut = {name: min(size, most) for name, size in sizes.items()}
-    return spec.model_copy(update={"task": spec.task.model_copy(update=cut)})
-
-
 # --- limits ---------------------------------------------------------------------------------------
 
 
@@ -189,7 +146,7 @@ def limits(task: str, device: str = "cpu") -> dict[str, Any]:
     Keys: flops_per_step (of the matrix products), bytes_per_step (weights and moments, read and
     written once), flops_per_second and bytes_per_second by kind of device.
     """
-    trainer = Trainer(_spec(task, 0))
+    trainer = Trainer(timed(task, "smoke", 0))
     trainer.model.fused = False  # kernels of our own are not seen by the counter
     batches = _batches(trainer)[:WARM_UP]
     with FlopCounterMode(display=False) as counter:
@@ -255,10 +212,12 @@ def _build(way: Way, task: str) -> None:
         torch.set_num_threads(1)
         torch.set_flush_denormal(True)
     if way.loop == "stack":
-        stack = Stack([_spec(task, r) for r in range(way.replicas)], way.device, way.graphs)
+        stack = Stack(
+            [timed(task, "smoke", r) for r in range(way.replicas)], way.device, way.graphs
+        )
         _step = lambda: stack.run_steps(_in_a_call(way))  # noqa: E731
         return
-    trainer = Trainer(_spec(task, 0), way.device)
+    trainer = Trainer(timed(task, "smoke", 0), way.device)
     train_step = trainer.train_step
     batches = cycle(_batches(trainer))
     if way.loop == "plain":
@@ -306,30 +265,11 @@ def _memory() -> int:
 
 
 def _batches(trainer: Trainer) -> list[Batch]:
-    """The batches of an epoch in a random order; of PANM's samples, some of one length."""
+    """The batches of an epoch in a random order; of drawn samples, some of one length."""
     task, size = trainer.spec.task, trainer.spec.training.batch_size
     if trainer.streams:
         random = stream(0, "data", task.name)
-        drawn = [task.draw(random, size, PANM_LENGTH) for _ in range(PANM_BATCHES)]
+        drawn = [task.draw(random, size, DRAWN_LENGTH) for _ in range(DRAWN_BATCHES)]
         return [task.encode(samples, trainer.device) for samples in drawn]
     order = torch.from_numpy(stream(0, "order", 0).permutation(len(trainer.data)))
     return [trainer.data.select(i.to(trainer.device)) for i in order.split(size)]
-
-
-def _spec(task: str, seed: int) -> RunSpec:
-    if task not in TASKS:
-        raise RelengthError(f"There is no task {task!r}: choose one of {', '.join(TASKS)}.")
-    if issubclass(TASKS[task], AlgorithmicTask):
-        return make_spec(
-            task={"name": task, "flags": True, "validation_size": 1},
-            model={"name": "PANM", "arm": "released"},
-            training={"steps": 200},
-            scale="smoke",
-            seed=seed,
-        )
-    return make_spec(
-        task={"name": task, "dev_size": 1, "validation_size": 1},
-        model="OneStepAttn",
-        scale="smoke",
-        seed=seed,
-    )

@@ -21,8 +21,8 @@ from relength.paths import BOOK, EXECUTED, NOTEBOOKS, ROOT
 from relength.report import run_index
 from relength.report.passages import PASSAGES
 from relength.report.scoreboard import survey
-from relength.runs import provenance
 from relength.runs.store import Store
+from relength.training import provenance
 
 PACKAGE = Path(__file__).parents[1]
 BUILD = ROOT / "_build"

@@ -13,9 +13,10 @@ import nbformat
 import yaml
 
 from relength.paths import BOOK, NOTEBOOKS, ROOT
-from relength.report.scoreboard import CITED, PAPERS, SCALES, ledger
+from relength.report.scoreboard import SCALES, ledger
 from relength.runs.plan import SEEDS, choose, in_words, missing
 from relength.runs.store import Store
+from relength.specs import registry
 from relength.specs.experiments import borrowed, page_of, shown_by
 from relength.specs.published import artifacts
 from relength.verdicts.claims import counted
@@ -111,7 +112,7 @@ def rescience(store: Store) -> str:
                     "url": bibliography[key].fields.get("url"),
                     "doi": bibliography[key].fields.get("doi"),
                 }
-                for key in CITED.values()
+                for key in (paper.cited for paper in registry.papers().values())
             ],
             "abstract": _abstract(store),
             "bibliography": "book/references.bib",
@@ -136,7 +137,7 @@ def _abstract(store: Store) -> str:
     prose = judged[judged["prose"]]
     by_runs = prose["page"] == ""
     trained = sum(record["status"] == "ok" for record in store.records())
-    papers = "; ".join(PAPERS[paper] for paper in judged["paper"].unique())
+    papers = "; ".join(registry.papers()[paper].title for paper in judged["paper"].unique())
     return (
         "We train the models of four papers on length generalisation again, from scratch and in "
         "one library, and compute from the recorded runs which of the papers' claims hold, by "

@@ -52,7 +52,7 @@ def device_of(name: str, store: Any) -> Any:
     from relength.report.agenda import most_recorded
     from relength.runs.executors import check_device, gpu_here
     from relength.runs.prices import Device
-    from relength.runs.provenance import device_kind, device_name
+    from relength.training.provenance import device_kind, device_name
 
     check_device(name, elsewhere=not gpu_here())
     kind = device_kind(name)

@@ -17,9 +17,9 @@ def bench(
         float | None, typer.Option(min=0.1, help="Length of one measurement (4 unless said).")
     ] = None,
     device: Annotated[str, typer.Option(help="Where stacks are trained: cpu or cuda.")] = "cpu",
-    pointers: Annotated[
-        bool, typer.Option("--pointers", help="Instead: what PANM costs on top of its backbones.")
-    ] = False,
+    paper: Annotated[
+        str | None, typer.Option(help="Instead: what this paper says of speed, on its page.")
+    ] = None,
     results: Results = RESULTS,
 ) -> None:
     """Measure training speed here, beside the frozen baseline loop, and keep the result."""
@@ -27,23 +27,31 @@ def bench(
     from relength.report.expenses import limit_share
     from relength.runs.executors import check_device
     from relength.runs.store import Store
+    from relength.specs import registry
 
     check_device(device)
-    if pointers and (task or seconds or device != "cpu"):
+    if paper and (task or seconds or device != "cpu"):
         raise RelengthError(
-            "--pointers has a task and a length of its own and measures on a CPU: leave out "
+            "--paper has a task and a length of its own and measures on a CPU: leave out "
             "--task, --seconds and --device."
         )
-    if pointers:
-        from relength.papers.panm import overhead
-        from relength.papers.panm import overhead_page as page
-
-        outcome = overhead.measure(rounds)
+    if paper:
+        measured = [one.name for one in registry.papers().values() if one.benchmark]
+        if paper not in measured:
+            raise RelengthError(
+                f"No benchmark belongs to a paper {paper!r}: choose from {', '.join(measured)}."
+            )
+        own = registry.papers()[paper]
+        outcome, words = own.load(own.benchmark)(rounds)
         speed.keep(Store(results), outcome | {"baseline_threads": 1})
-        console.print(page.numbers(outcome), highlight=False)
+        console.print(words, highlight=False)
         return
     table = Table("task", "way", "steps/s", "× plain loop", "memory", "share of limit")
-    names = task or ["copy", "recopy", "inv_recopy", "panm_copy"]
+    names = task or [
+        name
+        for one in registry.papers().values()
+        for name in (one.speed.tasks if one.speed else ())
+    ]
     for name in names:  # all of them now: a measurement takes minutes
         speed.check_task(name)
     for name in names:

@@ -19,85 +19,13 @@ from relength.report.scoreboard import Survey
 from relength.report.style import ARM_LABELS, title
 from relength.report.tables import printed_cells
 from relength.runs.store import Store
+from relength.specs import registry
 from relength.specs.experiments import borrowed, experiments, page_of, shown_by
 from relength.specs.margins import load_margins
 from relength.verdicts import claims, deviations, stats
 from relength.verdicts.claim_models import OrderPart, Part
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
-# {included passage: claims shown in it}; a claim that no file has yet is left out.
-CLAIMS = {
-    "length_content": ("mla-003",),
-    "length_relative": ("mla-004", "mla-005", "mla-006", "mla-054"),
-    "length_reversed": ("mla-001", "mla-002"),
-    "length_end_of_sequence": ("mla-019", "mla-060"),
-    "length_monotonic": ("mla-010", "mla-011", "mla-012", "mla-017"),
-    "length_location": ("mla-007", "mla-009", "mla-052"),
-    "findings_mla_direction": ("mla-001", "mla-005", "mla-004"),
-    "findings_mla_distance": ("mla-002", "mla-006", "mla-054"),
-    "findings_mla_content": ("mla-003", "mla-049"),
-    "findings_mla_walking": ("mla-010", "mla-011", "mla-012", "mla-013", "mla-014", "mla-015"),
-    "findings_mla_motion": ("mla-055", "mla-056", "mla-057", "mla-058", "mla-059"),
-    "findings_mla_freedom": (
-        "mla-007",
-        "mla-008",
-        "mla-009",
-        "mla-017",
-        "mla-024",
-        "mla-025",
-        "mla-026",
-        "mla-028",
-        "mla-063",
-    ),
-    "findings_mla_best": ("mla-016", "mla-018", "mla-052"),
-    "findings_mla_end": ("mla-019", "mla-060"),
-    "findings_mla_failures": ("mla-050", "mla-051"),
-    "findings_panm_addresses": ("panm-013", "panm-015", "panm-016", "panm-017", "panm-018"),
-    "findings_panm_tables": ("panm-004", "panm-020", "panm-021", "panm-028", "panm-031"),
-    "findings_panm_pointers": ("panm-025", "panm-026", "panm-027", "panm-029", "panm-030"),
-    "findings_panm_cost": (
-        *("panm-074", "panm-076", "panm-077", "panm-078", "panm-080", "panm-090"),
-    ),
-    "findings_panm_heads": ("panm-081", "panm-082", "panm-083", "panm-086", "panm-087"),
-}
-# {included passage: a paper, and of its page of deviations {title of an entry: what the box calls
-# the difference}, since runs can differ in more than an entry is about}
-EFFECTS = {
-    "findings_mla_readings": (
-        "mla",
-        {
-            "Steepness of OneStepAttn's step": "OneStepAttn: steepness and clamp; -Step 2: "
-            "steepness alone",
-            "Which branch MonoAttn's gate is on": "MonoAttn: gate, clamp, steepness",
-            "Clamp of the focus": "clamp alone",
-            "The gate of the mixture": "the mixture's gate alone",
-            "Two rows for one function": "RMonoAttn against MonoAttn, as in the text",
-        },
-    ),
-    "findings_mla_selection": (
-        "mla",
-        {
-            "In-distribution validation": "chosen on longer samples, not on known lengths",
-            "Which epoch is tested": "chosen, and not the last epoch",
-        },
-    ),
-    "findings_mla_stopping": (
-        "mla",
-        {"How long decoding goes on": "the model ends its output, and not we"},
-    ),
-    "findings_mla_scale": ("mla", {"Training budget at scale reduced": "more training"}),
-    "findings_panm_readings": (
-        "panm",
-        {
-            "How sharply a pointer can point": "a temperature in Eqs. 2 and 5",
-            "The pointer that is read back": "the released code, with one line mended",
-            "Base address at test": "a random base instead of 0",
-            "The rule of Mix": "Mix by the rule of the paper's example, not of its text",
-            "Answer of Dynamic Recall": "Dynamic Recall with all tokens that follow",
-        },
-    ),
-    "findings_panm_scale": ("panm", {"Training budget at scale reduced": "more training"}),
-}
 
 
 def told(row: Any) -> str:
@@ -278,6 +206,10 @@ def _box(body: str) -> str:
 
 PASSAGES = {
     **{f"short_{page}": partial(in_short, page) for page in (*experiments(), *borrowed())},
-    **{name: partial(of_claims, shown) for name, shown in CLAIMS.items()},
-    **{name: partial(of_effects, *shown) for name, shown in EFFECTS.items()},
+    **{name: partial(of_claims, shown) for name, shown in registry.united("claims").items()},
+    **{
+        name: partial(of_effects, paper.name, titles)
+        for paper in registry.papers().values()
+        for name, titles in paper.effects.items()
+    },
 }

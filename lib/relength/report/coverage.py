@@ -6,8 +6,9 @@ from typing import Any
 from rich.console import RenderableType
 from rich.table import Table
 
-from relength.report.scoreboard import PAPERS, SCALES
+from relength.report.scoreboard import SCALES
 from relength.runs.progress import clock
+from relength.specs import registry
 from relength.verdicts.claims import counted
 
 
@@ -43,7 +44,7 @@ def table(state: dict[str, Any], every: bool) -> Iterator[RenderableType]:
     )
     waiting = {
         paper: sum(row["paper"] == paper for name, row in artifacts.items() if name not in begun)
-        for paper in PAPERS
+        for paper in registry.PAPERS
     }
     if not every and any(waiting.values()):
         listed = ", ".join(f"{paper} {n}" for paper, n in waiting.items() if n)

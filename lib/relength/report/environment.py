@@ -9,8 +9,8 @@ from typing import Any
 from relength.paths import ROOT
 from relength.report.markdown import grid, table
 from relength.report.scoreboard import Survey
-from relength.runs.provenance import code_fingerprint
 from relength.runs.store import Record
+from relength.training.provenance import code_fingerprint
 
 LOCK = ROOT / "requirements.lock"
 PROJECT = ROOT / "pyproject.toml"

@@ -9,8 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from relength.bench import STACKS
-from relength.papers.panm import experiments as panm
+from relength.bench import STACKS, workload
 from relength.paths import EXECUTED
 from relength.report.markdown import table
 from relength.report.scoreboard import SCALES, Survey, costs
@@ -19,12 +18,10 @@ from relength.runs.plan import Run
 from relength.runs.prices import Device, OwnRun, Prices, device_seconds, own_runs
 from relength.runs.progress import clock
 from relength.runs.store import Store
+from relength.specs import registry
 from relength.specs.experiments import Experiment, anchor_of, experiments
-from relength.specs.spec import make_spec
-from relength.tasks import TASKS
-from relength.tasks.algorithmic import AlgorithmicTask
+from relength.specs.paper import Speed
 
-SHORT = {"mla": "MLA", "panm": "PANM", "dnc": "DNC", "memreasoner": "MemReasoner"}
 SPEED_NUMBERS = ("steps/s", "× plain loop", "trainings/hour", "memory", "share of limit")
 
 
@@ -79,11 +76,11 @@ def _in_words(experiment: Experiment, device: Device, recorded: list[OwnRun]) ->
 
 
 def rebuilds(experiment: Experiment) -> str:
-    """What an experiment rebuilds, as readers know it: PANM Tables 3, 13; Figures 2a, 2b.
+    """What an experiment rebuilds, as readers know it: ABC Tables 3, 13; Figures 2a, 2b.
 
     With what is made from its runs alone, on whichever page.
     """
-    paper = SHORT.get(experiment.paper, experiment.paper)
+    paper = registry.papers()[experiment.paper].short
     if any(anchor_of(name, experiment.name) != name for name in experiment.artifacts):
         return f"{paper} {experiment.heading}"  # a part of a table
     named: dict[str, list[str]] = {}
@@ -218,10 +215,6 @@ def _last_line(source: list[str] | str) -> str:
 # --- speed ----------------------------------------------------------------------------------------
 
 
-# How many times as fast as the plain loop, which uses all cores, training is meant to be.
-GOALS = {"OneStepAttn": {"one core": 2.0, "2 cores": 3.5}, "PANM": {"2 cores": 4.0}}
-
-
 def speed(survey: Survey) -> str:
     """How fast training is, a table per device, and what has not been measured for want of one."""
     latest: dict[tuple[Device, str, str], dict[str, dict[str, Any]]] = {}
@@ -273,7 +266,7 @@ def _goals(outcomes: Sequence[dict[str, Any]]) -> str:
     """Whether a model trains as many times faster than the plain loop as it was meant to."""
     model = outcomes[0]["model"]
     said = []
-    for way, goal in GOALS[model].items():
+    for way, goal in _speed_of(model).goals.items():
         found = {o["task"]: o["ratio_to_baseline"].get(way) for o in outcomes}
         told = ", ".join(f"{ratio:.2f} on {task}" for task, ratio in found.items() if ratio)
         if told:
@@ -288,8 +281,14 @@ def _goals(outcomes: Sequence[dict[str, Any]]) -> str:
     )
 
 
+def _speed_of(model: str) -> Speed:
+    """Of the paper whose speed is measured on this model."""
+    speeds = (paper.speed for paper in registry.papers().values() if paper.speed)
+    return next(speed for speed in speeds if speed.model == model)
+
+
 def _ways(outcome: dict[str, Any]) -> Iterator[tuple[str, ...]]:
-    steps = _steps(outcome["task"], outcome["model"])
+    steps = _steps(outcome["task"])
     for way, rate in outcome["steps_per_second"].items():
         memory = outcome.get("memory_bytes", {}).get(way)
         yield (
@@ -303,12 +302,9 @@ def _ways(outcome: dict[str, Any]) -> Iterator[tuple[str, ...]]:
         )
 
 
-def _steps(task: str, model: str) -> int:
+def _steps(task: str) -> int:
     """Optimiser steps of a training at scale paper."""
-    if issubclass(TASKS[task], AlgorithmicTask):
-        spec = panm.spec("paper", 0, {"name": model, "arm": "released"}, task)
-    else:
-        spec = make_spec(task=task, model=model, scale="paper", seed=0)
+    spec = workload.timed(task, "paper", 0)
     return spec.training.most_steps(spec.task)
 
 

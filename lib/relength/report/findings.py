@@ -5,7 +5,7 @@ it, which cells depend on the seed, and which printed numbers come out.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -14,21 +14,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from relength.papers.mla import failures
 from relength.report.boxes import by_reading, of_claims
 from relength.report.exhibits import Exhibit
-from relength.report.findings_readings import (
-    at_full_scale,
-    away_from_print,
-    first_symbol_alone,
-    near_by_reading,
-    near_counts,
-)
+from relength.report.findings_readings import at_full_scale, near_by_reading, near_counts
 from relength.report.markdown import badge, plain, table
 from relength.report.outcomes import (
     FOOT,
     NOTHING,
-    TABLES,
     beside_printed,
     busiest,
     cells_have,
@@ -38,31 +30,21 @@ from relength.report.outcomes import (
     judged_rows,
     level_name,
     main_runs,
+    main_table,
     percent_axis,
     rows_of,
+    tabled,
 )
 from relength.report.runs import Runs
-from relength.report.scoreboard import PAPERS, SCALES, Survey
+from relength.report.scoreboard import SCALES, Survey
 from relength.report.style import LIGHT, Layout, beside, canvas, colour, title
 from relength.report.tables import MEASURE_WORDS, printed, short, signed
-from relength.specs import published
+from relength.specs import published, registry
 from relength.specs.experiments import experiment, experiments
 from relength.specs.margins import load_margins
 from relength.specs.spec import row_name
-from relength.tasks.algorithmic import CLASSES
 from relength.verdicts.claims import LEFT_OPEN, VERDICTS, counted, plural
 
-SHOWN = {  # claims by which a paper would be quoted
-    "mla": ("mla-001", "mla-002", "mla-003", "mla-015", "mla-016"),
-    "panm": ("panm-020", "panm-025", "panm-027", "panm-028"),
-}
-MAIN = {  # and those that a reader of its chapter asks about first
-    "mla": (
-        *("mla-010", "mla-011", "mla-012", "mla-014", "mla-017", "mla-016", "mla-052"),
-        *("mla-001", "mla-002", "mla-003", "mla-007", "mla-024", "mla-055", "mla-057"),
-    ),
-    "panm": ("panm-020", "panm-021", "panm-025", "panm-026", "panm-027", "panm-028"),
-}
 ROW, STRIP = 0.34, 0.19  # inches: of a row, of the dots in it
 RIGHT = {
     "exact_match": "outputs right to the last symbol",
@@ -80,10 +62,12 @@ def _counted(states: pd.Series) -> str:
     return ", ".join(f"**{counts.get(name, 0)}** {said}" for name, said in words.items())
 
 
-def conclusion(paper: str, survey: Survey) -> str:
+def conclusion(
+    paper: str, survey: Survey, further: Callable[[str, Runs], str] | None = None
+) -> str:
     """The chapter in short: the claims in words that are decided, by verdict, and how many are not.
 
-    Of a table of token accuracies also how far each reading is from the printed numbers.
+    further: what a paper adds about the runs of its main table
     """
     if survey.ledger.empty:
         return NOTHING
@@ -111,7 +95,7 @@ def conclusion(paper: str, survey: Survey) -> str:
         f"Of {plural(len(said), 'claim')} ({' and '.join(kinds)}) {len(decided)} "
         f"{'has' if len(decided) == 1 else 'have'} an answer. The others: {rest or 'none'}."
     ]
-    if main := by_reading(MAIN[paper], survey):
+    if main := by_reading(registry.papers()[paper].asked_first, survey):
         parts.append(
             "Those that a reader asks about first, with how many seeds agree (of several parts: in "
             f"the least and in the most agreed with):\n\n:::{{container}} measured\n{main}\n:::"
@@ -119,15 +103,14 @@ def conclusion(paper: str, survey: Survey) -> str:
     if lists:
         listed = "\n".join(lists[:-1])
         parts.append(f":::{{dropdown}} All that have an answer\n{listed}\n:::")
-    runs = main_runs(paper, survey)
-    if runs.experiment.measure == "token_accuracy":
-        parts.append(away_from_print(paper, runs))
+    if further:
+        parts.append(further(paper, main_runs(paper, survey)))
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def printed_numbers(paper: str, survey: Survey) -> str:
     """How many printed numbers come out, by the paper's own statistic, and which do not."""
-    runs = busiest(survey, TABLES[paper])
+    runs = busiest(survey, main_table(paper))
     data = judged_rows(runs, beside_printed(runs))
     if data.empty:
         return NOTHING
@@ -177,10 +160,10 @@ def _come_out(runs: Runs, data: pd.DataFrame) -> str:
 
 def other_tables(paper: str, survey: Survey) -> str:
     """How many numbers of the other tables come out, and where ours say the opposite of print."""
-    main = {cell[:2] for cell in printed(*experiment(TABLES[paper]).tables)}
+    main = {cell[:2] for cell in printed(*experiment(main_table(paper)).tables)}
     said, opposed, seeds = [], [], []
     for name, found in experiments().items():
-        if found.paper != paper or not found.tables or found.distance or name == TABLES[paper]:
+        if found.paper != paper or not found.tables or found.distance or name == main_table(paper):
             continue
         runs = busiest(survey, name)
         data = beside_printed(runs)
@@ -225,7 +208,7 @@ def _opposed(runs: Runs, data: pd.DataFrame) -> Iterator[tuple[str, ...]]:
 
 def known_is_not_enough(paper: str, survey: Survey) -> str:
     """What success on the lengths trained on says about the longest test, counted and drawn."""
-    runs = busiest(survey, TABLES[paper])
+    runs = busiest(survey, main_table(paper))
     data = ends(runs, runs.experiment.measure)
     if data.empty:
         return NOTHING
@@ -242,19 +225,20 @@ def _known(data: pd.DataFrame, runs: Runs) -> list[str]:
     parts = [(data[judged], f"At scale *{runs.scale}*, of ")]
     if not judged.all():
         parts.append((data[~judged], "In other readings, of "))
-    if runs.experiment.measure == "token_accuracy":
-        return [_tokens_in_words(part, start, runs) for part, start in parts]
-    return [_outputs_in_words(part, start) for part, start in parts]
+    paper = registry.papers()[runs.experiment.paper]
+    known = paper.load(paper.known) if paper.known else _outputs_in_words
+    return [known(part, start, runs) for part, start in parts]
 
 
-def _is_solved(value: float) -> bool:
+def is_solved(value: float) -> bool:
+    """Whether a percentage is at the level of the margins file from which a test is solved."""
     return load_margins().levels["solved"].holds(value)
 
 
-def _outputs_in_words(data: pd.DataFrame, start: str) -> str:
+def _outputs_in_words(data: pd.DataFrame, start: str, runs: Runs) -> str:
     """How many runs know their lengths to the last symbol, and what becomes of them."""
     solved = load_margins().levels["solved"]
-    knows = data[data["known"].map(_is_solved)]
+    knows = data[data["known"].map(is_solved)]
     perfect = knows[knows["known"] == 100]
     said = (
         f"{start}{len(data)} runs, {len(knows)} know the lengths they were trained on: at least "
@@ -283,42 +267,18 @@ def _outputs_in_words(data: pd.DataFrame, start: str) -> str:
     return said
 
 
-def _tokens_in_words(data: pd.DataFrame, start: str, runs: Runs) -> str:
-    """How many runs know their lengths by tokens, and what these have right at the longest test."""
-    level = load_margins().levels["solved"].at_least
-    knows = data[data["known"].map(_is_solved)]
-    said = (
-        f"{start}{len(data)} runs, {len(knows)} know the lengths they were trained on: at least "
-        f"{level:g} % of their tokens are right."
-    )
-    if knows.empty:
-        return said
-    tasks = {spec.task.name: spec.task for spec in runs.specs}
-    floors = [first_symbol_alone(tasks[t], runs.tests[t][-1]) for t in knows["task"]]
-    best = (knows["longest"] - floors).argmax()
-    run = knows.iloc[best]
-    above = "Furthest above" if run["longest"] > floors[best] else "None is above, and nearest to"
-    return (
-        f"{said} At the longest test of their tasks, where guessing gives {100 / CLASSES:g} %, "
-        f"these have right **{knows['longest'].median():.0f} %** in the median. {above} "
-        f"what remembering the first symbol alone gives, {floors[best]:.0f} %, is a run of "
-        f"{runs.label(run['model'], run['arm'])} on {title(run['task'])}, with "
-        f"{run['longest']:.0f} %."
-    )
-
-
 def in_short(survey: Survey) -> str:
     """For the landing page: a few claims of each paper that has findings, and what they rest on."""
     parts = []
-    for paper, name in TABLES.items():
-        runs = busiest(survey, name)
+    for name in tabled():
+        paper, runs = registry.papers()[name], busiest(survey, main_table(name))
         data = ends(runs, runs.experiment.measure)
         nothing = "Of its main table no training is recorded yet."
         known = nothing if data.empty else _known(data, runs)[0]
-        said = f"{known} {near_by_reading(main_runs(paper, survey))}".rstrip()
+        said = f"{known} {near_by_reading(main_runs(name, survey))}".rstrip()
         parts += [
-            f"**{PAPERS[paper]}.** {said} More in {{doc}}`its chapter <findings_{paper}>`.",
-            of_claims(SHOWN[paper], survey),
+            f"**{paper.title}.** {said} More in {{doc}}`its chapter <findings_{name}>`.",
+            of_claims(paper.quoted, survey),
         ]
     return "\n\n".join(parts)
 
@@ -407,7 +367,7 @@ def luck(paper: str, survey: Survey) -> str:
     At the longest test where outputs are right or wrong as a whole. Where they are right in parts,
     of which the longest test leaves few to all, at the test at which seeds are furthest apart.
     """
-    runs = busiest(survey, TABLES[paper])
+    runs = busiest(survey, main_table(paper))
     whole = runs.experiment.measure == "exact_match"
     data = ends(runs) if whole else _furthest_apart(runs)
     cells = [cell for _, cell in data.groupby(["task", "model", "arm"], sort=False)]
@@ -470,7 +430,7 @@ def _furthest_apart(runs: Runs) -> pd.DataFrame:
 
 def tasks_solved(paper: str, survey: Survey) -> str:
     """How many tasks each reading solves at every length: as printed, by our medians, by seed."""
-    runs = busiest(survey, TABLES[paper])
+    runs = busiest(survey, main_table(paper))
     data = beside_printed(runs)
     if data.empty:
         return NOTHING
@@ -577,16 +537,11 @@ RULES = {
     "best_iid": "at the best checkpoint on known lengths",
     "last": "at the last checkpoint",
 }
-RULE = {
-    "mla": "The paper's rule looks at a development set that reaches up to the first length beyond "
-    "training, and not further.",
-    "panm": "The paper's rule looks at the first length beyond training, L+1, and not further.",
-}
 
 
 def selection(paper: str, survey: Survey) -> str:
     """What the choice of the checkpoint is worth, at the first length beyond training and later."""
-    runs = busiest(survey, TABLES[paper])
+    runs = busiest(survey, main_table(paper))
     judged = [
         record
         for record in runs.records
@@ -614,30 +569,10 @@ def selection(paper: str, survey: Survey) -> str:
         )
     return (
         f"Of {len(judged)} runs, so many solve the longest test ({level.at_least:g} % of {unit}): "
-        f"{', '.join(solved)}. {RULE[paper]} Against the best checkpoint on known lengths, the one "
+        f"{', '.join(solved)}. {registry.papers()[paper].selection} Against the best checkpoint on "
+        "known lengths, the one "
         f"that it chooses is better by so much, at the lengths beyond training: {'; '.join(parts)}."
         "\n"
-    )
-
-
-def diverging(paper: str, survey: Survey) -> str:
-    """What the first error of failing outputs is, and how much of them is right before it."""
-    runs = busiest(survey, TABLES[paper])
-    kinds = failures.diverging(runs)["then"].value_counts()
-    shown = sum(bool(record.get("attention")) for record in runs.records)
-    if kinds.empty:
-        return "*No recorded output fails.*\n" if runs.records else NOTHING
-    data, levels = ends(runs), load_margins().levels
-    lost = data[data["known"].map(levels["solved"].holds) & (data["state"] == "failed")]
-    shares = lost.merge(failures.shares(runs), on=["task", "model", "arm", "seed", "test"])
-    right = judged_rows(runs, shares).groupby("model", sort=False)["right_before"].median()
-    models = ", ".join(f"{model} {share:.0f} %" for model, share in right.items())
-    said = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-    return (
-        "Every run records its output for one test sample longer than those of training. Of these "
-        f"{shown}, in all readings, {kinds.sum()} fail, by their first error: **{said}**. Where a "
-        "run of a judged reading knows its lengths and fails the longest test, the first part of "
-        f"its wrong outputs is right, in the median up to: {models}.\n"
     )
 
 
@@ -674,7 +609,7 @@ def standing(paper: str, survey: Survey) -> str:
         + " A ratio of speeds on a core need not carry over to a GPU." * (SPEED in kinds),
         numbers=tuple(kinds),
     )
-    parts, runs = [], busiest(survey, TABLES[paper])
+    parts, runs = [], busiest(survey, main_table(paper))
     if len(beside := judged_rows(runs, beside_printed(runs))):
         tables = runs.experiment.tables
         names = dict.fromkeys(published.name_of(tables[place]) for place in (0, -1))
@@ -697,13 +632,10 @@ PASSAGES = {
         ("printed", printed_numbers),
         ("known", known_is_not_enough),
         ("luck", luck),
+        ("chosen", selection),
     )
-    for paper in TABLES
+    for paper in tabled()
 } | {
-    **{f"findings_{paper}_chosen": partial(selection, paper) for paper in TABLES},
-    "findings_mla_diverging": partial(diverging, "mla"),
-    "findings_mla_others": partial(other_tables, "mla"),
-    "findings_mla_solved": partial(tasks_solved, "mla"),
-    **{f"letter_{paper}": partial(standing, paper) for paper in TABLES},
+    **{f"letter_{paper}": partial(standing, paper) for paper in tabled()},
     "in_short": in_short,
 }

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from relength.runs.provenance import code_fingerprint
 from relength.runs.store import Record, Store
+from relength.training.provenance import code_fingerprint
 
 State = Literal["fresh", "earlier", "unchecked"]
 EARLIER = "replayed with an earlier version"

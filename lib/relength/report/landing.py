@@ -24,36 +24,28 @@ from relength.report.ledger import RunsByCell
 from relength.report.markdown import run_link, slug
 from relength.report.outcomes import busiest
 from relength.report.reach import reach
-from relength.report.scoreboard import BEGUN, CITED, IDEAS, PAPERS, SCALES, Survey
+from relength.report.scoreboard import BEGUN, SCALES, Survey
 from relength.report.style import readings, title, verdict_kind
 from relength.runs.prices import Device, Prices, own_runs
 from relength.runs.progress import clock
-from relength.specs import published
+from relength.specs import published, registry
 from relength.specs.experiments import anchor_of, borrowed, experiment, experiments, page_of
+from relength.specs.paper import Front, Paper
 from relength.specs.published import name_of
 from relength.specs.spec import Scale
 from relength.verdicts import claims
 from relength.verdicts.claim_models import Claim
 from relength.verdicts.claims import DECIDED, VERDICTS, counted
 
-PICTURE = ("mla_table2", "mla-table-2")  # experiment and artifact
-ANSWERED_FIRST = "mla-table-2/OneStepAttn/recopy/100"
-EXAMPLES = (
-    "OneStep attention solves ReCopy at length 100",
-    "MonoAttn on Inv ReCopy",
-    "which model solves all tasks?",
-)
 LISTED = 6  # answers that are there before anything is asked
 SHOWN = 4  # claims named in words in each column of outcomes
 LEANS = {"towards": ", leaning towards it", "away": ", a part of it leaning away"}
-WORDS = {  # what a model is also called
-    "OneStepAttn": "one step attention",
-    "MonoAttn": "monotonic attention",
-    "LocAttn": "location attention",
-    "Content": "content attention",
-    "Relative": "relative attention",
-    "Bi-Relative": "bidirectional relative attention",
-}
+NICKNAMES = registry.united("nicknames")
+
+
+def front() -> Front | None:
+    """The paper's part that the page shows: of the first paper that has one."""
+    return next((paper.front for paper in registry.papers().values() if paper.front), None)
 
 
 def raw(html: str) -> str:
@@ -77,7 +69,8 @@ def outcomes(survey: Survey) -> str:
     tested = survey.ledger[_tested(survey.ledger) & by_runs]
     cells = tested[~tested["prose"]]
     tables = "; ".join(
-        f"{', '.join(map(name_of, rows['artifact'].unique()))} of *{PAPERS[paper]}*"
+        f"{', '.join(map(name_of, rows['artifact'].unique()))} of "
+        f"*{registry.papers()[paper].title}*"
         for paper, rows in cells.groupby("paper", sort=False)
     )
     waiting = int((survey.ledger[by_runs]["verdict"] == "not run").sum())
@@ -169,10 +162,10 @@ def _leanings(rows: pd.DataFrame) -> str:
 
 
 def picture(survey: Survey) -> str:
-    """How far the models reach, at the scale with the most runs."""
-    name, artifact = PICTURE
-    runs = busiest(survey, name)
-    return raw(reach(runs, artifact).html)
+    """How far the models reach, at the scale with the most runs; empty without a front."""
+    if (shown := front()) is None:
+        return ""
+    return raw(reach(busiest(survey, shown.experiment), shown.artifact, shown.tasks).html)
 
 
 # The papers
@@ -180,7 +173,7 @@ def picture(survey: Survey) -> str:
 
 def papers(survey: Survey) -> str:
     """A row per paper: its idea, and a square for each claim that it makes."""
-    rows = "".join(_paper(paper, survey) for paper in PAPERS)
+    rows = "".join(_paper(paper, survey) for paper in registry.papers().values())
     key = "".join(
         f'<li><i class="square verdict-{verdict_kind(word)}"></i>{_short(word)}</li>'
         for word in VERDICTS
@@ -190,28 +183,28 @@ def papers(survey: Survey) -> str:
     )
 
 
-def _paper(paper: str, survey: Survey) -> str:
-    made = published.prose_claims().query("paper == @paper")
-    judged = survey.ledger[survey.ledger["prose"] & (survey.ledger["paper"] == paper)]
+def _paper(paper: Paper, survey: Survey) -> str:
+    made = published.prose_claims().query("paper == @paper.name")
+    judged = survey.ledger[survey.ledger["prose"] & (survey.ledger["paper"] == paper.name)]
     labels = dict(zip(judged["claim"], judged["label"], strict=True))
     squares = "".join(
         f'<i class="square{_kind(labels.get(c.claim_id))}" title="{c.claim_id}: '
         f'{escape(c.claim, quote=True)} ({labels.get(c.claim_id, "not begun")})"></i>'
         for c in made.itertuples()
     )
-    board = survey.board[survey.board["paper"] == paper]
+    board = survey.board[survey.board["paper"] == paper.name]
     begun = int(board["state"].isin(BEGUN).sum())
     tested = judged[_tested(judged)]
     verdicts = counted(Counter(tested["verdict"]))
     says = f"{len(tested)} of {len(made)} claims tested" + (f": {verdicts}" if verdicts else "")
     count = f"{says}. {begun} of {len(board)} tables and figures have runs."
-    overview = f"{paper}_overview"
+    overview = f"{paper.name}_overview"
     return (
         ":::::{container} paper\n"
-        + raw(f'<div class="paper-icon" aria-hidden="true">{icon(paper)}</div>')
+        + raw(f'<div class="paper-icon" aria-hidden="true">{icon(paper.name)}</div>')
         + "\n::::{container} paper-idea\n:::{container} paper-name\n"
-        + f"{{doc}}`{PAPERS[paper]} </{overview}>`\n:::\n\n{IDEAS[paper]}\n\n"
-        + f":::{{container}} paper-links\n{' · '.join(links(paper))}\n:::\n::::\n\n"
+        + f"{{doc}}`{paper.title} </{overview}>`\n:::\n\n{paper.idea}\n\n"
+        + f":::{{container}} paper-links\n{' · '.join(links(paper.name))}\n:::\n::::\n\n"
         + raw(
             f'<div class="paper-claims"><div class="claims-map" role="img" '
             f'aria-label="{escape(says)}">{squares}</div><p class="paper-count">{count}</p></div>'
@@ -230,7 +223,7 @@ def _kind(label: str | None) -> str:
 
 def links(paper: str) -> Iterable[str]:
     """The paper itself, then the pages about it that there are, in Markdown."""
-    yield f"{{cite:t}}`{CITED[paper]}`"
+    yield f"{{cite:t}}`{registry.papers()[paper].cited}`"
     if (BOOK / f"findings_{paper}.md").exists():
         yield f"{{doc}}`what we found </findings_{paper}>`"
     for name, found in experiments().items():
@@ -257,11 +250,13 @@ def answers(survey: Survey) -> str:
     items = [_answer(row, known.get(row.claim), runs, priced, survey) for row in rows]
     # The browser lays out the first ones; the others wait in a template until they are asked for.
     listed = f"{''.join(items[:LISTED])}<template>{''.join(items[LISTED:])}</template>"
-    examples = "".join(f'<button type="button">{escape(words)}</button>' for words in EXAMPLES)
+    questions = shown.questions if (shown := front()) else ()
+    first = questions[0] if questions else ""
+    examples = "".join(f'<button type="button">{escape(words)}</button>' for words in questions)
     return raw(
         '<div class="ask"><form class="ask-form" role="search" aria-label="Ask about a claim">'
         '<label for="ask-input">Ask in your own words</label>'
-        f'<input id="ask-input" type="search" autocomplete="off" placeholder="{EXAMPLES[0]}">'
+        f'<input id="ask-input" type="search" autocomplete="off" placeholder="{first}">'
         f'<div class="ask-examples">For example {examples}</div></form><output for="ask-input">'
         f'</output><div class="answers" tabindex="0" role="region" aria-label="Answers">{listed}'
         "</div><noscript><p>Without scripts the box answers nothing; "
@@ -269,11 +264,16 @@ def answers(survey: Survey) -> str:
     )
 
 
+def _answered_first() -> str:
+    shown = front()
+    return shown.claim if shown else ""
+
+
 def _importance(row: Any) -> tuple[bool, bool, bool, str]:
     """The order without a question: the example, then claims in words, then numbers; with runs
     before those without.
     """
-    return row.claim != ANSWERED_FIRST, not row.prose, row.seeds == 0, row.claim
+    return row.claim != _answered_first(), not row.prose, row.seeds == 0, row.claim
 
 
 def _answer(
@@ -296,7 +296,7 @@ def _answer(
         ("more", f'{where} · <a href="claims_ledger.html#claim-{slug(row.claim)}">the ledger</a>'),
     ]
     listed = "".join(f"<dt>{term}</dt><dd>{text}</dd>" for term, text in facts if text)
-    shown = " open" if row.claim == ANSWERED_FIRST else ""
+    shown = " open" if row.claim == _answered_first() else ""
     return (
         f'<details class="answer"{shown} data-words="{escape(words, quote=True)}"><summary>'
         f'<span class="says">{escape(says)}</span>{_badge(row.label)}</summary>'
@@ -312,7 +312,7 @@ def _question(row: Any, claim: Claim | None) -> tuple[str, str]:
     verb, value = _verb(claim, test), _value(claim, test)
     at = f"at length {test}" if test.isdigit() else f"at {test}"
     says = f"{model} {verb} {title(task)} {at} ({value})"
-    return says, f"{says} {WORDS.get(model, '')} {row.paper}".lower()
+    return says, f"{says} {NICKNAMES.get(model, '')} {row.paper}".lower()
 
 
 def _verb(claim: Claim, test: str) -> str:
@@ -414,7 +414,10 @@ def command(claim: Claim, scale: str) -> str:
 
 def cited(survey: Survey) -> str:
     """How to cite the verdict on one number, as it stands today."""
-    (row,) = survey.ledger[survey.ledger["claim"] == ANSWERED_FIRST].itertuples()
+    rows = survey.ledger[survey.ledger["claim"] == _answered_first()]
+    if rows.empty:
+        return "*No claim on a printed number is judged yet.*\n"
+    (row,) = rows.itertuples()
     (claim,) = (claim for claim in claims.load(row.paper) if claim.id == row.claim)
     says = f"“{_question(row, claim)[0]}” is *{row.label}*"
     at = f" at {row.scale} scale" if row.scale else ""

@@ -1,7 +1,7 @@
 """The ledger of claims: every claim with its verdict, the question put to the store, and the runs.
 
 Claims of the text are boxes that open; printed numbers are rows of a table per artifact. Both carry
-what readers filter by as classes (``f-paper-mla``, ``f-verdict-not-run``), which
+what readers filter by as classes (``f-paper-<name>``, ``f-verdict-not-run``), which
 ``book/assets/ledger.js`` reads.
 """
 
@@ -17,8 +17,9 @@ import yaml
 from relength.report import margins
 from relength.report.exhibits import csv
 from relength.report.markdown import artifact_link, badge, grid, plain, run_link, slug, table
-from relength.report.scoreboard import PAPERS, Survey
+from relength.report.scoreboard import Survey
 from relength.report.style import readings, verdict_kind
+from relength.specs import registry
 from relength.specs.experiments import page_of
 from relength.specs.margins import Margins, load_margins
 from relength.verdicts import claims
@@ -76,12 +77,12 @@ def claims_list(survey: Survey) -> str:
         f"pages simulate, calculate or measure says of them {others or 'nothing yet'}.\n",
         f'```{{raw}} html\n<p class="ledger-data">{data}</p><div id="ledger-filter"></div>\n```\n',
     ]
-    for paper, title in PAPERS.items():
-        words = prose[prose["paper"] == paper]
-        printed = cells[cells["paper"] == paper]
+    for name, paper in registry.papers().items():
+        words = prose[prose["paper"] == name]
+        printed = cells[cells["paper"] == name]
         if words.empty and printed.empty:
             continue
-        parts.append(f":::::::{{container}} ledger-group\n**{title}**\n")
+        parts.append(f":::::::{{container}} ledger-group\n**{paper.title}**\n")
         parts += [
             _computed(row) if row.page else _claim(row, known[row.claim], runs)
             for row in words.itertuples()

@@ -14,13 +14,22 @@ from relength.report.runs import Runs
 from relength.report.scoreboard import SCALES, Survey
 from relength.report.style import LIGHT, Layout
 from relength.report.tables import comparison
+from relength.specs import registry
 from relength.specs.experiments import experiment
 from relength.specs.margins import load_margins
 
-TABLES = {"mla": "mla_table2", "panm": "panm_algorithmic"}  # the experiment of the main table
-MORE = {"panm": ("panm_readings", "mended")}  # a further reading: where it is trained, and its arm
 NOTHING = "*Nothing is recorded yet.*\n"
 FOOT = 0.3  # inches below the last row of marks, for the scale of percent
+
+
+def tabled() -> list[str]:
+    """The papers whose main table has an experiment, and that so have a chapter of findings."""
+    return [name for name, paper in registry.papers().items() if paper.main]
+
+
+def main_table(paper: str) -> str:
+    """The experiment of a paper's main table."""
+    return registry.papers()[paper].main
 
 
 def busiest(survey: Survey, name: str) -> Runs:
@@ -33,10 +42,10 @@ def busiest(survey: Survey, name: str) -> Runs:
 
 def main_runs(paper: str, survey: Survey) -> Runs:
     """The runs of the main table, with those of a reading that it does not have."""
-    runs = busiest(survey, TABLES[paper])
-    if paper not in MORE:
+    runs, further = busiest(survey, main_table(paper)), registry.papers()[paper].further
+    if further is None:
         return runs
-    name, arm = MORE[paper]
+    name, arm = further
     more = Runs.read(experiment(name), runs.scale, load_margins().least_seeds, survey.store)
     return replace(
         runs,

@@ -6,24 +6,13 @@ from functools import partial
 
 from relength.report import landing
 from relength.report.markdown import table
-from relength.report.scoreboard import BEGUN, PAPERS, Survey
+from relength.report.scoreboard import BEGUN, Survey
 from relength.report.tables import number
-from relength.specs import published
+from relength.specs import published, registry
 from relength.specs.published import name_of
 from relength.verdicts.claims import counted
 
-HEADLINES = {  # the tables that carry a paper's main claim
-    "panm": ("panm-table-3",),
-    "dnc": ("dnc-table-2", "dnc-table-5"),
-    "memreasoner": ("memreasoner-table-2", "memreasoner-table-3"),
-}
-COLUMNS = {
-    "drecall": "Dynamic Recall",
-    "psort": "Priority Sort",
-    "idsort": "ID Sort",
-    "avg<=8k": "mean to 8k",
-    "avg>=16k": "mean from 16k",
-}
+COLUMNS = registry.united("columns")
 
 
 def facts(paper: str, survey: Survey) -> str:
@@ -49,7 +38,7 @@ def facts(paper: str, survey: Survey) -> str:
 def headline(paper: str, survey: Survey) -> str:
     """The paper's main results as it prints them, from the package's own data."""
     parts = []
-    for artifact in HEADLINES[paper]:
+    for artifact in registry.papers()[paper].headlines:
         cells = published.table(artifact)
         entry = published.artifacts().set_index("artifact").loc[artifact]
         values = cells.pivot(index="row", columns="column", values="value")
@@ -76,6 +65,10 @@ def _head(column: str) -> str:
 
 
 PASSAGES: dict[str, Callable[[Survey], str]] = {
-    **{f"facts_{paper}": partial(facts, paper) for paper in PAPERS},
-    **{f"headline_{paper}": partial(headline, paper) for paper in HEADLINES},
+    **{f"facts_{paper}": partial(facts, paper) for paper in registry.PAPERS},
+    **{
+        f"headline_{name}": partial(headline, name)
+        for name, paper in registry.papers().items()
+        if paper.headlines
+    },
 }

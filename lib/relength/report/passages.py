@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-from relength.papers.mla import findings as findings_mla
-from relength.papers.panm import findings as findings_panm
 from relength.report import (
     agenda,
     boxes,
@@ -20,8 +18,9 @@ from relength.report import (
     self_checks,
 )
 from relength.report.markdown import artifact_link, table
-from relength.report.scoreboard import BEGUN, PAPERS, SCALES, Survey
+from relength.report.scoreboard import BEGUN, SCALES, Survey
 from relength.report.style import title as title_of
+from relength.specs import registry
 from relength.specs.experiments import page_of
 from relength.specs.margins import load_margins
 from relength.verdicts.claims import counted
@@ -40,8 +39,8 @@ REPEATS = 500  # simulated claims per situation: some seconds in all
 def scoreboard_tables(survey: Survey) -> str:
     """One folded table per paper, every artifact in it."""
     parts = []
-    for paper, title in PAPERS.items():
-        rows = survey.board[survey.board.paper == paper]
+    for name, paper in registry.papers().items():
+        rows = survey.board[survey.board.paper == name]
         begun = int(rows.state.isin(BEGUN).sum())
         body = table(
             (
@@ -64,13 +63,15 @@ def scoreboard_tables(survey: Survey) -> str:
                 )
                 for row in rows.itertuples()
             ),
-            name=f"tab-scoreboard-{paper}",
-            caption=f"{title}: every table and figure with results. *Seeds* is the smallest number "
+            name=f"tab-scoreboard-{name}",
+            caption=f"{paper.title}: every table and figure with results. *Seeds* is the smallest number "
             "of seeds in any cell, per scale.",
             numbers=("cells", "seeds, reduced", "seeds, paper"),
             classes="sortable ids",
         )
-        parts.append(f"````{{dropdown}} {title}: {begun} of {len(rows)} have runs\n\n{body}````\n")
+        parts.append(
+            f"````{{dropdown}} {paper.title}: {begun} of {len(rows)} have runs\n\n{body}````\n"
+        )
     return "\n".join(parts)
 
 
@@ -108,8 +109,6 @@ PASSAGES: dict[str, Callable[[Survey], str]] = {
     **deviations.PASSAGES,
     **boxes.PASSAGES,
     **findings.PASSAGES,
-    **findings_mla.PASSAGES,
-    **findings_panm.PASSAGES,
     **findings_readings.PASSAGES,
     **expenses.PASSAGES,
     **environment.PASSAGES,
@@ -117,4 +116,10 @@ PASSAGES: dict[str, Callable[[Survey], str]] = {
     **self_checks.PASSAGES,
     "margins": margins.in_force,
     "error_rates": error_rates,
+    **{
+        name: passage
+        for paper in registry.papers().values()
+        for text in paper.passages
+        for name, passage in paper.load(text).items()
+    },
 }

@@ -6,22 +6,25 @@ no number in them is typed. One module per paper, one function per recount.
 """
 
 from collections.abc import Callable
+from functools import cache
 
 from relength.errors import RelengthError
-from relength.papers.dnc import recounts as dnc
-from relength.papers.memreasoner import recounts as memreasoner
-from relength.papers.mla import recounts as mla
-from relength.papers.panm import recounts as panm
+from relength.specs import registry
 
-RECOUNTS: dict[str, dict[str, Callable[[], str]]] = {
-    module.__name__.split(".")[2]: {recount.__name__: recount for recount in module.RECOUNTS}
-    for module in (mla, panm, dnc, memreasoner)
-}
+
+@cache
+def recounts() -> dict[str, dict[str, Callable[[], str]]]:
+    """{paper: {name: recount}} of every paper that has some."""
+    return {
+        name: {recount.__name__: recount for recount in paper.load(paper.recounts)}
+        for name, paper in registry.papers().items()
+        if paper.recounts
+    }
 
 
 def recount(paper: str, name: str) -> str:
     """What a recount finds, as plain text. RelengthError for a name that the paper has none of."""
-    known = RECOUNTS.get(paper, {})
+    known = recounts().get(paper, {})
     if name not in known:
         raise RelengthError(
             f"There is no recount {name!r} of {paper!r}: choose one of {', '.join(known)}."

@@ -18,10 +18,10 @@ from relength.report.freshness import freshness, outdated, verified_with
 from relength.report.scoreboard import Survey
 from relength.report.style import title
 from relength.runs.plan import SEEDS
-from relength.runs.provenance import code_fingerprint
 from relength.runs.store import Record, Store, accuracies
 from relength.specs.experiments import Experiment, experiments
 from relength.specs.spec import row_name
+from relength.training.provenance import code_fingerprint
 
 FOLDER = "runs"  # below the book's static files
 POINTS = 40  # of a learning curve, at most

@@ -16,38 +16,17 @@ from relength.report import computed
 from relength.runs import plan
 from relength.runs.executors import gpu_here
 from relength.runs.prices import Prices, device_seconds, own_runs
-from relength.runs.provenance import device_name
 from relength.runs.store import Record, Store, frame
+from relength.specs import registry
 from relength.specs.experiments import Experiment, experiments
 from relength.specs.published import artifacts as published_artifacts
 from relength.specs.spec import row_name
 from relength.tasks.data import downloads
+from relength.training.provenance import device_name
 from relength.verdicts import claims
 
 BEGUN = ("partly", "recorded", "decided")  # states of an artifact that has runs
 SCALES = ("reduced", "paper")  # smoke proves a code path and counts for nothing
-PAPERS = {
-    "mla": "Monotonic Location Attention",
-    "panm": "Pointer-Augmented Neural Memory",
-    "dnc": "State-space constraints for the DNC",
-    "memreasoner": "MemReasoner",
-}
-IDEAS = {
-    "mla": "Attend by *where* rather than *what*: a spot of light on a ruler that only moves "
-    "forward, one step or several at a time.",
-    "panm": "Give every slot of memory an address that does not depend on what lies there, and "
-    "let the network move pointers over the addresses.",
-    "dnc": "Keep the state of a neural computer's controller small or close to itself, so that "
-    "long inputs lead it nowhere new.",
-    "memreasoner": "Put facts into a language model's memory in their order, and let a question "
-    "read, change, and read again.",
-}
-CITED = {
-    "mla": "raychowdhury2023monotonic",
-    "panm": "le2024panm",
-    "dnc": "ofner2021statespace",
-    "memreasoner": "memreasoner",
-}
 
 
 class Survey(NamedTuple):
@@ -61,12 +40,12 @@ class Survey(NamedTuple):
 
 
 def survey(store: Store) -> Survey:
-    """The state of all four papers in a store; RelengthError for a paper that has no name yet."""
-    begun = {*claims.papers(), *(experiment.paper for experiment in experiments().values())}
-    if unnamed := sorted(begun - (PAPERS.keys() & IDEAS.keys() & CITED.keys())):
+    """The state of all papers in a store; RelengthError for claims of a paper that is not here."""
+    if unknown := sorted({*claims.papers()} - {*registry.papers()}):
         raise RelengthError(
-            f"The book cannot speak of {', '.join(unnamed)} yet: give each such paper an entry in "
-            "PAPERS, IDEAS and CITED of lib/relength/report/scoreboard.py."
+            f"book/claims/{unknown[0]}.yml has the claims of a paper that is not here: make the "
+            f"folder lib/relength/papers/{unknown[0]} with a PAPER in it, and name it in PAPERS of "
+            "lib/relength/specs/registry.py."
         )
     found = runs(store)
     judged = judge(found, store)
@@ -76,7 +55,7 @@ def survey(store: Store) -> Survey:
 def status(store: Store) -> dict[str, Any]:
     """State of every artifact, as ``relength status --json`` prints it.
 
-    ``{"device": {"kind": "cpu", "name": …}, "artifacts": {"mla-table-2": {"paper": "mla",
+    ``{"device": {"kind": "cpu", "name": …}, "artifacts": {"<paper>-table-2": {"paper": …,
     "cells": 48, "min_seeds": {"reduced": 3, "paper": 0}, "runs": {"reduced": 320, …}, "rest":
     {"reduced": {"runs": 128, "hours": 2.5, "unpriced": 8}, …}, "verdicts": {"inconclusive": 17}},
     …}}``; an artifact without an experiment has 0 cells.
@@ -138,7 +117,7 @@ def _rest(
 
 
 def board(store: Store, judged: pd.DataFrame) -> pd.DataFrame:
-    """One row per artifact of the four papers, papers in the order of :data:`PAPERS`.
+    """One row per artifact of all papers, in the order of the registry.
 
     judged: the :func:`ledger`.
 
@@ -181,7 +160,7 @@ def board(store: Store, judged: pd.DataFrame) -> pd.DataFrame:
         )
     table = pd.DataFrame(rows)
     table["state"] = [_state(row) for row in table.itertuples()]
-    order = {paper: i for i, paper in enumerate(PAPERS)}
+    order = registry.PAPERS.index
     return table.sort_values("paper", key=lambda p: p.map(order), kind="stable", ignore_index=True)
 
 
@@ -257,8 +236,7 @@ def judge(found: pd.DataFrame, store: Store | None = None) -> pd.DataFrame:
     if store is not None:
         tables.append(computed.ledger(store))
     table = pd.concat(tables, ignore_index=True)
-    order = list(PAPERS)
-    table = table.sort_values("paper", key=lambda p: p.map(order.index), kind="stable")
+    table = table.sort_values("paper", key=lambda p: p.map(registry.PAPERS.index), kind="stable")
     return table.assign(prose=table["where"] != "").reset_index(drop=True)
 
 

@@ -11,6 +11,8 @@ from relength.report.style import title
 from relength.runs.prices import OwnRun, own_runs
 from relength.runs.store import Record, accuracies
 from relength.runs.verify import Comparison, repeats
+from relength.specs import registry
+from relength.specs.experiments import experiment, experiments
 from relength.specs.margins import load_margins
 from relength.specs.spec import row_name
 
@@ -24,7 +26,7 @@ OUTCOMES = {  # the verdict whose colours an outcome takes
     "differs": "contradicted",
     STALE: "not run",
 }
-# What tells the scales apart: how long training may last, and the batches of PANM.
+# What tells the scales apart: how long training may last, and how large batches are.
 BUDGET = ("epochs", "steps", "solved_accuracy", "solved_epochs", "batch_size")
 
 
@@ -148,8 +150,8 @@ def scales(survey: Survey) -> str:
     pairs = _pairs(own_runs(survey.store))
     if not pairs:
         return (
-            "*Not run*: no run exists at both scales yet. `relength run mla_table2 --scale paper "
-            "--seeds 1 --task copy` trains the first ones.\n"
+            "*Not run*: no run exists at both scales yet. `relength run "
+            f"{next(iter(experiments()))} --scale paper --seeds 1` trains the first ones.\n"
         )
     failed, ends = load_margins().levels["failed"], [_longest(*pair) for pair in pairs]
     telling = [
@@ -180,10 +182,20 @@ def scales(survey: Survey) -> str:
         (_scale_row(*pair, *both) for pair, both in zip(pairs, ends, strict=True)),
         name="tab-scales",
         caption="The same task, model and seed at scale *reduced* and at scale *paper*: optimiser "
-        "steps that the runs took, percent at the longest test (of outputs; of tokens for PANM), "
+        f"steps that the runs took, percent at the longest test (of outputs{_of_tokens()}), "
         "and paper less reduced, there and where it is largest.",
         numbers=SCALE_NUMBERS,
     )
+
+
+def _of_tokens() -> str:
+    """The papers in which tokens are counted."""
+    papers = [
+        paper.short
+        for paper in registry.papers().values()
+        if paper.main and experiment(paper.main).measure == "token_accuracy"
+    ]
+    return f"; of tokens for {' and '.join(papers)}" if papers else ""
 
 
 def _pairs(runs: Iterable[OwnRun]) -> list[tuple[OwnRun, OwnRun]]:

@@ -16,42 +16,19 @@ from typing import NamedTuple
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from relength.specs import registry
+from relength.specs.paper import Arm
+
 NEUTRAL = "#7d8791"  # grey that suits light pages and dark ones
-MODEL_COLOURS = {
-    "Content": NEUTRAL,
-    "Relative": "#d17d08",
-    "LocAttn": "#bd4ab8",
-    "Bi-Relative": "#cf4632",
-    "OneStepAttn": "#4d76f2",
-    "MonoAttn": "#16a661",
-    "PANM": "#6054cc",
-    "LSTM": "#786078",
-    "Content Attention": "#f06060",
-    "Location Attention": "#c03000",
-    "Hybrid Attention": "#b48484",
-    "Transformer": "#906060",
-    "NTM": "#487818",
-    "DNC": "#00843c",
-    "Neural Stack": "#3c6ca8",
-    "NRAM": "#8484f0",
-    "PtrNet": "#a884b4",
-    "ESBN": "#c0009c",
-}
-VARIANTS = {  # what is not named after the model that it varies
-    **{"RMonoAttn": "MonoAttn", "Bi-ROPE": "Bi-Relative"},
-    **{"-Step": "OneStepAttn", "-Sigmoid": "OneStepAttn"},
-}
+# Of all papers: each model has one colour, each of a paper's own arms one label.
+MODEL_COLOURS: dict[str, str] = registry.united("colours")
+VARIANTS: dict[str, str] = registry.united("variants")  # not named after what they vary
+ARMS: dict[str, Arm] = registry.united("arms")
 ARM_LABELS = {
     "released": "as in the code",
     "paper": "as in the text",
     "repaired": "repaired",
-    "fixed-base": "fixed base",
-    "mended": "mended",
-    "contentless": "without content",
-    "one-way": "read one way",
-    "undropped": "no dropout",
-    "ten-bit": "ten bits",
-    "wide": "256 units",
+    **{name: arm.label for name, arm in ARMS.items()},
 }
 
 
@@ -68,13 +45,11 @@ MARKS = {
     "released": Mark("●", "o", True, -0.14),
     "paper": Mark("◇", "D", False, 0.14),
     "repaired": Mark("△", "^", False, 0.0),
-    "mended": Mark("□", "s", False, -0.28),
+    **{name: Mark(*arm.mark) for name, arm in ARMS.items() if arm.mark},
 }
-WORDS = {
-    **{"recopy": "ReCopy", "dedupe": "DeDupe", "posretrieve": "PosRetrieve"},
-    **{name: name.upper() for name in ("iid", "id", "scan", "cfq")},
-}
-PREFIX = "panm_"  # of tasks whose plain names are another paper's
+WORDS = {"iid": "IID", **registry.united("words")}
+# A task whose plain name is another paper's begins with its own paper's.
+PREFIX = re.compile(rf"^({'|'.join(registry.PAPERS)})_")
 
 
 class Theme(NamedTuple):
@@ -137,19 +112,19 @@ TEXT_AS_TEXT = {"svg.fonttype": "none"}
 
 
 def colour(model: str) -> str:
-    """The colour of a model, or of the one that it varies (``PANM 1+0``, ``Mix OneStepAttn PR``).
+    """The colour of a model, or of the first one in its name, which it varies.
 
     One that has none yet is :data:`NEUTRAL`.
     """
     if model in MODEL_COLOURS:
         return MODEL_COLOURS[model]
-    first = re.split("[ ,]", model.removeprefix("Mix "))[0]
-    return MODEL_COLOURS.get(VARIANTS.get(first, first), NEUTRAL)
+    words = (VARIANTS.get(word, word) for word in re.split("[ ,]", model))
+    return next((MODEL_COLOURS[word] for word in words if word in MODEL_COLOURS), NEUTRAL)
 
 
 def title(task: str) -> str:
     """A task's name as the papers write it: ``inv_reverse_recopy`` is Inv Reverse ReCopy."""
-    words = task.removeprefix(PREFIX).split("_")
+    words = PREFIX.sub("", task).split("_")
     return " ".join(WORDS.get(word, word.capitalize()) for word in words)
 
 

@@ -313,7 +313,7 @@ def _middle(cell: dict) -> str:
     return short(cell["ours"])
 
 
-def means(runs: Runs, artifact: str, row: str = "PANM", others: str = "Other Max") -> Exhibit:
+def means(runs: Runs, artifact: str, row: str, others: str) -> Exhibit:
     """A table of means over the tests: a model in every arm, and the best of the rest at each test.
 
     As the paper makes it: means over seeds, at each test the best of the other models that have

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from relength import stopping
 from relength.errors import RelengthError
-from relength.runs import provenance
 from relength.runs.announcements import announced
 from relength.runs.execute import Job, execute, warm_up, without_results
 from relength.runs.executors import THIS_MACHINE, check_device, default_workers, place
@@ -23,7 +22,7 @@ from relength.runs.prices import Pace, Prices, cell, own_runs, pace_of
 from relength.runs.store import Record, Store, Unwritable
 from relength.specs.experiments import experiment as find_experiment
 from relength.specs.spec import RunSpec
-from relength.training import arithmetic, stacks
+from relength.training import arithmetic, provenance, stacks
 
 # Replicas that are trained as one program: what fills a large GPU; on a CPU stacking does not pay.
 STACK = {"cpu": 1, "cuda": 40}

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from relength.errors import RelengthError, warn_in_notes
-from relength.runs import provenance
 from relength.runs.execute import Job, keep_memory
 from relength.runs.executors import THIS_MACHINE, check_device
+from relength.training import provenance
 
 if TYPE_CHECKING:
     from distributed import Client, LocalCluster

@@ -16,10 +16,10 @@ from pathlib import Path, PurePosixPath
 from relength import git
 from relength.errors import RelengthError
 from relength.paths import ROOT
-from relength.runs.provenance import PACKAGE, TRAINING_CODE, fingerprint
 from relength.runs.store import METRICS, SUFFIX, Record, Store, on_generated_data, read
 from relength.specs.experiments import experiments
 from relength.specs.margins import MARGINS
+from relength.training.provenance import PACKAGE, TRAINING_CODE, fingerprint
 
 
 def added(store: Store, base: str, root: Path = ROOT) -> list[Record]:

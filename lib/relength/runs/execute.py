@@ -14,17 +14,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from relength.bench.speed import step_seconds
 from relength.errors import RelengthError
-from relength.runs import provenance
 from relength.runs.store import Record
 from relength.specs.spec import RunSpec
 from relength.stopping import time_is_up
 from relength.tasks.batch import Batch
-from relength.training import Stack, Trained, arithmetic, train
+from relength.training import Stack, Trained, arithmetic, provenance, train
 from relength.training.course import CHECKPOINT_SECONDS
 from relength.training.device import on_own_stream, out_of_memory, release_memory
 from relength.training.evaluate import BATCH_SIZE
+from relength.training.pace import step_seconds
 from relength.training.recorded import TRACED
 from relength.training.stack import Unstackable
 

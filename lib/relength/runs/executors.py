@@ -13,8 +13,8 @@ from typing import Any
 
 from relength import stopping
 from relength.errors import RelengthError, warn_in_notes
-from relength.runs import provenance
 from relength.specs.spec import Scale
+from relength.training import provenance
 
 GPU_STREAMS = 4
 # What there is where a GPU can be used: NVIDIA, NVIDIA under Windows's Linux, AMD.

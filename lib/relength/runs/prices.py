@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import NamedTuple
 
-from relength.runs.provenance import device_kind, device_name
 from relength.runs.store import Record, Store
 from relength.specs.experiments import Experiment, experiments
 from relength.specs.spec import RunSpec
+from relength.training.provenance import device_name
 
 Key = tuple[str, ...]
 

@@ -20,9 +20,8 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
 from relength.errors import RelengthError
-from relength.papers.mla import focusing
-from relength.papers.panm import pointing
 from relength.runs.schema import Line, Measurement
+from relength.specs import registry
 from relength.specs.spec import explain, measure_of, row_name
 
 Record = dict[str, Any]
@@ -34,7 +33,6 @@ COLUMNS = (
     *("key", "run_id", "experiment", "scale", "task", "model", "arm", "seed", "checkpoint", "test"),
     *("items", *METRICS, "accuracy", "edit_distance", "epochs", "steps", "seconds", "parameters"),
     *("device", "device_name", "torch", "created", "commit", "code", "margins"),
-    *(*pointing.METRICS, *focusing.METRICS),
 )
 
 _known: dict[bytes, Record] = {}  # by digest of their lines: pages read the same over and over
@@ -347,9 +345,8 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
     """One row per run, checkpoint and test; accuracies in percent. Failed runs have no rows.
 
     accuracy  the metric that the run's protocol measures by
-    (:func:`relength.specs.spec.measure_of`) The last columns are those of
-    :mod:`relength.papers.panm.pointing` and :mod:`relength.papers.mla.focusing`, NaN where nothing
-    was recorded that they could be read from.
+    (:func:`relength.specs.spec.measure_of`). The last columns are the papers' own metrics, NaN
+    where nothing was recorded that they could be read from.
     """
     rows = []
     for record in records:
@@ -378,7 +375,7 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
                 )
             },
         }
-        looks = pointing.shares(record) | focusing.shares(record)
+        looks = _shares(record)
         for checkpoint, kept in record["checkpoints"].items():
             for test, metrics in kept["tests"].items():
                 percent = {name: 100 * metrics[name] for name in METRICS}
@@ -394,4 +391,14 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
                         **(looks.get(test, {}) if checkpoint == "selected" else {}),
                     }
                 )
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return pd.DataFrame(rows, columns=[*COLUMNS, *registry.metrics()])
+
+
+def _shares(record: Record) -> dict[str, dict[str, float]]:
+    """{test: {metric: percent}} that the papers read from what a record keeps beside metrics."""
+    found: dict[str, dict[str, float]] = {}
+    for paper in registry.papers().values():
+        shares = paper.load(paper.shares)(record) if paper.shares else {}
+        for test, percents in shares.items():
+            found[test] = found.get(test, {}) | percents
+    return found

@@ -20,7 +20,6 @@ import numpy as np
 
 from relength.errors import RelengthError
 from relength.runs.plan import Run
-from relength.runs.provenance import code_fingerprint
 from relength.runs.store import Record, Store, accuracies, on_generated_data, usable
 from relength.specs.experiments import experiment
 from relength.specs.margins import load_margins

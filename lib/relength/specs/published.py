@@ -18,21 +18,9 @@ import pandas as pd
 from relength.errors import RelengthError
 from relength.specs import registry
 
-# What a table calls a task, where the library has another name for it.
-TASK_NAMES = {
-    "panm": {
-        "copy": "panm_copy",
-        "reverse": "panm_reverse",
-        "mix": "panm_mix",
-        "drecall": "panm_dynamic_recall",
-        "psort": "panm_priority_sort",
-        "idsort": "panm_id_sort",
-    }
-}
-
 
 def name_of(artifact: str) -> str:
-    """What the paper calls an artifact: mla-table-2 is Table 2, panm-fig-7-left Figure 7 left."""
+    """What the paper calls an artifact: ``x-table-2`` is Table 2, ``x-fig-7-left`` Figure 7 left."""
     kind, *number = artifact.split("-")[1:]
     return " ".join([{"fig": "Figure"}.get(kind, kind.capitalize()), *number])
 
@@ -40,7 +28,7 @@ def name_of(artifact: str) -> str:
 def artifacts() -> pd.DataFrame:
     """Tables and figures of all four papers.
 
-    Columns: artifact ("mla-table-2"), paper, kind (table or figure), title, metric, protocol,
+    Columns: artifact ("<paper>-table-2"), paper, kind (table or figure), title, metric, protocol,
     needs, values (file below this folder, or empty), notes. Empty cells are empty strings.
     """
     return _every("artifacts.csv").copy()
@@ -83,7 +71,7 @@ def statistic(*artifacts: str) -> Literal["mean", "median"]:
 def prose_claims() -> pd.DataFrame:
     """Claims of prose and captions.
 
-    Columns: claim_id ("mla-001"), paper, where, claim, kind (value, order, threshold, trend,
+    Columns: claim_id ("<paper>-001"), paper, where, claim, kind (value, order, threshold, trend,
     property, cost), artifact (several separated by ";", or empty), metric, expected. All text.
     """
     return _every("claims.csv").copy()
@@ -91,9 +79,10 @@ def prose_claims() -> pd.DataFrame:
 
 @cache
 def _numbers(name: str) -> pd.DataFrame:
-    cells = _read(name.rpartition("/")[2].partition("-")[0], name)
+    paper = name.rpartition("/")[2].partition("-")[0]
+    cells = _read(paper, name)
     split = [column.rpartition("/") for column in cells["column"]]
-    names = TASK_NAMES.get(cells["artifact"].iloc[0].partition("-")[0], {})
+    names = registry.papers()[paper].task_names
     return cells.assign(
         task=[names.get(task or test, task or test) for task, _, test in split],
         test=[("iid" if test == "IID" else test) if task else "" for task, _, test in split],

@@ -8,6 +8,8 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from relength.errors import RelengthError
+
 if TYPE_CHECKING:
     from relength.models import Model
     from relength.specs.paper import Paper
@@ -18,8 +20,51 @@ PAPERS = ("mla", "panm", "dnc", "memreasoner")  # folders of relength.papers: a 
 
 @cache
 def papers() -> dict[str, "Paper"]:
-    """Every paper by its short name, in the order of the book."""
-    return {name: import_module(f"relength.papers.{name}").PAPER for name in PAPERS}
+    """Every paper by its short name, in the order of the book.
+
+    Raises RelengthError for a folder that is not there, or that has no Paper of its name.
+    """
+    return {name: _paper(name) for name in PAPERS}
+
+
+def _paper(name: str) -> "Paper":
+    from relength.specs.paper import Paper  # which imports this module
+
+    folder = f"lib/relength/papers/{name}"
+    try:
+        found = getattr(import_module(f"relength.papers.{name}"), "PAPER", None)
+    except ModuleNotFoundError as error:
+        if error.name != f"relength.papers.{name}":
+            raise
+        found = None
+    if not isinstance(found, Paper) or found.name != name:
+        raise RelengthError(
+            f"{folder}/__init__.py has no PAPER named {name!r}: give it one, or take the name out "
+            "of PAPERS in lib/relength/specs/registry.py."
+        )
+    return found
+
+
+def united(field: str) -> dict[str, Any]:
+    """One mapping made from those that all papers have in a field.
+
+    Raises RelengthError where two papers say different things of one name.
+    """
+    found: dict[str, Any] = {}
+    for paper in papers().values():
+        for name, value in getattr(paper, field).items():
+            if found.setdefault(name, value) != value:
+                raise RelengthError(
+                    f"Two papers give {name!r} different {field}: let lib/relength/papers/"
+                    f"{paper.name}/__init__.py say what the other says, or nothing."
+                )
+    return found
+
+
+@cache
+def metrics() -> tuple[str, ...]:
+    """The metrics that papers read from what their records keep beside the usual ones."""
+    return tuple(name for paper in papers().values() for name in paper.metrics)
 
 
 def tasks() -> "dict[str, type[Task]]":

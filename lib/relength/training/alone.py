@@ -17,7 +17,6 @@ from torch.optim.rmsprop import rmsprop
 
 from relength.kernels.hashing import step_key
 from relength.models import MODELS
-from relength.runs.provenance import code_fingerprint
 from relength.specs.spec import RunSpec, Streaming
 from relength.stopping import time_is_up
 from relength.streams import dropout_key, stream
@@ -34,6 +33,7 @@ from relength.training.course import (
 )
 from relength.training.evaluate import by_length, free_running, validate
 from relength.training.optimisers import Adam, RMSprop
+from relength.training.provenance import code_fingerprint
 
 
 @dataclass

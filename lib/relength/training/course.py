@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from relength.errors import RelengthError
-from relength.runs.provenance import code_fingerprint
 from relength.specs.spec import RunSpec, Training
+from relength.training.provenance import code_fingerprint
 
 CHECKPOINT_SECONDS = 20.0
 PROBE_STEPS = 20

@@ -29,7 +29,6 @@ from torch.nn import functional as F
 
 from relength.errors import RelengthError
 from relength.kernels.hashing import step_key
-from relength.runs.provenance import code_fingerprint
 from relength.specs.spec import RunSpec, Streaming
 from relength.streams import EVALUATION_SEED, dropout_key, stream
 from relength.tasks.algorithmic import Drawn
@@ -40,6 +39,7 @@ from relength.training.alone import Trained, build
 from relength.training.course import PROBE_ITEMS, PROBE_STEPS, Course, Scores, Snapshot
 from relength.training.device import Graphs, out_of_memory
 from relength.training.evaluate import BATCH_SIZE, judge, score
+from relength.training.provenance import code_fingerprint
 
 # Batches are padded up to a multiple of this on a GPU: few shapes mean few graphs.
 BUCKET = 4

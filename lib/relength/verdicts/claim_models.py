@@ -13,16 +13,14 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from relength.errors import RelengthError
-from relength.papers.mla import focusing
-from relength.papers.panm import pointing
-from relength.specs import published
+from relength.specs import published, registry
 from relength.specs.experiments import Experiment, experiments
 from relength.verdicts.rules import Relation
 
 Kind = Literal["value", "threshold", "solves", "trend", "property", "order", "cost", "conjunction"]
 Metric = Literal[
     *("exact_match", "exact_match_true_length", "token_accuracy", "edit_distance"),
-    *(*pointing.METRICS, *focusing.METRICS),
+    *registry.metrics(),
 ]
 Level = Literal["solved", "failed", "not_solved"]
 Cell = tuple[str, str]  # model, task
@@ -39,7 +37,7 @@ class Source(_Frozen):
     experiment: str
     metric: Metric = "exact_match"
     checkpoint: Literal["selected", "last", "best_iid"] = "selected"  # the paper's own rule
-    judged_arm: Literal["released", "paper", "repaired", "mended"]
+    judged_arm: Literal["released", "paper", "repaired", *registry.united("arms")]
     other_arms: dict[str, tuple[str, ...]] = {}  # arm: the models that have it
     claim_per_cell: bool = False  # each printed cell is a value claim of its own
     repeats: tuple[str, ...] = ()  # rows whose cells are claims of another table already
@@ -264,7 +262,7 @@ Part = Annotated[
 class Claim(_Frozen):
     """One checkable statement with everything that its verdict needs except the runs."""
 
-    id: str  # "mla-001", or for a cell of a table "mla-table-2/Content/copy/15"
+    id: str  # "<paper>-001", or for a cell of a table "<paper>-table-2/<model>/copy/15"
     paper: str
     artifact: str
     kind: Kind  # the rule: where there are several parts, each is judged by it
@@ -292,7 +290,7 @@ class Claim(_Frozen):
         return frozenset(model for model, _ in self.cells)
 
 
-OTHER_MAX = "Other Max"  # what the PANM paper calls the best of several at each test
+OTHER_MAX = "Other Max"  # the best of several models at each test
 
 
 def parts(line: Expectation, artifact: str) -> list[Part]:

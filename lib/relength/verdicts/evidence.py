@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 
 from relength.errors import RelengthError
-from relength.papers.mla import focusing
-from relength.papers.panm import pointing
+from relength.specs import registry
 from relength.specs.margins import ROUNDING, Margin, Margins
 from relength.tasks import TASKS
 from relength.verdicts import rules, stats
@@ -31,7 +30,7 @@ MEASURES = {
     "exact_match_true_length": "accuracy",
     "token_accuracy": "accuracy",
     "edit_distance": "edit_distance",
-    **dict.fromkeys((*pointing.METRICS, *focusing.METRICS), "accuracy"),
+    **dict.fromkeys(registry.metrics(), "accuracy"),
 }
 
 

@@ -2,4 +2,13 @@
 
 from relength.specs.paper import Paper
 
-PAPER = Paper(name="dnc")
+PAPER = Paper(
+    name="dnc",
+    title="State-space constraints for the DNC",
+    short="DNC",
+    idea="Keep the state of a neural computer's controller small or close to itself, so that "
+    "long inputs lead it nowhere new.",
+    cited="ofner2021statespace",
+    headlines=("dnc-table-2", "dnc-table-5"),
+    recounts="recounts:RECOUNTS",
+)

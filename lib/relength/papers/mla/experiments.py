@@ -70,6 +70,12 @@ PARTS = {
 }
 
 
+def timed(task: str, scale: Scale, seed: int) -> RunSpec:
+    """The run on which training speed is measured."""
+    sizes = {"dev_size": 1, "validation_size": 1} if scale == "smoke" else {}
+    return make_spec(task={"name": task, **sizes}, model="OneStepAttn", scale=scale, seed=seed)
+
+
 def grid(
     scale: Scale, seed: int, models: Iterable[str], tasks: Iterable[str], arm: int = 0
 ) -> list[RunSpec]:

@@ -4,16 +4,18 @@ Like :mod:`relength.report.findings`, it counts and judges nothing.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 import pandas as pd
 
-from relength.papers.mla import focus, lengths, mixtures
+from relength.papers.mla import failures, focus, lengths, mixtures
+from relength.report.findings import other_tables, tasks_solved
 from relength.report.markdown import table
 from relength.report.outcomes import (
     NOTHING,
-    TABLES,
     beside_printed,
     busiest,
+    ends,
     few_seeds,
     judged_rows,
 )
@@ -145,7 +147,7 @@ def _far(survey: Survey) -> Iterator[str]:
 
 def printed_twice(survey: Survey) -> str:
     """Two printed rows of what in the released code is one function, and our seeds of it."""
-    runs, model, arm = busiest(survey, TABLES["mla"]), "MonoAttn", "released"
+    runs, model, arm = busiest(survey, "mla_table2"), "MonoAttn", "released"
     data, other = beside_printed(runs), printed("mla-table-7")
     longest = data["test"] == data["task"].map(lambda task: runs.tests[task][-1])
     data = data[longest & (data["model"] == model) & (data["arm"] == arm)]
@@ -244,7 +246,7 @@ def which_way(survey: Survey) -> str:
         )
     if len(full):
         said.append(f"At the paper's own scale, of {plural(len(full), 'run')}, {_walking(full)}.")
-    control = focus.walks(busiest(survey, TABLES["mla"]))
+    control = focus.walks(busiest(survey, "mla_table2"))
     control = control[(control["model"] == CONTROL[0]) & (control["arm"] == CONTROL[1])]
     heads = [f"{model}, {way}" for model in FREE for way in focus.WAYS[:2]]
     body = table(
@@ -290,7 +292,31 @@ def _solving(runs: pd.DataFrame) -> str:
     return f"{runs['solves'].sum()} of {len(runs)}" if len(runs) else ""
 
 
+def diverging(survey: Survey) -> str:
+    """What the first error of failing outputs is, and how much of them is right before it."""
+    runs = busiest(survey, "mla_table2")
+    kinds = failures.diverging(runs)["then"].value_counts()
+    shown = sum(bool(record.get("attention")) for record in runs.records)
+    if kinds.empty:
+        return "*No recorded output fails.*\n" if runs.records else NOTHING
+    data, levels = ends(runs), load_margins().levels
+    lost = data[data["known"].map(levels["solved"].holds) & (data["state"] == "failed")]
+    shares = lost.merge(failures.shares(runs), on=["task", "model", "arm", "seed", "test"])
+    right = judged_rows(runs, shares).groupby("model", sort=False)["right_before"].median()
+    models = ", ".join(f"{model} {share:.0f} %" for model, share in right.items())
+    said = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    return (
+        "Every run records its output for one test sample longer than those of training. Of these "
+        f"{shown}, in all readings, {kinds.sum()} fail, by their first error: **{said}**. Where a "
+        "run of a judged reading knows its lengths and fails the longest test, the first part of "
+        f"its wrong outputs is right, in the median up to: {models}.\n"
+    )
+
+
 PASSAGES = {
+    "findings_mla_diverging": diverging,
+    "findings_mla_others": partial(other_tables, "mla"),
+    "findings_mla_solved": partial(tasks_solved, "mla"),
     "findings_mla_discoveries": discoveries,
     "findings_mla_twice": printed_twice,
     "findings_mla_mixed": whether_mixed,

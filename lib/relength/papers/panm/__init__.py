@@ -1,14 +1,94 @@
 """Pointer-Augmented Neural Memory."""
 
 from relength.papers.panm.experiments import EXPERIMENTS
-from relength.specs.paper import Paper
+from relength.specs.paper import Arm, Paper, Speed
+
+CLAIMS = {
+    "findings_panm_addresses": ("panm-013", "panm-015", "panm-016", "panm-017", "panm-018"),
+    "findings_panm_tables": ("panm-004", "panm-020", "panm-021", "panm-028", "panm-031"),
+    "findings_panm_pointers": ("panm-025", "panm-026", "panm-027", "panm-029", "panm-030"),
+    "findings_panm_cost": (
+        *("panm-074", "panm-076", "panm-077", "panm-078", "panm-080", "panm-090"),
+    ),
+    "findings_panm_heads": ("panm-081", "panm-082", "panm-083", "panm-086", "panm-087"),
+}
+EFFECTS = {
+    "findings_panm_readings": {
+        "How sharply a pointer can point": "a temperature in Eqs. 2 and 5",
+        "The pointer that is read back": "the released code, with one line mended",
+        "Base address at test": "a random base instead of 0",
+        "The rule of Mix": "Mix by the rule of the paper's example, not of its text",
+        "Answer of Dynamic Recall": "Dynamic Recall with all tokens that follow",
+    },
+    "findings_panm_scale": {"Training budget at scale reduced": "more training"},
+}
 
 PAPER = Paper(
     name="panm",
+    title="Pointer-Augmented Neural Memory",
+    short="PANM",
+    idea="Give every slot of memory an address that does not depend on what lies there, and let "
+    "the network move pointers over the addresses.",
+    cited="le2024panm",
+    task_names={
+        "copy": "panm_copy",
+        "reverse": "panm_reverse",
+        "mix": "panm_mix",
+        "drecall": "panm_dynamic_recall",
+        "psort": "panm_priority_sort",
+        "idsort": "panm_id_sort",
+    },
+    headlines=("panm-table-3",),
+    columns={"drecall": "Dynamic Recall", "psort": "Priority Sort", "idsort": "ID Sort"},
+    recounts="recounts:RECOUNTS",
     experiments=EXPERIMENTS,
     borrowed={
         "panm_pointers": ("panm_algorithmic", ("panm-fig-2c", "panm-fig-2d")),
         "panm_address_exposure": None,
         "panm_cost": None,
     },
+    main="panm_algorithmic",
+    further=("panm_readings", "mended"),
+    metrics=("pointer_advances", "pointer_sharp", "partner_found"),
+    shares="pointing:shares",
+    speed=Speed(
+        model="PANM",
+        tasks=("panm_copy",),
+        spec="experiments:timed",
+        goals={"2 cores": 4.0},
+    ),
+    benchmark="overhead_page:benchmark",
+    colours={
+        "PANM": "#6054cc",
+        "LSTM": "#786078",
+        "Content Attention": "#f06060",
+        "Location Attention": "#c03000",
+        "Hybrid Attention": "#b48484",
+        "Transformer": "#906060",
+        "NTM": "#487818",
+        "DNC": "#00843c",
+        "Neural Stack": "#3c6ca8",
+        "NRAM": "#8484f0",
+        "PtrNet": "#a884b4",
+        "ESBN": "#c0009c",
+    },
+    arms={
+        "fixed-base": Arm("fixed base"),
+        "mended": Arm("mended", mark=("□", "s", False, -0.28)),
+        "contentless": Arm("without content"),
+        "one-way": Arm("read one way"),
+        "undropped": Arm("no dropout"),
+        "ten-bit": Arm("ten bits"),
+        "wide": Arm("256 units"),
+    },
+    words={"id": "ID"},
+    computed="computed:decided",
+    quoted=("panm-020", "panm-025", "panm-027", "panm-028"),
+    asked_first=("panm-020", "panm-021", "panm-025", "panm-026", "panm-027", "panm-028"),
+    claims=CLAIMS,
+    effects=EFFECTS,
+    selection="The paper's rule looks at the first length beyond training, L+1, and not further.",
+    known="by_tokens:known",
+    near="by_tokens:near",
+    passages=("findings:PASSAGES", "by_tokens:PASSAGES"),
 )

@@ -94,6 +94,20 @@ def spec(scale: Scale, seed: int, model: dict[str, Any], task: str, **fields: An
     )
 
 
+def timed(task: str, scale: Scale, seed: int) -> RunSpec:
+    """The run on which training speed is measured."""
+    model = {"name": "PANM", "arm": "released"}
+    if scale != "smoke":
+        return spec(scale, seed, model, task)
+    return make_spec(
+        task={"name": task, "flags": True, "validation_size": 1},
+        model=model,
+        training={"steps": 200},
+        scale=scale,
+        seed=seed,
+    )
+
+
 def panm(arms: Iterable[str], **fields: Any) -> list[dict[str, Any]]:
     """PANM in several readings."""
     return [{"name": "PANM", "arm": arm, **fields} for arm in arms]

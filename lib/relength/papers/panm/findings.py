@@ -16,7 +16,6 @@ from relength.report.exhibits import Exhibit
 from relength.report.markdown import table
 from relength.report.outcomes import (
     NOTHING,
-    TABLES,
     beside_printed,
     beyond_next,
     busiest,
@@ -33,7 +32,7 @@ from relength.specs.margins import load_margins
 
 def against_baselines(survey: Survey) -> str:
     """PANM beside the best of the baselines that have runs, at every test beyond L+1."""
-    runs = busiest(survey, TABLES["panm"])
+    runs = busiest(survey, "panm_algorithmic")
     every = beside_printed(runs)
     data = beyond_next(runs, every)
     own, others = data[data["model"] == "PANM"], data[data["model"] != "PANM"]
@@ -183,7 +182,7 @@ def _by_length_panel(axes: Axes, tests: Sequence[str], own: pd.DataFrame, others
 
 def counting(survey: Survey) -> str:
     """What PANM's pointers have right where they are wrong, and how far they count."""
-    runs = busiest(survey, TABLES["panm"])
+    runs = busiest(survey, "panm_algorithmic")
     found = address_bits.faults(runs)
     if found.empty:
         return NOTHING

@@ -2,8 +2,8 @@
 
 The paper says 70 to 80 % of the backbone's speed (Appendix D). Both models of a pair train on Copy,
 one batch of the paper's at a time, in one process and one thread, taking turns, so that a noisy
-machine disturbs them alike. ``relength bench --pointers`` measures and keeps it beside the records;
-pages show what is kept, because a page must not depend on the machine that renders it.
+machine disturbs them alike. ``relength bench --paper panm`` measures and keeps it beside the
+records; pages show what is kept, because a page must not depend on the machine that renders it.
 """
 
 import statistics

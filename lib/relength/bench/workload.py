@@ -1,0 +1,27 @@
+"""Which run is timed on a task: as the papers say."""
+
+from relength.errors import RelengthError
+from relength.specs import registry
+from relength.specs.paper import Paper
+from relength.specs.spec import RunSpec, Scale
+from relength.tasks import TASKS
+
+
+def timed(task: str, scale: Scale, seed: int) -> RunSpec:
+    """The run that is timed on a task: as the first paper that trains on it says, else the first.
+
+    Raises RelengthError for a task or a paper that is not there.
+    """
+    if task not in TASKS:
+        raise RelengthError(f"There is no task {task!r}: choose one of {', '.join(TASKS)}.")
+    papers = [paper for paper in registry.papers().values() if paper.speed]
+    if not papers:
+        raise RelengthError("No paper says which model is timed: give one a `speed`.")
+    own = (paper for paper in papers if _trains_on(paper, task))
+    paper = next(own, papers[0])
+    return paper.load(paper.speed.spec)(task, scale, seed)
+
+
+def _trains_on(paper: Paper, task: str) -> bool:
+    specs = (spec for found in paper.experiments for spec in found.specs("smoke", [0]))
+    return any(spec.task.name == task for spec in specs)

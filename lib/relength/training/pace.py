@@ -1,0 +1,53 @@
+"""How long a step of a run takes on a device, measured before its training begins."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from relength.specs.spec import RunSpec
+from relength.training import arithmetic
+from relength.training.alone import Trainer
+from relength.training.device import wait
+from relength.training.stack import Stack
+
+PACED = 10  # steps that tell the pace of a run, after as many that warm up
+
+
+def step_seconds(specs: tuple[RunSpec, ...], device: str) -> float:
+    """Seconds per step of one run when these are trained as one program, its share of evaluations
+    included; not its tests.
+
+    Measured on copies of the runs with less to train on, whose steps and evaluations are the same.
+    One run on a CPU is trained alone.
+    """
+    small = [_small(spec) for spec in specs]
+    with arithmetic.policy(specs[0].training, device):
+        alone = len(specs) == 1 and torch.device(device).type == "cpu"
+        runner = Trainer(small[0], device) if alone else Stack(small, device)
+        step = _timed(lambda: runner.run_steps(PACED), device) / min(PACED, _interval(small[0]))
+        evaluation = _timed(runner.evaluate, device) / _interval(specs[0])
+    return (step + evaluation) / len(specs)
+
+
+def _interval(spec: RunSpec) -> int:
+    """Steps between two evaluations."""
+    return spec.training.most_steps(spec.task) // spec.training.intervals
+
+
+def _timed(call: Callable[[], Any], device: str) -> float:
+    """Seconds that a call takes, after one that warms up."""
+    call()
+    wait(device)
+    started = time.perf_counter()
+    call()
+    wait(device)
+    return time.perf_counter() - started
+
+
+def _small(spec: RunSpec) -> RunSpec:
+    most = PACED * spec.training.batch_size
+    sizes = spec.task.model_dump(include={"train_size", "test_size"})
+    cut = {name: min(size, most) for name, size in sizes.items()}
+    return spec.model_copy(update={"task": spec.task.model_copy(update=cut)})
