@@ -64,8 +64,8 @@ def scoreboard_tables(survey: Survey) -> str:
                 for row in rows.itertuples()
             ),
             name=f"tab-scoreboard-{name}",
-            caption=f"{paper.title}: every table and figure with results. *Seeds* is the smallest number "
-            "of seeds in any cell, per scale.",
+            caption=f"{paper.title}: every table and figure with results. *Seeds* is the smallest "
+            "number of seeds in any cell, per scale.",
             numbers=("cells", "seeds, reduced", "seeds, paper"),
             classes="sortable ids",
         )

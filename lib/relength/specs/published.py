@@ -20,7 +20,7 @@ from relength.specs import registry
 
 
 def name_of(artifact: str) -> str:
-    """What the paper calls an artifact: ``x-table-2`` is Table 2, ``x-fig-7-left`` Figure 7 left."""
+    """Give a paper's own name of an artifact: Figure 7 left of ``<paper>-fig-7-left``."""
     kind, *number = artifact.split("-")[1:]
     return " ".join([{"fig": "Figure"}.get(kind, kind.capitalize()), *number])
 
