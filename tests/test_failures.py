@@ -8,7 +8,7 @@ import pytest
 
 from relength.papers.mla import failures, focus
 from relength.papers.mla.focusing import divergence
-from relength.report.attention import answer_spans
+from relength.papers.mla.spans import answer_spans
 from relength.report.runs import Runs
 from relength.runs.store import Store
 from relength.specs.experiments import experiment

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from relength.models.pointers.attention import masked_softmax
 from relength.papers.panm import address_bits, pointers, pointing, readings
 from relength.papers.panm import experiments as panm
+from relength.papers.panm.means import means
 from relength.report import appendix, figures, tables
 from relength.report.runs import Runs
 from relength.runs.store import Store, frame
@@ -280,7 +281,7 @@ def test_every_exhibit_of_every_page_can_be_shown(stores, seeds):
     )
     own = runs_of(ALGORITHMIC, store, models=("PANM",))
     exhibits = [
-        tables.means(main, "panm-table-3"),
+        means(main, "panm-table-3"),
         *(tables.side_by_side(main, name) for name in ALGORITHMIC.tables),
         tables.details(main),
         figures.by_length(main, ("panm_copy", "panm_id_sort"), number=1),
@@ -405,7 +406,7 @@ def test_what_was_run_at_another_scale_only_says_at_which(tmp_path):
 
 def test_table_3_is_made_as_the_paper_makes_it(stores):
     """PANM: 100, 90, 80, 70, 60; everybody else 100, 50, 25, 12.5, 6.25."""
-    data = tables.means(runs_of(ALGORITHMIC, stores[2]), "panm-table-3").data
+    data = means(runs_of(ALGORITHMIC, stores[2]), "panm-table-3").data
     ours = data.set_index(["row", "task"])
     assert ours.loc[("PANM", "panm_copy"), "ours"] == pytest.approx(80)
     assert ours.loc[("Other Max", "panm_copy"), "ours"] == pytest.approx(38.75)

@@ -17,9 +17,9 @@ import pytest
 import torch
 
 from relength.models import MODELS
+from relength.papers.mla.spans import answer_spans
 from relength.paths import BOOK, ROOT
 from relength.report import appendix, figures, reach, tables
-from relength.report.attention import answer_spans
 from relength.report.exhibits import CSS, Exhibit
 from relength.report.freshness import freshness_of
 from relength.report.runs import Runs
@@ -98,6 +98,9 @@ def smoke(tmp_path_factory) -> Runs:
     return runs_of(store, "smoke")
 
 
+LOOKED_AT = ("recopy", "inv_recopy"), ("LocAttn", "OneStepAttn", "MonoAttn")
+
+
 def all_tables(runs: Runs) -> list[Exhibit]:
     return [
         tables.side_by_side(runs, ARTIFACT),
@@ -111,7 +114,7 @@ def all_tables(runs: Runs) -> list[Exhibit]:
 def all_figures(runs: Runs) -> list[Exhibit]:
     return [
         figures.accuracy(runs, ARTIFACT, number=1),
-        figures.attention(runs, 2),
+        figures.attention(runs, 2, *LOOKED_AT),
         figures.learning(runs, 3),
         figures.cost(runs, 4),
     ]
@@ -559,7 +562,7 @@ def test_the_attention_figure_shows_a_run_of_median_accuracy(tmp_path):
     store = store_of(tmp_path, [])
     for spec, reached, seed in zip(specs, (0, 1, 0.5, 1, 1), (0, 0, 2, 2, 1), strict=True):
         store.append("mla", handmade.record(spec, lambda *_, reached=reached: reached))
-        html = figures.attention(runs_of(store), 2).html
+        html = figures.attention(runs_of(store), 2, *LOOKED_AT).html
         assert f"Seeds shown: MonoAttn {seed} on ReCopy." in html
 
 

@@ -1,8 +1,6 @@
 """Attention weights of one decoded sample as heat maps."""
 
 from collections.abc import Callable, Sequence
-from itertools import groupby
-from operator import itemgetter
 
 import numpy as np
 import pandas as pd
@@ -12,12 +10,11 @@ from matplotlib.figure import Figure
 
 from relength.report.grid import NOT_RUN
 from relength.report.style import LIGHT, Layout, beside, canvas, colour, title
-from relength.tasks.copying import repeated
 
 HEAD = 0.62  # inches above a panel: model, task, source tokens
 
-# source, target, prediction: tokens; weights: (steps, source) attention; spans, where the answer is
-# not found by answer_spans: first and last position of it, per step
+# source, target, prediction: tokens; weights: (steps, source) attention; spans: first and last
+# position of the answer, per step; none where they are not known
 Sample = dict
 Panels = dict[tuple[str, str], Sample | None]  # (task, model): what was recorded
 Naming = Callable[[str], str]  # what the head of a panel calls a task
@@ -75,7 +72,7 @@ def weights(panels: Panels) -> pd.DataFrame:
 
 
 def _panel(axes, name: str, cell: tuple[str, str], sample: Sample | None) -> None:
-    task, model = cell
+    model = cell[1]
     axes.set_facecolor(LIGHT.surface)
     axes.set(xticks=[], yticks=[])
     for spine in axes.spines.values():
@@ -96,7 +93,7 @@ def _panel(axes, name: str, cell: tuple[str, str], sample: Sample | None) -> Non
     right = sum(a == b for a, b in zip(written, target, strict=False))
     words = f"{name}: {right} of {len(target)} right"
     axes.annotate(words, (0, 1), (0, 12), color=LIGHT.muted, size=6.3, **head)
-    spans = _spans(task, sample)
+    spans = sample["spans"]
     boxes = [_box(first, last, rows) for (first, last), rows in _consecutive(spans)]
     axes.add_collection(LineCollection(boxes, colors=LIGHT.muted, linewidths=0.5))
     places = {span: sum(span) / 2 for span in [(0, 0), *spans]}
@@ -119,39 +116,6 @@ def _panel(axes, name: str, cell: tuple[str, str], sample: Sample | None) -> Non
             else {"size": 5.4, "color": LIGHT.muted}
         )
         beside(axes, _letter(given), (0, t), -3, va="center_baseline", **look)
-
-
-def _spans(task: str, sample: Sample) -> list[tuple[int, int]]:
-    return sample.get("spans") or answer_spans(task, sample["source"], sample["target"])
-
-
-def answer_spans(task: str, source: Sequence[str], target: Sequence[str]) -> list[tuple[int, int]]:
-    """First and last source position, per output token, where that token can be read off.
-
-    Only for tasks that keep the order of the source: repeated digits in the output (ReCopy) or in
-    the source (Inv ReCopy, DeDupe), or neither (Copy); and for PosRetrieve, whose answers stand at
-    the place that a digit names. The end of sequence is read off at END.
-    """
-    end = len(source) - 1
-    digits = [token for token in source[1:-1] if token != "EOS"]
-    if task == "dedupe":
-        runs = [list(run) for _, run in groupby(enumerate(digits, start=1), key=itemgetter(1))]
-        return [*((run[0][0], run[-1][0]) for run in runs), (len(digits) + 1, end)]
-    if task == "posretrieve":
-        named = [int(digit) + 1 if int(digit) < len(digits) else i + 1
-                 for i, digit in enumerate(digits)]  # fmt: skip
-        places = [p for i, place in enumerate(named, start=1) for p in (i, i, place, i)]
-        return [*((place, place) for place in places), (end, end)]
-    spans, position = [], 1
-    for digit in target[:-1] if task == "inv_recopy" else source[1:-1]:
-        times = len(repeated((digit,)))
-        if task == "inv_recopy":
-            spans.append((position, position + times - 1))
-            position += times
-        else:
-            spans += [(position, position)] * (times if task == "recopy" else 1)
-            position += 1
-    return [*spans, (end, end)]
 
 
 def _consecutive(spans: list[tuple[int, int]]) -> list[tuple[tuple[int, int], list[int]]]:
@@ -192,7 +156,8 @@ def in_words(task: str, model: str, sample: Sample | None, naming: Naming = titl
     name = f"{model} on {naming(task)}"
     if sample is None:
         return f"{name}: {NOT_RUN}"
-    spans = _spans(task, sample)
+    if not (spans := sample["spans"]):
+        return name
     on = sum(
         first <= int(np.argmax(weights)) <= last
         for (first, last), weights in zip(spans, sample["weights"], strict=False)

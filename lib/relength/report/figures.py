@@ -5,6 +5,7 @@ Every seed is drawn, beside it a median at most; nothing is a mean.
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median_low
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,8 +20,9 @@ from relength.report.runs import Runs
 from relength.report.style import LAYOUTS, LIGHT, Layout, beside, canvas, colour, style, svg, title
 from relength.report.tables import MEASURE_WORDS, flat, printed
 from relength.runs.store import Record, accuracies
-from relength.specs import published
+from relength.specs import published, registry
 from relength.specs.margins import load_margins
+from relength.specs.paper import Paper
 from relength.specs.spec import Streaming, row_name
 
 NOT_A_RESULT = "smoke run: not a result"
@@ -374,19 +376,11 @@ def _learning_in_words(runs: Runs) -> str:
 # Attention
 
 
-ASKED = {  # of a focus that only moves forward
-    "recopy": "ReCopy asks for waiting",
-    "inv_recopy": "Inv ReCopy asks for jumping",
-    "dedupe": "DeDupe asks for jumping to the next run of equal digits",
-    "posretrieve": "PosRetrieve asks for going back and forth",
-}
-
-
 def attention(
     runs: Runs,
     number: int,
-    tasks: Sequence[str] = ("recopy", "inv_recopy"),
-    models: Sequence[str] = ("LocAttn", "OneStepAttn", "MonoAttn"),
+    tasks: Sequence[str],
+    models: Sequence[str],
 ) -> Exhibit:
     """Where models look while they write one sample of unseen length: of each cell a run of
     median accuracy at that length."""
@@ -396,12 +390,13 @@ def attention(
         for task in tasks
         for model in models
     }
-    panels = {cell: run["attention"] if run else None for cell, run in records.items()}
+    paper = registry.papers()[runs.experiment.paper]
+    panels = {cell: _with_spans(run, paper) if run else None for cell, run in records.items()}
 
     def draw(layout: Layout) -> Figure:
         return heatmaps.draw(panels, layout)
 
-    asked = "; ".join(ASKED[task] for task in tasks if task in ASKED)
+    asked = "; ".join(paper.asked[task] for task in tasks if task in paper.asked)
     asked = f"Of a focus that only moves forward, {asked}. " if asked else ""
     caption = (
         "Where the models look on the first test sample of the shortest unseen length, in a run of "
@@ -415,6 +410,15 @@ def attention(
     alt = f"Attention weights as heat maps, a panel per model and task. {said}."
     shown = runs.only(run for run in records.values() if run)
     return exhibit(shown, number, draw, "attention", caption, alt, heatmaps.weights(panels))
+
+
+def _with_spans(run: Record, paper: Paper) -> dict[str, Any]:
+    """The recorded sample of a run, with the places of its answer if its paper tells them."""
+    sample = run["attention"]
+    if not paper.spans:
+        return sample | {"spans": []}
+    task = run["spec"]["task"]["name"]
+    return sample | {"spans": paper.load(paper.spans)(task, sample["source"], sample["target"])}
 
 
 def _middle_run(cell: Sequence[Record]) -> Record | None:

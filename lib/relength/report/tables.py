@@ -17,7 +17,7 @@ from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.style import ARM_LABELS, aligned, readings, title, verdict_kind
+from relength.report.style import ARM_LABELS, ARMS, aligned, readings, title, verdict_kind
 from relength.specs import published
 from relength.specs.experiments import anchor_of
 from relength.specs.margins import Margin, load_margins, margin_words
@@ -201,7 +201,7 @@ def published_table(artifact: str, name: str = "", note: str = "") -> Exhibit:
     )
     data = published.table(artifact).dropna(axis="columns", how="all")
     html = exhibits.table(
-        _matrix(rows, tests, cell),
+        matrix(rows, tests, cell),
         caption,
         name or f"{artifact}-printed",
         [exhibits.csv(artifact, data)],
@@ -279,7 +279,7 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
         f"which decides nothing.{_readings(runs)}"
     )
     html = exhibits.table(
-        _matrix(rows, tests, cell),
+        matrix(rows, tests, cell),
         caption,
         f"{anchor}-side-by-side",
         [
@@ -313,80 +313,11 @@ def _middle(cell: dict) -> str:
     return short(cell["ours"])
 
 
-def means(runs: Runs, artifact: str, row: str, others: str) -> Exhibit:
-    """A table of means over the tests: a model in every arm, and the best of the rest at each test.
-
-    As the paper makes it: means over seeds, at each test the best of the other models that have
-    runs, then the mean over the tests. Cells are empty (*not run*) until a model has runs at every
-    test.
-    """
-    paper = printed(artifact)
-    tasks = tuple(dict.fromkeys(task for _, task, _ in paper))
-    rivals = [pair for pair in runs.rows if pair[0] != row and runs.experiment.judges(*pair)]
-    rows = [(row, runs.label(*pair), pair[1]) for pair in runs.rows if pair[0] == row]
-    rows.append((others, others, ""))
-    found = []
-    for name, label, arm in rows:
-        for task in tasks:
-            pairs = rivals if name == others else [(name, arm)]
-            best, behind = _best_mean(runs, pairs, task)
-            said = [v for (r, t, _), v in paper.items() if r.startswith(name) and t == task]
-            own = name == others or runs.experiment.judges(name, arm)
-            value = said[0] if said and own else np.nan
-            found.append(dict(row=label, task=task, ours=best, models=behind, paper=value))
-    data = pd.DataFrame(found)
-    cells = data.set_index(["row", "task"]).to_dict("index")
-
-    def cell(name: str, arm: str, task: str, _: str) -> tuple[str, str, float]:
-        ours = cells[others if name == others else runs.label(name, arm), task]
-        below = "" if isnan(ours["paper"]) else f"<i>{number(ours['paper'])}</i>"
-        if isnan(ours["ours"]):
-            return f'<b class="none">{NOT_RUN}</b>{below}', NOT_RUN, np.nan
-        hint = f"best of {ours['models']} of {len(rivals)} models" if name == others else ""
-        return f"<b>{short(ours['ours'])}</b>{below}", hint, ours["ours"]
-
-    caption = (
-        f"<b>{name_of(artifact)} of the paper, side by side.</b> "
-        f"{badges(runs.scale, runs.freshness)} Mean over the test lengths of the mean over seeds, "
-        "in percent; below, smaller: what the paper prints. <i>Other Max</i> takes the best other "
-        "model anew at each length, among those that have runs: point at a cell to see how many."
-    )
-    if not runs.records:
-        name = f"{artifact}-side-by-side"
-        return exhibits.waiting(caption, name, exhibits.training(runs), data)
-    html = exhibits.table(
-        _matrix(rows, dict.fromkeys(tasks, ("",)), cell),
-        caption,
-        f"{artifact}-side-by-side",
-        [exhibits.csv(f"{artifact}-ours", data), exhibits.notebook(runs.page)],
-    )
-    done = int(data["ours"].notna().sum())
-    return Exhibit(html, f"{artifact}: {done} of {len(data)} means have runs.", data)
-
-
-def _best_mean(runs: Runs, pairs: Sequence[tuple[str, str]], task: str) -> tuple[float, int]:
-    """Mean over tests of the best mean over seeds, and how many of the (model, arm) have runs."""
-    of_models = [
-        [np.mean(runs.values(model, arm, task, test)) for test in runs.tests[task]]
-        for model, arm in pairs
-        if runs.cell(model, arm, task)
-    ]
-    if not of_models:
-        return np.nan, 0
-    return float(np.max(of_models, axis=0).mean()), len(of_models)
-
-
 READINGS = {  # what a row is whose arm is not the judged one
     "paper": "the paper's equations where its released code differs",
     "repaired": "the equations with a stated repair",
-    "fixed-base": "the repaired equations without random base addresses",
-    "mended": "the code with one line set right",
-    "contentless": "the code without attention to content",
-    "one-way": "the code with an encoder that reads from the beginning only",
-    "undropped": "the code without dropout",
-    "ten-bit": "the code with addresses of ten bits",
-    "wide": "the code with 256 units",
     "released": "the released code",
+    **{name: arm.row for name, arm in ARMS.items()},
 }
 
 
@@ -404,12 +335,15 @@ def _readings(runs: Runs) -> str:
     return f" {text[0].upper()}{text[1:]}." if text else ""
 
 
-def _matrix(
+def matrix(
     rows: Sequence[tuple[str, str, str]],
     tests: dict[str, tuple[str, ...]],
     cell: Callable[[str, str, str, str], tuple[str, str, float]],
 ) -> str:
-    """rows: (model, label, arm); cell: HTML, hint and value of (model, arm, task, test)."""
+    """A table of HTML, tasks side by side and their tests below them.
+
+    rows: (model, label, arm); cell: HTML, hint and value of (model, arm, task, test)
+    """
     blocks, tasks = [], list(tests)
     for half in (tasks[i : i + HALF] for i in range(0, len(tasks), HALF)):
         few = " few" if sum(len(tests[task]) for task in half) <= FEW else ""

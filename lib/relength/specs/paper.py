@@ -16,11 +16,13 @@ class Arm(NamedTuple):
     """A reading of a model that only one paper has.
 
     label  what pages call it
+    row    what a table's row of it trains, for captions
     mark   how figures draw it: sign in words, matplotlib's marker, filled or not, and how far
            below its row; without one it is in no figure of readings
     """
 
     label: str
+    row: str
     mark: tuple[str, str, bool, float] | None = None
 
 
@@ -98,6 +100,9 @@ class Paper:
     arms         {arm: Arm}, those that other papers do not have
     words        {word of a task's name: how it is written}, where that is not Capitalised
     task_notes   {task: what it asks of attention}, a line in figures
+    asked        {task: what it asks of a focus that only moves forward}, for captions
+    spans        text: (task, source, target) -> where in the source each symbol can be read off,
+                 the first and the last position; of tasks whose records keep attention
 
     Its claims and pages:
 
@@ -139,6 +144,8 @@ class Paper:
     arms: Mapping[str, Arm] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
     task_notes: Mapping[str, str] = field(default_factory=dict)
+    asked: Mapping[str, str] = field(default_factory=dict)
+    spans: str = ""
 
     computed: str = ""
     quoted: tuple[str, ...] = ()

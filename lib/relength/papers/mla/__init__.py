@@ -89,6 +89,13 @@ PAPER = Paper(
         "recopy": "wait, then one step forward",
         "inv_recopy": "jump ahead, up to five at once",
     },
+    asked={
+        "recopy": "ReCopy asks for waiting",
+        "inv_recopy": "Inv ReCopy asks for jumping",
+        "dedupe": "DeDupe asks for jumping to the next run of equal digits",
+        "posretrieve": "PosRetrieve asks for going back and forth",
+    },
+    spans="spans:answer_spans",
     quoted=("mla-001", "mla-002", "mla-003", "mla-015", "mla-016"),
     asked_first=(
         *("mla-010", "mla-011", "mla-012", "mla-014", "mla-017", "mla-016", "mla-052"),

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 
 from relength.models.seq2seq.attentions import ATTENTIONS, BY_LOCATION
 from relength.papers.mla.focusing import ROOM, attended, centre
+from relength.papers.mla.spans import answer_spans
 from relength.report import exhibits
-from relength.report.attention import answer_spans
 from relength.report.exhibits import Exhibit, badges
 from relength.report.figures import exhibit
 from relength.report.grid import BAND, NOT_RUN, Grid

@@ -73,13 +73,15 @@ PAPER = Paper(
         "ESBN": "#c0009c",
     },
     arms={
-        "fixed-base": Arm("fixed base"),
-        "mended": Arm("mended", mark=("□", "s", False, -0.28)),
-        "contentless": Arm("without content"),
-        "one-way": Arm("read one way"),
-        "undropped": Arm("no dropout"),
-        "ten-bit": Arm("ten bits"),
-        "wide": Arm("256 units"),
+        "fixed-base": Arm("fixed base", "the repaired equations without random base addresses"),
+        "mended": Arm("mended", "the code with one line set right", ("□", "s", False, -0.28)),
+        "contentless": Arm("without content", "the code without attention to content"),
+        "one-way": Arm(
+            "read one way", "the code with an encoder that reads from the beginning only"
+        ),
+        "undropped": Arm("no dropout", "the code without dropout"),
+        "ten-bit": Arm("ten bits", "the code with addresses of ten bits"),
+        "wide": Arm("256 units", "the code with 256 units"),
     },
     words={"id": "ID"},
     computed="computed:decided",
