@@ -36,6 +36,7 @@ REMOTE = re.compile(
 BUDGET = 180  # seconds that a build should take, where nothing else runs
 OF_NOTEBOOKS = "notebooks"  # the passage that is made from what papermill left
 SOURCES = ".sources"  # beside pages and executed notebooks: what they were made from, as a hash
+INCLUDED = re.compile(r"```\{include\} (?:\.\./)?executed/(\w+)\.md")
 
 
 def render(results: Path, out: Path = BUILD, say: Callable[[str], None] = print) -> Path:
@@ -111,7 +112,16 @@ def write_fragments(
             executed()
         written.append(out / f"{name}.md")
         written[-1].write_text(passage(state), encoding="utf-8")
+    for name in sorted(_included() - PASSAGES.keys()):  # of a paper that is not here
+        written.append(out / f"{name}.md")
+        written[-1].write_text("", encoding="utf-8")
     return written
+
+
+def _included() -> set[str]:
+    """The passages that pages include."""
+    pages = (page for page in BOOK.rglob("*.md") if not page.is_relative_to(EXECUTED))
+    return {name for page in pages for name in INCLUDED.findall(page.read_text(encoding="utf-8"))}
 
 
 def build(out: Path = BUILD) -> Path:

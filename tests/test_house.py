@@ -1,0 +1,158 @@
+"""The house: arrows go down, a paper is one folder, and the book of the others stands without it."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
+
+from relength.errors import RelengthError
+from relength.paths import ROOT
+from relength.report import style
+from relength.specs import registry
+from relength.specs.paper import Paper
+
+LIB = ROOT / "lib" / "relength"
+# Where names of models and tasks are at home, and the loops that speed is measured against.
+OWN_NAMES = ("papers", "models", "tasks", "kernels")
+# Still to come: drawings as files, and the measurement of executors.
+WAITING = ("report/drawings.py", "report/icons.py", "bench/throughput.py")
+PAPER = "mla"
+
+
+def test_arrows_between_rooms_go_down(capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    status = lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True)
+    assert status == EXIT_STATUS_SUCCESS, capsys.readouterr().out
+
+
+def modules() -> dict[str, str]:
+    """The library outside of the papers: {path: text}."""
+    files = {path.relative_to(LIB).as_posix(): path for path in LIB.rglob("*.py")}
+    return {
+        name: path.read_text()
+        for name, path in sorted(files.items())
+        if name.split("/")[0] not in OWN_NAMES and name not in WAITING
+    }
+
+
+def test_only_the_registry_names_a_paper():
+    named = re.compile(rf"(?<![A-Za-z])({'|'.join(registry.PAPERS)})(?![A-Za-z])")
+    found = {name for name, text in modules().items() if named.search(text)}
+    assert found == {"specs/registry.py"}
+
+
+def test_nobody_else_names_a_model_or_a_task_of_a_paper():
+    papers = registry.papers().values()
+    models = {model for paper in papers for model in (*paper.colours, *paper.variants)}
+    names = {*models, *registry.tasks()} - {"Content", "Relative", "copy", "reverse", "mix"}
+    quoted = re.compile(rf"""["']({"|".join(map(re.escape, sorted(names)))})["']""")
+    assert not {name: quoted.findall(text) for name, text in modules().items()
+                if quoted.search(text)}  # fmt: skip
+
+
+def test_papers_are_imported_by_name_alone():
+    imported = re.compile(r"^\s*(from|import) relength\.papers", re.MULTILINE)
+    assert not [name for name, text in modules().items() if imported.search(text)]
+
+
+def test_what_a_paper_names_as_text_is_there():
+    for paper in registry.papers().values():
+        speed = (paper.speed.spec,) if paper.speed else ()
+        hooks = (paper.recounts, paper.shares, paper.benchmark, paper.computed, paper.spans)
+        for text in (*hooks, paper.known, paper.near, *paper.passages, *speed):
+            assert not text or paper.load(text) is not None
+        assert {paper.main, *paper.borrowed} - {""} <= {
+            *(found.name for found in paper.experiments), *paper.borrowed
+        }  # fmt: skip
+
+
+def test_a_folder_without_a_paper_is_named(monkeypatch):
+    monkeypatch.setattr(registry, "PAPERS", ("nobody",))
+    with pytest.raises(RelengthError, match="papers/nobody.*PAPERS"):
+        registry.papers.__wrapped__()
+
+
+def test_two_papers_cannot_colour_one_model_differently(monkeypatch):
+    plain = {"title": "", "short": "", "idea": "", "cited": ""}
+    pair = [Paper(name=shade, colours={"Both": shade}, **plain) for shade in ("red", "blue")]
+    monkeypatch.setattr(registry, "papers", lambda: {paper.name: paper for paper in pair})
+    with pytest.raises(RelengthError, match="'Both' different colours"):
+        registry.united("colours")
+    assert len(set(style.MODEL_COLOURS.values())) == len(style.MODEL_COLOURS)
+
+
+@pytest.fixture(scope="module")
+def without(tmp_path_factory) -> Path:
+    """A copy of the project from which one paper was taken out, as somebody would by hand."""
+    copy = tmp_path_factory.mktemp("without") / "relength"
+    ignore = shutil.ignore_patterns("__pycache__", "executed", "*.egg-info")
+    for name in ("lib", "book", "notebooks", "results"):
+        shutil.copytree(ROOT / name, copy / name, ignore=ignore)
+    for path in ROOT.glob("*.*"):
+        if path.is_file():
+            shutil.copy(path, copy)
+    shutil.rmtree(copy / "lib" / "relength" / "papers" / PAPER)
+    shutil.rmtree(copy / "results" / PAPER, ignore_errors=True)
+    gone = [
+        *(copy / "notebooks").glob(f"{PAPER}_*.ipynb"),
+        *(path for path in (copy / "book").rglob("*") if PAPER in re.split(r"[_.]", path.name)),
+    ]
+    for path in gone:
+        path.unlink()
+    lines = {
+        "lib/relength/specs/registry.py": (rf'"{PAPER}", ', ""),
+        "book/_toc.yml": (rf" +- file: \S*\b(?<!\w){PAPER}_?\S*\n( +title: .*\n)?", ""),
+    }
+    for name, (line, rest) in lines.items():
+        text = (copy / name).read_text()
+        (copy / name).write_text(re.sub(line, rest, text))
+    return copy
+
+
+ALL_OF_IT = f"""
+import importlib, pkgutil, sys
+from pathlib import Path
+import relength
+for module in pkgutil.walk_packages(relength.__path__, "relength."):
+    if module.name != "relength.__main__":
+        importlib.import_module(module.name)
+from relength.book.build import write_fragments
+from relength.report.coverage import table
+from relength.report.scoreboard import status, survey
+from relength.runs.store import Store
+store = Store(Path(sys.argv[1]))
+write_fragments(store.path, Path(sys.argv[2]))
+assert "{PAPER}" not in set(survey(store).ledger["paper"])
+assert list(table(status(store), every=True))
+"""
+
+
+def run(copy: Path, *command: str | Path) -> None:
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=copy,
+        env={**__import__("os").environ, "PYTHONPATH": str(copy / "lib"), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+
+
+def test_the_library_stands_without_a_paper(without, tmp_path):
+    run(without, "-c", ALL_OF_IT, tmp_path / "nothing", tmp_path / "passages")
+    for name in ("outcomes", "length_content", "findings_panm_reading"):
+        assert (tmp_path / "passages" / f"{name}.md").exists()
+    assert not (tmp_path / "passages" / f"facts_{PAPER}.md").exists()
+
+
+@pytest.mark.slow
+def test_the_book_of_the_others_builds_without_a_paper(without, tmp_path):
+    run(without, "-m", "relength.cli.main", "render", "--out", tmp_path / "book")
+    index = (tmp_path / "book" / "html" / "intro.html").read_text()
+    assert registry.papers()["panm"].title in index
+    assert registry.papers()[PAPER].title not in index
