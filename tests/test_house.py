@@ -1,4 +1,4 @@
-"""The house: arrows go down, a paper is one folder, and the book of the others stands without it."""
+"""The house: arrows go down, a paper is one folder, the book of the others stands without it."""
 
 import re
 import shutil
@@ -72,7 +72,7 @@ def test_what_a_paper_names_as_text_is_there():
 
 def test_a_folder_without_a_paper_is_named(monkeypatch):
     monkeypatch.setattr(registry, "PAPERS", ("nobody",))
-    with pytest.raises(RelengthError, match="papers/nobody.*PAPERS"):
+    with pytest.raises(RelengthError, match=r"papers/nobody.*PAPERS"):
         registry.papers.__wrapped__()
 
 

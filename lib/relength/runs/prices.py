@@ -13,7 +13,7 @@ from typing import NamedTuple
 from relength.runs.store import Record, Store
 from relength.specs.experiments import Experiment, experiments
 from relength.specs.spec import RunSpec
-from relength.training.provenance import device_name
+from relength.training.provenance import device_kind, device_name
 
 Key = tuple[str, ...]
 

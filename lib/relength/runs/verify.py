@@ -24,6 +24,7 @@ from relength.runs.store import Record, Store, accuracies, on_generated_data, us
 from relength.specs.experiments import experiment
 from relength.specs.margins import load_margins
 from relength.specs.spec import RunSpec
+from relength.training.provenance import code_fingerprint
 
 TOLERANCE = 1e-3  # relative
 PARTING = TOLERANCE / 100  # from here on a replay differs from its twin by more than rounding

@@ -6,7 +6,7 @@ arrow points upwards.
 
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from relength.errors import RelengthError
 
