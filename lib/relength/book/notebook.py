@@ -4,7 +4,7 @@ A notebook declares its parameters in one cell tagged ``parameters``, where pape
 and hands its names over right after it::
 
     parameters = notebook.parameters(globals())
-    runs = notebook.runs("mla_table2", parameters)
+    runs = notebook.runs("<experiment>", parameters)
 
 :func:`problems` says where a notebook file departs from the form that all of them share, and
 :func:`refresh` renders one anew from the recorded runs.
