@@ -1,4 +1,4 @@
-"""The statistics of the verdicts, from SciPy and statsmodels: exact where an exact test exists.
+"""The statistics of the verdicts, from SciPy: exact where an exact test exists.
 
 Nothing here knows of claims, models or margins files; the rules that use it are in
 :mod:`relength.verdicts.rules`.
@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
-from statsmodels.stats.proportion import proportion_confint
 
 # Splits of the pooled values up to which the permutation test lists all of them (10 against 10:
 # 184,756).
@@ -152,11 +151,7 @@ def _permutation_order(a: tuple[float, ...], b: tuple[float, ...]) -> Order:
 
 
 def holm(p: Sequence[float]) -> np.ndarray:
-    """p values corrected by Holm's method: the chance of any false rejection stays at the level.
-
-    Equal to statsmodels' multipletests (a test compares them), which collects garbage on every call
-    and so takes tens of milliseconds, too slow inside a simulation.
-    """
+    """p values corrected by Holm's method: the chance of any false rejection stays at the level."""
     p = np.asarray(p, dtype=float)
     order = np.argsort(p, kind="stable")
     corrected = np.empty_like(p)
@@ -187,5 +182,8 @@ def median_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
 
 def rate_interval(successes: int, n: int, confidence: float = 0.95) -> Interval:
     """Clopper-Pearson interval of a success rate, a fraction: 5 of 5 gives 0.478 to 1."""
-    low, high = proportion_confint(successes, n, alpha=1 - confidence, method="beta")
+    # The quantiles themselves: binomtest(...).proportion_ci searches for them, ten times as slowly.
+    tail = (1 - confidence) / 2
+    low = stats.beta.ppf(tail, successes, n - successes + 1) if successes else 0.0
+    high = stats.beta.isf(tail, successes + 1, n - successes) if successes < n else 1.0
     return Interval(float(low), float(high), confidence)
