@@ -52,14 +52,14 @@ class Exhibits(SphinxTransform):
 
 
 class Drawing(Directive):
-    """``{drawing} name``: a drawing of :data:`relength.report.drawings.DRAWINGS`."""
+    """``{drawing} name``: a drawing of :mod:`relength.report.drawings`."""
 
     required_arguments = 1
 
     def run(self):
-        from relength.report.drawings import DRAWINGS
+        from relength.report.drawings import drawing
 
-        return [nodes.raw("", DRAWINGS[self.arguments[0]]().html, format="html")]
+        return [nodes.raw("", drawing(self.arguments[0]).html, format="html")]
 
 
 def _visit(translator, node):

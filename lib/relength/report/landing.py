@@ -17,9 +17,9 @@ from relength import __version__
 from relength.paths import BOOK, NOTEBOOKS
 from relength.report.agenda import most_recorded
 from relength.report.boxes import told, unsettled
+from relength.report.drawings import icon
 from relength.report.exhibits import typed
 from relength.report.freshness import freshness_of
-from relength.report.icons import icon
 from relength.report.ledger import RunsByCell
 from relength.report.markdown import run_link, slug
 from relength.report.outcomes import busiest
