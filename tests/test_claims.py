@@ -27,6 +27,7 @@ from relength.verdicts.claim_models import (
     known_cells,
     lengths_by_task,
 )
+from relength.verdicts.wording import FullScale, Need, Votes
 
 ARTIFACT = "mla-table-2"
 SOURCE = Source(
@@ -199,7 +200,7 @@ def test_an_unknown_paper_is_an_error():
 def test_without_runs_nothing_is_judged():
     verdict = claims.judge(HUNDRED, runs([]))
     assert (verdict.outcome, verdict.scale, verdict.seeds) == ("not run", None, 0)
-    assert verdict.needed == "5 seeds of 1 cell"
+    assert verdict.need == Need("runs", seeds=5, cells=1)
 
 
 def test_smoke_runs_are_no_runs():
@@ -209,14 +210,15 @@ def test_smoke_runs_are_no_runs():
 def test_three_seeds_are_inconclusive_and_say_what_was_seen():
     verdict = claims.judge(HUNDRED, runs([100, 99, 98]))
     assert verdict.outcome == "inconclusive"
-    assert verdict.seen.startswith("3 of 3 agree")
-    assert verdict.needed == "2 more seeds"  # the claim is about one cell
+    assert verdict.support == Votes((3, 3), (3, 3))
+    assert verdict.need == Need("seeds", seeds=2, cells=1)
     other = ValuePart(model="OneStepAttn", task="recopy", printed={"100": 100.0})
     both = pd.concat([runs([100, 99, 98]), runs([100, 99], task="recopy")])
-    needed = claims.judge(claim(*HUNDRED.parts, other), both).needed
-    assert needed == "up to 3 more seeds per cell, 5 runs in all"
+    need = claims.judge(claim(*HUNDRED.parts, other), both).need
+    assert need == Need("seeds", seeds=3, cells=2, runs=5)
     even = pd.concat([runs([100, 99]), runs([100, 99], task="recopy")])
-    assert claims.judge(claim(*HUNDRED.parts, other), even).needed == "3 more seeds in every cell"
+    need = claims.judge(claim(*HUNDRED.parts, other), even).need
+    assert need == Need("seeds", seeds=3, cells=2)
 
 
 def test_five_seeds_decide():
@@ -230,8 +232,8 @@ def test_reduced_scale_never_contradicts():
     bad = claims.judge(HUNDRED, runs([0] * 5, scale="reduced"))
     assert bad.outcome == "inconclusive"
     assert bad.verdict == bad.label == "not reached at reduced scale"
-    assert bad.needed == "runs at the scale paper"
-    assert "better than claimed" not in bad.seen
+    assert bad.need == Need("scale")
+    assert not any(part.exceeds for part in bad.parts)
 
 
 COPY = {"model": "OneStepAttn", "task": "copy", "tests": ("100",)}
@@ -277,11 +279,11 @@ def test_at_reduced_scale_too_good_is_not_called_not_reached(part, ours, theirs,
 
     reduced, full = judged("reduced"), judged("paper")
     assert (reduced.verdict, reduced.label, reduced.outcome) == (verdict, verdict, "inconclusive")
-    assert reduced.needed == "runs at the scale paper"
-    assert ("not to blame" in reduced.seen) == (verdict == claims.EXCEEDED)
+    assert reduced.need == Need("scale")
+    assert [part.exceeds for part in reduced.parts] == [verdict == claims.EXCEEDED]
     # With all of the training there is nothing to blame, and both are contradictions.
     assert full.label == "contradicted"
-    assert ("our runs do better than claimed" in full.seen) == (verdict == claims.EXCEEDED)
+    assert [part.exceeds for part in full.parts] == [verdict == claims.EXCEEDED]
 
 
 @pytest.mark.parametrize(
@@ -325,13 +327,13 @@ def test_a_claim_of_several_parts_is_exceeded_when_a_part_that_refutes_it_is():
     assert judged(100, 100).verdict == claims.EXCEEDED
     mixed = judged(0, 100)
     assert mixed.verdict == claims.EXCEEDED
-    assert "better than claimed in 1 part, for which missing training" in mixed.seen
+    assert [part.exceeds for part in mixed.parts] == [False, True]
 
 
 def test_too_few_seeds_exceed_nothing():
     verdict = claims.judge(claim(FAILS), runs([100] * 4, scale="reduced"))
     assert verdict.verdict == "inconclusive"
-    assert "better" not in verdict.seen
+    assert not any(part.exceeds for part in verdict.parts)
 
 
 @pytest.mark.parametrize(
@@ -344,11 +346,10 @@ def test_too_few_seeds_exceed_nothing():
     ],
 )
 def test_a_failure_reproduced_at_reduced_scale_may_be_one_of_training(part, ours, cautious):
-    words = "may hold only because training was cut"
     reduced = claims.judge(claim(part), runs([ours] * 5, scale="reduced"))
     assert reduced.label == "reproduced (reduced)"
-    assert (words in reduced.seen) == cautious
-    assert words not in claims.judge(claim(part), runs([ours] * 5)).seen
+    assert reduced.cautious == cautious
+    assert not claims.judge(claim(part), runs([ours] * 5)).cautious
 
 
 @pytest.mark.parametrize(("printed", "cautious"), [(90.7, True), (0.9, True), (0.0, False)])
@@ -358,7 +359,7 @@ def test_a_distance_from_the_target_is_a_failure_too(printed, cautious):
     frame = runs([0] * 5, scale="reduced", edit_distance=printed)
     verdict = claims.judge(claim(part, source=source), frame)
     assert verdict.outcome == "reproduced"
-    assert ("may hold only because training was cut" in verdict.seen) == cautious
+    assert verdict.cautious == cautious
 
 
 def test_the_highest_scale_with_five_seeds_judges():
@@ -373,7 +374,7 @@ def test_below_five_seeds_the_scale_with_more_is_shown_and_none_are_mixed():
     frame = pd.concat([runs([0] * 3, scale="reduced"), runs([100] * 2)])
     verdict = claims.judge(HUNDRED, frame)
     assert (verdict.scale, verdict.seeds) == ("reduced", 3)
-    assert verdict.seen.startswith("0 of 3 agree")
+    assert verdict.support == Votes((0, 3), (0, 3))
 
 
 def test_every_cell_needs_its_seeds():
@@ -385,7 +386,7 @@ def test_every_cell_needs_its_seeds():
     verdict = claims.judge(both, pd.concat([five, three]))
     assert (verdict.outcome, verdict.seeds) == ("inconclusive", 3)
     alone = claims.judge(both, five)
-    assert (alone.outcome, alone.seen) == ("not run", "only 1 of 2 cells have runs")
+    assert (alone.outcome, alone.need) == ("not run", Need("runs", seeds=5, cells=2, runs=5))
 
 
 def test_a_failed_run_is_a_missing_seed():
@@ -466,7 +467,7 @@ def test_level_failed_tells_what_was_learnt():
     )
     verdict = claims.judge(fails, frame)
     assert verdict.outcome == "reproduced"
-    assert "on the lengths trained on, the lowest median is 97.0 %" in verdict.seen
+    assert verdict.learnt == 97
 
 
 def test_a_trend_has_to_fall_by_more_than_the_margin():
@@ -508,11 +509,11 @@ def test_votes_are_those_of_the_least_and_of_the_most_supported_part():
         for task in ("copy", "recopy")
     )
     frame = pd.concat([runs([100] * 5), runs([100, 100, 0, 0, 0], task="recopy")])
-    assert claims.judge(claim(copies), frame).votes == "5 of 5"
-    assert claims.judge(claim(copies, doubles), frame).votes == "2 to 5 of 5"
+    assert claims.judge(claim(copies), frame).support == Votes((5, 5), (5, 5))
+    assert claims.judge(claim(copies, doubles), frame).support == Votes((2, 5), (5, 5))
     one_less = frame[(frame["task"] == "recopy") | (frame["seed"] < 4)]
-    assert claims.judge(claim(copies, doubles), one_less).votes == "2 of 5 at least"
-    assert claims.judge(claim(copies), frame[:0]).votes == ""
+    assert claims.judge(claim(copies, doubles), one_less).support == Votes((2, 5), (4, 4))
+    assert claims.judge(claim(copies), frame[:0]).support is None
 
 
 def test_votes_on_an_order_are_parts_that_hold_once_there_are_seeds_enough():
@@ -526,8 +527,8 @@ def test_votes_on_an_order_are_parts_that_hold_once_there_are_seeds_enough():
         for task in tests
     ]
     frame = pd.concat(cells)
-    assert claims.judge(claim(better), frame).votes == "1 of 1 part"
-    assert claims.judge(claim(better), frame[frame["seed"] < 3]).votes == ""
+    assert claims.judge(claim(better), frame).support == Votes((1, 1), (1, 1), "parts")
+    assert claims.judge(claim(better), frame[frame["seed"] < 3]).support is None
 
 
 def test_beside_a_verdict_at_reduced_scale_stands_what_runs_at_the_papers_own_say():
@@ -539,11 +540,9 @@ def test_beside_a_verdict_at_reduced_scale_stands_what_runs_at_the_papers_own_sa
         for task in ("copy", "recopy")
     ]
     alone = claims.judge(claim(*fails), reduced)
-    assert alone.at_full_scale == ""
+    assert alone.full_scale is None
     beside = claims.judge(claim(*fails), pd.concat([reduced, runs([0, 100])]))
-    assert beside.at_full_scale == (
-        "; at the paper's own scale, seeds of all parts together, 1 of 2 agree, in 1 of the 2 parts"
-    )
+    assert beside.full_scale == FullScale(agree=1, runs=2, parts=1, of=2)
     assert (beside.outcome, beside.scale, beside.seen) == (alone.outcome, "reduced", alone.seen)
 
 
@@ -560,7 +559,7 @@ def test_cost_ratios_are_of_equal_seeds_on_one_device():
     assert verdict.outcome == "reproduced"
     elsewhere = slow.assign(device_name="another machine")
     verdict = claims.judge(claim(part, kind="cost"), pd.concat([runs([0] * 5), elsewhere]))
-    assert verdict.seen == "no repeats side by side on one device"
+    assert (verdict.outcome, verdict.parts[0].seeds) == ("inconclusive", 0)
 
 
 def test_a_value_with_a_spread_is_judged_by_its_mean():
@@ -570,19 +569,25 @@ def test_a_value_with_a_spread_is_judged_by_its_mean():
 
 
 @pytest.mark.parametrize(
-    ("values", "needed"),
+    ("values", "need"),
     [
-        (
-            [100] * 4 + [0],
-            "about 11 seeds",
-        ),  # four fifths of 11 are 9, the first majority of that share
-        ([100] * 5 + [0] * 5, "split about evenly"),
+        # Four fifths of 11 are 9, the first majority of that share.
+        ([100] * 4 + [0], Need("majority", seeds=11)),
+        ([100] * 5 + [0] * 5, Need("nothing")),
     ],
 )
-def test_what_would_decide(values, needed):
+def test_what_would_decide(values, need):
     verdict = claims.judge(HUNDRED, runs(values))
-    assert verdict.outcome == "inconclusive"
-    assert needed in verdict.needed
+    assert (verdict.outcome, verdict.need) == ("inconclusive", need)
+
+
+def test_one_part_that_fails_alone_needs_the_seeds_of_the_correction():
+    cells = ("copy", "recopy", "lookup")
+    parts = [LevelPart(model="OneStepAttn", task=t, tests=("100",), level="solved") for t in cells]
+    frame = pd.concat([runs([100 if t == "copy" else 0] * 5, task=t) for t in cells[:2]])
+    frame = pd.concat([frame, runs([100] * 5, task="lookup")])
+    need = claims.judge(claim(*parts), frame).need
+    assert need == Need("correction", seeds=6, lost=1, parts=3)
 
 
 # The ledger
@@ -600,12 +605,13 @@ def test_a_store_that_equals_the_paper_reproduces_every_claim(as_printed):
 
 def test_the_ledger_counts_what_it_judged(table_2, as_printed):
     assert list(as_printed.columns) == list(claims.COLUMNS)
-    said = claims.summary(as_printed)
-    assert "164 of 164 claims have the 5 seeds that judging takes: 164 decided (164 rep" in said
-    assert "up to 8.2 wrong verdicts" in said
+    counts = claims.tally(as_printed)
+    assert (counts.claims, counts.judged, counts.seeds) == (164, 164, 5)
+    assert (counts.decided, counts.left_open) == ({"reproduced": 164}, {})
+    assert counts.wrong == pytest.approx(8.2)
     empty = claims.ledger(table_2, printed_runs(0))
     assert set(empty["verdict"]) == {"not run"}
-    assert "0 of 164 claims have the 5 seeds that judging takes. No" in claims.summary(empty)
+    assert claims.tally(empty)[:4] == (164, 0, {}, {})
 
 
 def test_negative_outcomes_at_reduced_scale_are_counted_as_left_open(table_2):
@@ -615,10 +621,9 @@ def test_negative_outcomes_at_reduced_scale_are_counted_as_left_open(table_2):
     reproduced, exceeded = counts["reproduced"], counts[claims.EXCEEDED]
     assert set(counts.index) == {"reproduced", claims.EXCEEDED}
     assert set(table.loc[table["verdict"] == claims.EXCEEDED, "outcome"]) == {"inconclusive"}
-    assert (
-        f"{reproduced} decided ({reproduced} reproduced), "
-        f"{exceeded} left open ({exceeded} exceeded at reduced scale)"
-    ) in claims.summary(table)
+    counts = claims.tally(table)
+    assert counts.decided == {"reproduced": reproduced}
+    assert counts.left_open == {claims.EXCEEDED: exceeded}
 
 
 def test_order_claims_carry_a_false_discovery_rate(as_printed):
@@ -632,7 +637,8 @@ def test_few_seeds_have_no_false_discovery_rate(table_2):
     order = [c for c in table_2 if c.kind == "order"]
     table = claims.ledger(order, printed_runs(3, scale="reduced"))
     assert table["q"].isna().all()
-    assert "in 8 of 8 parts" in table.set_index("claim").loc["mla-016", "seen"]
+    parts = table.set_index("claim").loc["mla-016", "parts"]
+    assert [part.p_for < part.p_against for part in parts] == [True] * 8
 
 
 # All tables of one paper
@@ -865,7 +871,7 @@ def test_a_lead_lies_in_its_range_or_within_the_margin_of_it(lead, ours, outcome
     frame = pd.concat([runs([ours] * 5), runs([60] * 5, model="Content")])
     verdict = claims.judge(claim(part), frame)
     assert verdict.outcome == outcome
-    assert ("better than claimed" in verdict.seen) == exceeds
+    assert [part.exceeds for part in verdict.parts] == [exceeds]
 
 
 def test_a_mean_is_over_all_cells_named():

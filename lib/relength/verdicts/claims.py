@@ -18,7 +18,7 @@ from relength.paths import BOOK
 from relength.specs import published
 from relength.specs.margins import Margins, load_margins, margins_hash
 from relength.tasks.data import downloads
-from relength.verdicts import rules, stats
+from relength.verdicts import rules, stats, wording
 from relength.verdicts.claim_models import (
     Claim,
     ClaimEntry,
@@ -31,6 +31,7 @@ from relength.verdicts.claim_models import (
     value_part,
 )
 from relength.verdicts.evidence import SCALES, Evidence, Reading
+from relength.verdicts.wording import FullScale, Need, Tally, Votes, plural
 
 __all__ = [
     "Claim",
@@ -42,7 +43,9 @@ __all__ = [
     "load_margins",
     "margins_hash",
     "papers",
+    "plural",
     "summary",
+    "tally",
 ]
 
 FOLDER = BOOK / "claims"
@@ -182,10 +185,12 @@ class Verdict(_Frozen):
     scale: str | None = None
     seeds: int = 0  # the fewest in any cell needed
     seen: str = ""  # one sentence
-    at_full_scale: str = ""  # its end: beside a verdict at reduced scale, what other runs say
+    learnt: float | None = None  # of what is to fail: the lowest median on lengths trained on
+    cautious: bool = False  # may hold only because training was cut
+    full_scale: FullScale | None = None  # beside a verdict at reduced scale
     p_for: float | None = None
     p_against: float | None = None
-    needed: str = ""  # what would decide it; empty where it is decided
+    need: Need | None = None  # None where it is decided
     margins_changed: bool | None = None  # since the runs; None where the records do not say
     parts: tuple[PartVerdict, ...] = ()
     others: dict[str, "Verdict"] = {}  # arm: its verdict, beside the judged one
@@ -196,23 +201,36 @@ class Verdict(_Frozen):
         return self.shown or self.outcome
 
     @property
-    def votes(self) -> str:
-        """How many seeds agree, in the least supported of its parts and in the most; *3 to 5 of 5*.
+    def support(self) -> Votes | None:
+        """How many seeds agree in the least and in the most supported part.
 
-        Of parts that compare samples, how many hold on their own. Empty without runs.
+        Where parts compare samples: how many parts hold on their own. None without runs.
         """
         voted = [(part.agree, part.seeds) for part in self.parts if part.agree is not None]
         if voted and len(voted) == len(self.parts):
-            (least, of), (most, of_most) = (
+            least, most = (
                 choose(voted, key=lambda vote: vote[0] / vote[1]) for choose in (min, max)
             )
-            if (least, of) == (most, of_most):
-                return f"{least} of {of}"
-            return f"{least} to {most} of {of}" if of == of_most else f"{least} of {of} at least"
+            return Votes(least, most)
         if self.seeds < load_margins().least_seeds:
-            return ""
-        held = sum(part.outcome == "reproduced" for part in self.parts)
-        return f"{held} of {plural(len(self.parts), 'part')}"
+            return None
+        held = sum(part.outcome == "reproduced" for part in self.parts), len(self.parts)
+        return Votes(held, held, "parts")
+
+    @property
+    def votes(self) -> str:
+        """:attr:`support` in words: *3 to 5 of 5*."""
+        return wording.votes(self.support)
+
+    @property
+    def needed(self) -> str:
+        """:attr:`need` in words; empty where the claim is decided."""
+        return wording.needed(self.need)
+
+    @property
+    def at_full_scale(self) -> str:
+        """:attr:`full_scale` as the end of the sentence :attr:`seen`."""
+        return wording.full_scale(self.full_scale)
 
     @property
     def label(self) -> str:
@@ -293,8 +311,7 @@ def _judge_arm(
             arm=arm,
             outcome="not run",
             seen=seen,
-            needed=f"{margins.least_seeds} seeds of {plural(total, 'cell')}"
-            + (f", {plural(lacking, 'run')} of which are missing" if begun else ""),
+            need=Need("runs", margins.least_seeds, total, lacking if begun else None),
         )
     run = Reading(evidence, scale, arms, margins)
     decisions = [run.decide(part) for part in claim.parts]
@@ -302,6 +319,7 @@ def _judge_arm(
     shown = ""
     if whole.outcome == "contradicted" and scale == "reduced":
         shown = EXCEEDED if whole.exceeds else NOT_REACHED
+    learnt, cautious = _learnt(claim, run), _cautious(claim, run, whole)
     return Verdict(
         claim=claim.id,
         arm=arm,
@@ -309,11 +327,13 @@ def _judge_arm(
         shown=shown,
         scale=scale,
         seeds=seeds,
-        seen=whole.seen + _better(whole, decisions, scale) + _learnt(claim, run, whole),
-        at_full_scale=_at_full_scale(claim, arms, evidence, margins) if scale == "reduced" else "",
+        seen=whole.seen + _better(whole, decisions, scale) + _trained(learnt, cautious),
+        learnt=learnt,
+        cautious=cautious,
+        full_scale=_full_scale(claim, arms, evidence, margins) if scale == "reduced" else None,
         p_for=whole.p_for,
         p_against=whole.p_against,
-        needed=_needed(whole, decisions, scale, each, margins),
+        need=_need(whole, decisions, scale, each, margins),
         margins_changed=run.margins_changed(claim, current),
         parts=tuple(
             PartVerdict(
@@ -351,21 +371,30 @@ def _better(whole: rules.Decision, parts: Sequence[rules.Decision], scale: str) 
     return f"; our runs do better than claimed{where}{blame}"
 
 
-def _learnt(claim: Claim, run: Reading, whole: rules.Decision) -> str:
-    """For claims that something fails: did it learn what it was trained on, and for long enough?"""
+def _learnt(claim: Claim, run: Reading) -> float | None:
+    """The lowest median on the lengths trained on, of the models that the claim says fail."""
     failed = [p for p in claim.parts if isinstance(p, LevelPart) and p.level == "failed"]
     known = [run.in_distribution(p.model, p.task) for p in failed]
-    words = ""
-    if known and None not in known:
-        words = f"; on the lengths trained on, the lowest median is {min(known):.1f} %"
+    return None if not known or None in known else min(known)
+
+
+def _cautious(claim: Claim, run: Reading, whole: rules.Decision) -> bool:
+    """Whether a failure is reproduced at reduced scale, where too little training causes it too."""
     of_failure = any(map(run.is_failure, claim.parts))
-    if of_failure and whole.outcome == "reproduced" and run.scale == "reduced":
-        words += "; may hold only because training was cut"
-    return words
+    return of_failure and whole.outcome == "reproduced" and run.scale == "reduced"
 
 
-def _at_full_scale(claim: Claim, arms: dict[str, str], evidence: Evidence, margins: Margins) -> str:
-    """For a verdict at reduced scale: what the runs there are at the paper's own scale say."""
+def _trained(learnt: float | None, cautious: bool) -> str:
+    words = ""
+    if learnt is not None:
+        words = f"; on the lengths trained on, the lowest median is {learnt:.1f} %"
+    return words + ("; may hold only because training was cut" if cautious else "")
+
+
+def _full_scale(
+    claim: Claim, arms: dict[str, str], evidence: Evidence, margins: Margins
+) -> FullScale | None:
+    """Count the runs at the paper's own scale that agree, beside a verdict at reduced scale."""
     run = Reading(evidence, "paper", arms, margins)
     votes = [
         decision
@@ -374,56 +403,40 @@ def _at_full_scale(claim: Claim, arms: dict[str, str], evidence: Evidence, margi
         and (decision := run.decide(part)).agree is not None
     ]
     if not votes:
-        return ""
+        return None
     agree, runs = sum(vote.agree for vote in votes), sum(vote.n for vote in votes)
-    if len(claim.parts) == 1:
-        return f"; at the paper's own scale {agree} of {runs} agree"
-    where = f", in {len(votes)} of the {len(claim.parts)} parts"
-    return (
-        f"; at the paper's own scale, seeds of all parts together, {agree} of {runs} agree{where}"
-    )
+    return FullScale(agree, runs, len(votes), len(claim.parts))
 
 
-def _needed(
+def _need(
     whole: rules.Decision,
     parts: Sequence[rules.Decision],
     scale: str,
     seeds: Sequence[int],
     margins: Margins,
-) -> str:
+) -> Need | None:
     """What would decide a claim; ``seeds`` are those that each of its cells has."""
     if whole.outcome == "contradicted" and scale == "reduced":
-        return "runs at the scale paper"
+        return Need("scale")
     if whole.outcome != "inconclusive":
-        return ""
+        return None
     if whole.n < margins.least_seeds:
-        more = plural(margins.least_seeds - whole.n, "more seed")
-        if len(set(seeds)) > 1:
-            runs = sum(max(margins.least_seeds - have, 0) for have in seeds)
-            return f"up to {more} per cell, {plural(runs, 'run')} in all"
-        return more if len(seeds) == 1 else f"{more} in every cell"
-    lost = [part for part in parts if part.outcome == "contradicted"]
+        more, uneven = margins.least_seeds - whole.n, len(set(seeds)) > 1
+        runs = sum(max(margins.least_seeds - have, 0) for have in seeds) if uneven else None
+        return Need("seeds", more, len(seeds), runs)
+    lost = sum(part.outcome == "contradicted" for part in parts)
     if lost:
         enough = rules.seeds_for_parts(len(parts), margins)
-        return (
-            f"up to {enough} seeds: judged alone, {len(lost)} of {len(parts)} parts "
-            f"{'does' if len(lost) == 1 else 'do'} not hold, but corrected for "
-            f"{len(parts)} parts that may be chance"
-        )
+        return Need("correction", enough, lost=lost, parts=len(parts))
     weakest = max(parts, key=lambda part: part.p_for)
     if weakest.agree is None:
-        return "more seeds: the difference is not beyond chance"
+        return Need("order")
     for n in range(whole.n + 1, 101):
         majority = stats.smallest_majority(n, margins.level)
         share = round(weakest.agree / weakest.n * n)
         if majority is not None and (share >= majority or n - share >= majority):
-            return f"about {n} seeds, if they go on as now"
-    return "unlikely to be decided by more seeds: they split about evenly"
-
-
-def plural(count: int, noun: str) -> str:
-    """1 run, 5 runs."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+            return Need("majority", n)
+    return Need("nothing")
 
 
 # The ledger
@@ -488,22 +501,24 @@ def ledger(claims: Sequence[Claim], frame: pd.DataFrame) -> pd.DataFrame:
 
 def counted(verdicts: Mapping[str, int]) -> str:
     """Verdict counts in the order of :data:`VERDICTS`: *3 reproduced, 2 not run*."""
-    return ", ".join(f"{verdicts[v]} {v}" for v in VERDICTS if verdicts.get(v))
+    return wording.counted(verdicts, VERDICTS)
 
 
-def summary(table: pd.DataFrame) -> str:
-    """How many claims of a ledger were judged, which verdicts are decisions, and 5 % of them."""
+def tally(table: pd.DataFrame) -> Tally:
+    """Count the claims of a ledger that were judged, and the verdicts that decide one."""
     margins = load_margins()
     judged = table[table["seeds"] >= margins.least_seeds]
     decided = judged["outcome"].isin(DECIDED)
-    groups = [
-        f"{len(group)} {word} ({counted(group['verdict'].value_counts())})"
-        for word, group in (("decided", judged[decided]), ("left open", judged[~decided]))
-        if len(group)
-    ]
-    came_out = f": {', '.join(groups)}" if groups else ""
-    return (
-        f"{len(judged)} of {len(table)} claims have the {margins.least_seeds} seeds that judging "
-        f"takes{came_out}. No correction is made across claims: at {margins.level:.0%} each, up to "
-        f"{margins.level * len(judged):.1f} wrong verdicts of either kind are to be expected."
+    return Tally(
+        claims=len(table),
+        judged=len(judged),
+        decided=judged.loc[decided, "verdict"].value_counts().to_dict(),
+        left_open=judged.loc[~decided, "verdict"].value_counts().to_dict(),
+        seeds=margins.least_seeds,
+        level=margins.level,
     )
+
+
+def summary(table: pd.DataFrame) -> str:
+    """The :func:`tally` of a ledger in words."""
+    return wording.tally(tally(table), VERDICTS)

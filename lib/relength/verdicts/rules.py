@@ -268,12 +268,16 @@ def _sample(values: np.ndarray) -> str:
     return f"{_middle(values)} ({listed})" if len(values) != 2 else f"values {listed}"
 
 
-def _middle(values: ArrayLike) -> str:
-    """The median over seeds, test by test; of two seeds, which have none, both."""
+def middle(values: ArrayLike) -> list[list[float]]:
+    """The median over seeds, test by test; both of two seeds, since these have no middle."""
     values = _two_dimensional(values)
-    lines = sorted(values.tolist()) if len(values) == 2 else [np.median(values, axis=0)]
+    return sorted(values.tolist()) if len(values) == 2 else [np.median(values, axis=0).tolist()]
+
+
+def _middle(values: ArrayLike) -> str:
+    lines = middle(values)
     listed = " and ".join(", ".join(map(_number, line)) for line in lines)
-    return listed if len(values) == 2 else f"median {listed}"
+    return listed if len(lines) == 2 else f"median {listed}"
 
 
 def _number(value: float) -> str:

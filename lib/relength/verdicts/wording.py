@@ -1,0 +1,135 @@
+"""Words for what a verdict counts: its numbers are computed elsewhere and tested as numbers."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+
+class Votes(NamedTuple):
+    """Agreement in the least and in the most supported part of a claim, as (agree, of)."""
+
+    least: tuple[int, int]
+    most: tuple[int, int]
+    of: Literal["seeds", "parts"] = "seeds"  # parts, where a part compares two samples
+
+
+class FullScale(NamedTuple):
+    """Agreement of the runs at the paper's own scale, beside a verdict at reduced scale."""
+
+    agree: int
+    runs: int
+    parts: int  # that have such runs
+    of: int  # parts of the claim
+
+
+class Need(NamedTuple):
+    """What would decide a claim.
+
+    for_want_of  "runs" (it was never run), "scale" (only full training can tell), "seeds" (fewer
+                 than judging takes), "correction" (parts fail alone, but not after Holm), "order"
+                 (a difference is not beyond chance), "majority" (seeds disagree), "nothing" (more
+                 seeds will hardly decide it)
+    seeds        per cell: more of them for "seeds", in all otherwise; 0 where none can be named
+    cells        of the claim; 0 where it does not matter
+    runs         missing; None where every cell lacks the same number
+    lost, parts  of the claim: how many do not hold alone
+    """
+
+    for_want_of: Literal["runs", "scale", "seeds", "correction", "order", "majority", "nothing"]
+    seeds: int = 0
+    cells: int = 0
+    runs: int | None = None
+    lost: int = 0
+    parts: int = 0
+
+
+class Tally(NamedTuple):
+    """Claims of a ledger, those that were judged, and their verdicts by whether they decide."""
+
+    claims: int
+    judged: int
+    decided: dict[str, int]
+    left_open: dict[str, int]
+    seeds: int  # that judging takes
+    level: float  # of a single verdict
+
+    @property
+    def wrong(self) -> float:
+        """Wrong verdicts of either kind to be expected at most."""
+        return self.level * self.judged
+
+
+def plural(count: int, noun: str) -> str:
+    """1 run, 5 runs."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def votes(found: Votes | None) -> str:
+    """*3 of 5*, *3 to 5 of 5*, *1 of 2 parts*; empty without votes."""
+    if found is None:
+        return ""
+    (least, of), (most, of_most) = found.least, found.most
+    if found.of == "parts":
+        return f"{least} of {plural(of, 'part')}"
+    if (least, of) == (most, of_most):
+        return f"{least} of {of}"
+    return f"{least} to {most} of {of}" if of == of_most else f"{least} of {of} at least"
+
+
+def full_scale(found: FullScale | None) -> str:
+    """The end of a sentence; empty without runs at the paper's own scale."""
+    if found is None:
+        return ""
+    parts = "" if found.of == 1 else f", counted over {found.parts} of the {found.of} parts"
+    agree = (
+        f"{found.agree} of {plural(found.runs, 'run')} {'agrees' if found.runs == 1 else 'agree'}"
+    )
+    return f"; at the paper's own scale {agree}{parts}"
+
+
+def needed(need: Need | None) -> str:
+    """What would decide a claim; empty where it is decided."""
+    if need is None:
+        return ""
+    match need.for_want_of:
+        case "runs":
+            missing = f", {plural(need.runs, 'run')} of which are missing" if need.runs else ""
+            return f"{need.seeds} seeds of {plural(need.cells, 'cell')}{missing}"
+        case "scale":
+            return "runs at the scale paper"
+        case "seeds":
+            more = plural(need.seeds, "more seed")
+            if need.runs is not None:
+                return f"up to {more} per cell, {plural(need.runs, 'run')} in all"
+            return more if need.cells == 1 else f"{more} in every cell"
+        case "correction":
+            return (
+                f"up to {need.seeds} seeds: judged alone, {need.lost} of {need.parts} parts "
+                f"{'does' if need.lost == 1 else 'do'} not hold, but corrected for "
+                f"{need.parts} parts that may be chance"
+            )
+        case "order":
+            return "more seeds: the difference is not beyond chance"
+        case "majority":
+            return f"about {need.seeds} seeds, if they go on as now"
+        case "nothing":
+            return "unlikely to be decided by more seeds: they split about evenly"
+
+
+def counted(verdicts: Mapping[str, int], order: Sequence[str]) -> str:
+    """Verdict counts in a given order: *3 reproduced, 2 not run*."""
+    return ", ".join(f"{verdicts[v]} {v}" for v in order if verdicts.get(v))
+
+
+def tally(found: Tally, order: Sequence[str]) -> str:
+    """How many claims were judged, which verdicts are decisions, and how many may be wrong."""
+    groups = [
+        f"{sum(verdicts.values())} {word} ({counted(verdicts, order)})"
+        for word, verdicts in (("decided", found.decided), ("left open", found.left_open))
+        if verdicts
+    ]
+    came_out = f": {', '.join(groups)}" if groups else ""
+    return (
+        f"{found.judged} of {found.claims} claims have the {found.seeds} seeds that judging "
+        f"takes{came_out}. No correction is made across claims: at {found.level:.0%} each, up to "
+        f"{found.wrong:.1f} wrong verdicts of either kind are to be expected."
+    )
