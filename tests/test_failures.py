@@ -9,6 +9,7 @@ import pytest
 from relength.papers.mla import failures, focus
 from relength.papers.mla.focusing import divergence
 from relength.papers.mla.spans import answer_spans
+from relength.report.grid import NOT_COUNTED, NOT_RUN
 from relength.report.runs import Runs
 from relength.runs.store import Store
 from relength.specs.experiments import experiment
@@ -57,7 +58,7 @@ def test_the_papers_examples_diverge_where_they_were_counted_to():
         assert found.right == row.correct_prefix_length
         assert len(row.target) == row.oracle_length + 1
         assert len(row.prediction) == row.prediction_length + 1
-    assert "ends too early" in failures.examples().html
+    assert len(failures.examples().data) == 4
 
 
 def test_the_papers_lookup_examples_follow_from_the_published_tables():
@@ -123,12 +124,12 @@ def test_where_nothing_fails_there_is_nothing_to_expect(tmp_path):
 def test_where_nothing_fails_nothing_is_said_to(tmp_path):
     runs = runs_of(tmp_path, FAILURES)
     assert failures.shares(runs)["right_before"].isna().all()
-    assert "none fails" in failures.where(runs, number=1).html
+    assert failures.NONE_FAILS in failures.where(runs, number=1).html
+    assert failures.right_at_longest(runs).isna().all()
     assert failures.diverging(runs).empty
-    text = failures.numbers(runs)
-    assert "First test samples that fail, by their first error: none fails" in text
-    shown = failures.samples(runs).html
-    assert "none fails" in shown and "not run" not in shown
+    assert failures.without_errors(runs) == failures.NONE_FAILS
+    for shown in (failures.numbers(runs), failures.samples(runs).html):
+        assert failures.NONE_FAILS in shown and NOT_RUN not in shown
 
 
 def test_an_output_of_which_only_the_end_is_wrong_is_right_to_just_below_all_of_it():
@@ -147,10 +148,11 @@ def test_a_failing_sample_is_shown_with_its_divergence(tmp_path):
     runs = runs_of(tmp_path, FAILURES, cut, seeds=2)
     data = failures.diverging(runs)
     assert len(data) == 2 * len(runs.rows) and set(data["task"]) == {"copy"}
-    assert set(data["right"]) == {5} and set(data["then"]) == {"ends too early"}
+    assert set(data["right"]) == {5} and set(data["of"]) == {16}
+    assert set(data["then"]) == {"ends too early"}
     shown = failures.samples(runs)
     assert shown.html.count("<td") == 7 * len(runs.rows)  # one row per cell, the lowest seed
-    assert "5 of 16" in shown.html and len(shown.data) == len(data)
+    assert len(shown.data) == len(data)
 
 
 @pytest.mark.parametrize("seeds", [0, 2])
@@ -167,7 +169,7 @@ def test_both_pages_can_be_shown_from_any_store(tmp_path, seeds):
         if 'role="img"' in shown.html:
             assert shown.html.count("<svg") == 2 and "var(--rl-" in shown.html
     for text in (failures.numbers(wrong), focus.numbers(paths)):
-        assert ("not run" in text) == (seeds == 0)
+        assert (NOT_RUN in text) == (seeds == 0)
 
 
 def test_first_errors_are_counted_along_the_output(tmp_path):
@@ -188,15 +190,16 @@ def test_first_errors_are_counted_along_the_output(tmp_path):
     assert own["failed"].tolist() == [0, *[75] * 9, 100] and set(own["test"]) == {"100"}
     others = data.drop(own.index)
     assert others["failed"].isna().all() and len(others) == 11 * (len(runs.records) - 1)
-    html = failures.where_exactly(runs, 1).html
-    assert "LocAttn 75" in html and "OneStepAttn none fails" in html
+    half = failures.failed_by_middle(data)
+    assert half["LocAttn", "released"] == 75
+    assert half.drop(("LocAttn", "released")).isna().all()
 
 
 def test_first_errors_are_taken_from_the_execution_that_counted_them(tmp_path):
     """The first execution of a run is of an older version; the second one has the counts."""
     runs = runs_of(tmp_path, FAILURES, lambda record: record)
     assert failures.tenths(runs).empty
-    assert "not counted" in failures.where_exactly(runs, 1).html
+    assert NOT_COUNTED in failures.where_exactly(runs, 1).html
     again = json.loads(json.dumps(runs.records[0])) | {"run_id": "f" * 16}
     again["provenance"]["created"] = "2027-01-01T00:00:00Z"
     for test in again["checkpoints"]["selected"]["tests"].values():
@@ -330,8 +333,10 @@ def test_a_focus_walks_the_way_that_most_of_its_steps_go(tmp_path):
     assert data["peak"].tolist() == [16, 16, 1] and set(data["end"]) == {16}
     assert set(focus.walks(runs)["model"]) == {"LocAttn", "OneStepAttn"}  # those with a focus
     # In the tasks with repetitions the records made by hand go less than ROOM a step.
-    drawn = focus.ways(runs, number=1).html
-    assert "LocAttn: 16 forward, 1 back, 7 neither" in drawn and "Not run yet" not in drawn
-    assert ">Inv ReCopy<" in drawn
-    copies = focus.ways(runs.of(runs.rows, ["copy"]), number=1).html
-    assert "Not run yet: Reverse Copy, Lookup, " in copies and ">Inv ReCopy<" not in copies
+    counts = focus.by_way(focus.walks(runs))
+    assert counts["LocAttn", "released"] == {"forward": 16, "back": 1, "neither": 7}
+    assert focus.without_a_walk(runs) == []
+    assert ">Inv ReCopy<" in focus.ways(runs, number=1).html
+    copies = runs.of(runs.rows, ["copy"])
+    assert focus.without_a_walk(copies) == runs.tasks[1:]
+    assert ">Inv ReCopy<" not in focus.ways(copies, number=1).html

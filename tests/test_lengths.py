@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from relength.papers.mla import experiments as mla
 from relength.papers.mla import lengths
 from relength.report import tables
+from relength.report.grid import NOT_COUNTED
 from relength.report.runs import Runs
 from relength.runs.store import Store
 from relength.specs.experiments import experiments
@@ -60,7 +61,9 @@ def test_an_error_that_is_the_same_at_every_symbol_gives_a_level_row(tmp_path):
     runs = runs_of("mla_lengths", noise, tmp_path, seeds=2)
     data = lengths.errors(runs)
     assert len(data) > 200 and (data["low"] <= ERROR).all() and (data["high"] >= ERROR).all()
-    assert "1000" in lengths.errors_table(runs).html and "–" in lengths.errors_table(runs).html
+    shown = lengths.of_median_seed(data)
+    assert set(shown["seeds"]) == {2} and "1000" in set(shown["test"])
+    assert len(lengths.errors_table(runs).data) == len(data)
 
 
 def placed(chances, items=20_000, length=1000) -> list[int]:
@@ -114,29 +117,34 @@ def test_a_chance_that_grows_on_the_way_is_seen_in_the_second_half(tmp_path):
     assert first.chance == first.low == 0 and second.chance == pytest.approx(ERROR, rel=0.01)
     assert second.low > first.high
     html = lengths.halves_table(runs).html
-    assert html.count("<tr>") == 2 and "&lt; 3.7e-05" in html  # tests without an error are left out
-    assert "100 and 37" in lengths.course_figure(runs, 1).html
+    assert html.count("<tr>") == 2  # tests without an error are left out
+    assert list(lengths.with_errors(lengths.halves(runs))) == [
+        ("copy", "OneStepAttn", "released", "1000")
+    ]
+    assert first.high == pytest.approx(3.7e-7, rel=0.01)
+    course = lengths.still_right_at_longest(runs)["OneStepAttn", "released", "copy"]
+    assert course[5] == 100 and course[10] == pytest.approx(100 * np.exp(-1), abs=0.5)
 
 
 def test_outputs_that_all_go_wrong_at_once_have_no_second_half(tmp_path):
     runs = with_errors(tmp_path, [20_000, *[0] * 9])
     assert lengths.halves(runs).query("test == '1000'")["half"].tolist() == ["first"]
-    assert "–" in lengths.halves_table(runs).html
+    assert lengths.halves_table(runs).html.count("<tr>") == 2
 
 
 def test_a_missed_end_is_no_error_on_the_way(tmp_path):
     runs = with_errors(tmp_path, [0] * 9 + [5_000], only_end=5_000)
     assert (lengths.halves(runs)["chance"] == 0).all()
-    assert "No output has an error" in lengths.halves_table(runs).html
-    assert "100 and 100" in lengths.course_figure(runs, 1).html
+    assert lengths.with_errors(lengths.halves(runs)) == {}
+    assert set(lengths.still_right_at_longest(runs)) == {100}
 
 
 def test_records_that_do_not_say_where_outputs_fail_are_left_out(tmp_path):
     runs = with_errors(tmp_path, [0] * 10)
     del runs.records[0]["checkpoints"]["selected"]["tests"]["1000"]["first_errors"]
     assert lengths.still_right(runs).empty and lengths.halves(runs).empty
-    assert "Errors were not counted." in lengths.halves_table(runs).html
-    assert "not counted" in lengths.course_figure(runs, 1).html
+    assert lengths.halves_table(runs)._repr_html_()
+    assert NOT_COUNTED in lengths.course_figure(runs, 1).html
 
 
 def test_a_row_is_of_one_seed_whatever_its_length(tmp_path):
@@ -151,12 +159,13 @@ def test_a_row_is_of_one_seed_whatever_its_length(tmp_path):
         return shares[spec.seed].get(test, 1.0)
 
     runs = runs_of("mla_lengths", accuracy, tmp_path, seeds=3, models=("Relative",))
-    shown = lengths.errors_table(runs).html
-    for seed, test, there in ((1, "200", True), (1, "1000", True), (0, "1000", False)):
-        right = round(2001 * shares[seed][test])
+    shown = lengths.of_median_seed(lengths.errors(runs)).query("task == 'copy'")
+    assert set(shown["seed"]) == {1} and set(shown["seeds"]) == {3}
+    for test in ("200", "1000"):
+        (row,) = shown[shown["test"] == test].itertuples()
+        right = round(2001 * shares[1][test])
         error = lengths.error_per_symbol(right, 2001, lengths.symbols("copy", test))
-        chance, interval = str(error).rstrip(")").split(" (")
-        assert (f">{chance}<br><small>{interval}<" in shown) == there
+        assert (row.chance, row.low, row.high) == error
 
 
 def test_every_task_without_lookup_that_is_printed_as_solved_is_asked_for():
@@ -183,14 +192,10 @@ def test_success_counts_seeds_with_an_exact_interval(tmp_path):
     low, high = rates.loc[("recopy", "paper"), ["low", "high"]]
     assert (low, high) == (pytest.approx(34.75, abs=0.01), pytest.approx(93.33, abs=0.01))
     assert rates.loc[("copy", "paper"), "high"] == 100
-    html = lengths.success_figure(runs, 1).html
-    assert "7 of 10" in html and "10 of" in html.split("A row has")[1]
-    assert "35-93 %" in lengths.numbers(runs)
+    assert lengths.success_figure(runs, 1)._repr_html_() and lengths.numbers(runs)
 
 
 def test_without_runs_the_page_says_so(tmp_path):
     runs = Runs.read(experiments()["mla_lengths"], "reduced", 5, Store(tmp_path))
-    assert "Not run yet" in lengths.errors_table(runs).html
-    assert "Not run yet" in lengths.success_figure(runs, 1).html
-    assert "Not run yet" in lengths.course_figure(runs, 1).html
-    assert "Not run yet" in lengths.halves_table(runs).html
+    assert lengths.errors_table(runs).waits and lengths.halves_table(runs).waits
+    assert lengths.success_figure(runs, 1).waits and lengths.course_figure(runs, 1).waits

@@ -107,13 +107,15 @@ html[data-theme="dark"] .rl, [data-jp-theme-light="false"] .rl {{ {variables(DAR
 class Exhibit:
     """A numbered figure or table.
 
-    text  one line for places without HTML
-    data  what is drawn or listed, as offered for download; numbers, not formatted
+    text   one line for places without HTML
+    data   what is drawn or listed, as offered for download; numbers, not formatted
+    waits  whether it is a box that names the missing runs instead
     """
 
     html: str
     text: str
     data: pd.DataFrame = field(repr=False)
+    waits: bool = False
 
     def _repr_html_(self) -> str:
         return f"<style>{CSS}</style>{self.html}"
@@ -210,10 +212,12 @@ def drawn_from(name: str, module: str) -> str:
 
 
 def waiting(what: str, name: str, command: str, data: pd.DataFrame) -> Exhibit:
-    """A sentence in a box, where nothing is recorded yet that an exhibit could show.
+    """Show a box in place of an exhibit whose runs are missing.
 
-    what: what would stand there, as the beginning of a caption. It has no number, as there is
-    nothing to refer to. data: as the exhibit itself would have it, without rows.
+    The box has no number, because nothing refers to it.
+
+    what  the caption; its title names what is missing
+    data  the exhibit's own table, without rows
     """
     first = BEGINNING.match(what)
     words = first[1] if first[1][:2].isupper() else first[1][0].lower() + first[1][1:]
@@ -222,7 +226,7 @@ def waiting(what: str, name: str, command: str, data: pd.DataFrame) -> Exhibit:
         f'<div class="rl waiting" id="{name}"><p><b>Not run yet</b>: {said} It takes '
         f"{typed(command)}.</p></div>"
     )
-    return Exhibit(html, f"Not run yet: {said}", data)
+    return Exhibit(html, f"Not run yet: {said}", data, waits=True)
 
 
 def training(*runs: Runs, scale: Scale | None = None) -> str:

@@ -134,17 +134,15 @@ def where(runs: Runs, number: int) -> Exhibit:
         return grid.figure
 
     caption = (
-        "How far wrong outputs are right. Of all test samples that a run fails, the mean share of "
-        "the symbols before the first error, at each unseen length: just below 100 only the end is "
-        "wrong, which counts as a symbol, at 0 nothing is right. A panel without dots has no "
-        "failing sample. The thin line is what would be right if every symbol went wrong with the "
-        f"same chance, whatever came before, as told by the shortest test with at least {FEWEST} "
-        "failing outputs (median of the seeds)."
+        "How far wrong outputs are right. Each dot is a run: of the outputs that it gets wrong at "
+        "that length, the mean percentage of symbols before the first error. The end counts as a "
+        "symbol. Just below 100, only the end is wrong; at 0, nothing is right. A panel without "
+        "dots has no wrong output. The thin line shows what independent errors would give, each "
+        f"symbol with the same chance. The shortest test with {FEWEST} wrong outputs sets that "
+        "chance; the line is the median over seeds."
     )
     parts = []
-    for (model, arm), cells in data.groupby(["model", "arm"], sort=False):
-        longest = cells[cells["test"] == cells["task"].map(lambda t: runs.tests[t][-1])]
-        shown = longest["right_before"].median()
+    for (model, arm), shown in right_at_longest(runs).items():
         words = "nothing fails" if np.isnan(shown) else f"{shown:.0f} percent"
         parts.append(f"{runs.label(model, arm).replace(', ', ' ')}: {words}")
     alt = (
@@ -153,6 +151,13 @@ def where(runs: Runs, number: int) -> Exhibit:
         f"{'; '.join(parts) or NOT_RUN}."
     )
     return exhibit(runs, number, draw, "where", caption, alt, data)
+
+
+def right_at_longest(runs: Runs) -> pd.Series:
+    """Median right_before of :func:`shares` at the longest length, by model and arm."""
+    data = shares(runs)
+    longest = data[data["test"] == data["task"].map(lambda task: runs.tests[task][-1])]
+    return longest.groupby(["model", "arm"], sort=False)["right_before"].median()
 
 
 def _places(count: int) -> np.ndarray:
@@ -236,16 +241,16 @@ def where_exactly(runs: Runs, number: int) -> Exhibit:
         return grid.figure
 
     caption = (
-        "Where the first error lies. Of the outputs of the longest test that fail, the percentage "
-        "whose first error has come by then, from the first symbol (left) to the end (right). "
-        "Early and steep: they go wrong at once; on the thin line, anywhere alike; late: they hold "
-        "for long. Part of the records counts this, so that not every run is here."
+        "Where the first error lies. Each line is a run at the longest test. It shows the "
+        "percentage of its wrong outputs whose first error has come by then, from the first symbol "
+        "(left) to the end (right). A line that rises early goes wrong at once. A line along the "
+        "thin one goes wrong anywhere alike. A line that rises late holds for long. Only part of "
+        "the records counts first errors, so some runs are missing here."
     )
-    half = data[data["part"] == 5].groupby(["model", "arm"], sort=False)["failed"].median()
     said = "; ".join(
         f"{runs.label(model, arm).replace(', ', ' ')} "
         + (NONE_FAILS if np.isnan(percent) else f"{percent:.0f}")
-        for (model, arm), percent in half.items()
+        for (model, arm), percent in failed_by_middle(data).items()
     )
     alt = (
         "Grid of the share of failing outputs that have gone wrong against how much is written, a "
@@ -253,6 +258,14 @@ def where_exactly(runs: Runs, number: int) -> Exhibit:
         f"tasks and seeds: {said or NOT_COUNTED}."
     )
     return exhibit(runs, number, draw, "where-exactly", caption, alt, data)
+
+
+def failed_by_middle(data: pd.DataFrame) -> pd.Series:
+    """Percent of wrong outputs that err in their first half, by model and arm.
+
+    data: of :func:`tenths`. A value is the median over tasks and seeds, NaN where none fails.
+    """
+    return data[data["part"] == 5].groupby(["model", "arm"], sort=False)["failed"].median()
 
 
 def numbers(runs: Runs) -> str:
@@ -271,12 +284,12 @@ def numbers(runs: Runs) -> str:
             rows.append([f"  {runs.label(model, arm)}", str(cell["seed"].nunique()), *shown])
         lines += ["", *aligned(*rows)]
     kinds = diverging(runs)["then"].value_counts()
-    said = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or _none(runs)
+    said = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or without_errors(runs)
     return "\n".join([*lines, f"\nFirst test samples that fail, by their first error: {said}."])
 
 
-def _none(runs: Runs) -> str:
-    """What is said where there is no failing sample: that none fails, if any is recorded."""
+def without_errors(runs: Runs) -> str:
+    """State of runs without a failing sample: :data:`NONE_FAILS` if a sample is recorded."""
     recorded = any(record.get("attention") for *_, records in _cells(runs) for record in records)
     return NONE_FAILS if recorded else NOT_RUN
 
@@ -326,14 +339,14 @@ def samples(runs: Runs) -> Exhibit:
     ]
     columns = {"model": "text", "task": "text", "length": "number", "seed": "number"}
     caption = (
-        f"<b>Where the first test sample fails.</b> {badges(runs.scale, runs.freshness)} The first "
-        "sample of the shortest unseen length, of the lowest seed that gets it wrong; the data "
-        f"have every seed. {HOW_TO_READ}"
+        f"<b>Where the first test sample fails.</b> {badges(runs.scale, runs.freshness)} The "
+        "sample is the first of the shortest unseen length. A row shows the lowest seed that gets "
+        f"it wrong; the data have every seed. {HOW_TO_READ}"
     )
     name = f"{runs.page}-samples"
     listed = data.assign(**{key: data[key].map(" ".join) for key in ("target", "prediction")})
     links = [exhibits.csv(name, listed), exhibits.specs(name, runs.records)]
-    body = rows_table(columns | SEQUENCES, rows) if rows else f"<p>{_none(runs)}</p>"
+    body = rows_table(columns | SEQUENCES, rows) if rows else f"<p>{without_errors(runs)}</p>"
     html = exhibits.table(body, caption, name, [*links, exhibits.notebook(runs.page)])
     return Exhibit(html, f"{len(data)} failing samples.", listed)
 

@@ -157,11 +157,11 @@ def paths(runs: Runs, number: int) -> Exhibit:
     data = pd.DataFrame(rows, columns=names)
     caption = (
         "The paths of attention through one sample of the shortest unseen length. Decoding steps "
-        "run from left to right, source positions from the start (0) to the end (100). Grey: where "
-        "the answer is; a focus that is nearer to it read backwards, in models that may turn the "
-        "source around, is drawn turned back. A line ends where the model ends its output. On the "
-        "grey path each symbol is read as it is written; parallel to it, always at the same "
-        "distance."
+        "run from left to right, source positions from the start (0) to the end (100). Grey marks "
+        "where the answer stands. A model on the grey path reads each symbol as it writes it. A "
+        "model on a parallel line reads at a fixed distance. A line ends where the model ends its "
+        "output. Some models may turn the source around; a line that fits the answer better "
+        "backwards is drawn backwards."
     )
     alt = (
         "Grid of the centre of attention against decoding step, a column per task and a row per "
@@ -235,14 +235,27 @@ def walks(runs: Runs) -> pd.DataFrame:
     return data.astype({"knows": bool, "solves": bool})
 
 
+def by_way(data: pd.DataFrame) -> dict[tuple[str, str], dict[str, int]]:
+    """Count runs by (model, arm) and way of :data:`WAYS`; data: of :func:`walks`."""
+    cells = data.groupby(["model", "arm"], sort=False)["way"]
+    return {row: {way: int((own == way).sum()) for way in WAYS} for row, own in cells}
+
+
+def without_a_walk(runs: Runs) -> list[str]:
+    """Tasks without a run of a model with a focus; none where there is no run at all."""
+    records = (r for r in runs.records if r["spec"]["model"]["name"] in BY_LOCATION)
+    begun = {record["spec"]["task"]["name"] for record in records}
+    return [task for task in runs.tasks if task not in begun] if begun else []
+
+
 def ways(runs: Runs, number: int) -> Exhibit:
     """The paths that :func:`walks` counts, as the models walk them: a panel per model and task.
 
     Tasks without a run have no column, but where there is no run at all.
     """
     records = [r for r in runs.records if r["spec"]["model"]["name"] in BY_LOCATION]
-    begun = {r["spec"]["task"]["name"] for r in records} or runs.tasks
-    waiting = [title(task) for task in runs.tasks if task not in begun]
+    waiting = without_a_walk(runs)
+    begun = [task for task in runs.tasks if task not in waiting]
     runs = replace(
         runs,
         specs=tuple(
@@ -270,17 +283,16 @@ def ways(runs: Runs, number: int) -> Exhibit:
         return grid.figure
 
     caption = (
-        "Which way they walk. The centre of focus on the sample that every run keeps, the first of "
-        "the shortest unseen length, as the model walks: over the source as it reads it, turned "
-        "around where it turned it. Decoding steps run from left to right, positions from the "
-        "first (0) to the last (100). A line that rises walks forward; one that falls began "
-        "further inside and walks back."
-        + (f" Not run yet: {', '.join(waiting)}." if waiting else "")
+        "Which way they walk. A line is the centre of focus of one run on the first sample of the "
+        "shortest unseen length. Decoding steps run from left to right, positions of the source "
+        "from the first (0) to the last (100). Where a model turned the source around, so is it "
+        "here. A line that rises walks forward; a line that falls walks back."
+        + (f" Not run yet: {', '.join(map(title, waiting))}." if waiting else "")
     )
     counts = [
-        f"{runs.label(model, arm).replace(', ', ' ')}: "
-        + ", ".join(f"{(own['way'] == way).sum()} {way}" for way in WAYS)
-        for (model, arm), own in data.groupby(["model", "arm"], sort=False)
+        f"{runs.label(*row).replace(', ', ' ')}: "
+        + ", ".join(f"{count} {way}" for way, count in own.items())
+        for row, own in by_way(data).items()
     ]
     alt = (
         "Grid of the centre of attention against decoding step, a column per task and a row per "
@@ -302,12 +314,13 @@ def table(runs: Runs) -> Exhibit:
         if (cell := cells.get((task, *row))) is not None
     ]
     caption = (
-        f"<b>Steps of the focus.</b> {badges(runs.scale, runs.freshness)} On the sample of the "
-        "figure, the median over seeds: the longest step that the answer asks for, and that the "
-        "focus takes, in positions; the spread of the attention after that step, as a standard "
-        f"deviation in positions; percent of steps back by more than {ROOM:g}; how far ahead "
-        f"of the answer the focus is; percent of steps within {ROOM:g} of a path with that offset. "
-        "Last, how many seeds write the sample correctly."
+        f"<b>Steps of the focus.</b> {badges(runs.scale, runs.freshness)} Medians over seeds, on "
+        "the sample of the figure. <i>Step needed</i> is the longest step that the answer asks "
+        "for, <i>step taken</i> the longest that the focus takes, in positions. <i>Spread</i> is "
+        "the standard deviation of the attention after that step. <i>Steps back</i> is the percent "
+        f"of steps back by more than {ROOM:g}. <i>Offset</i> is how far ahead of the answer the "
+        f"focus is, <i>on path</i> the percent of steps within {ROOM:g} of a path with that "
+        "offset. <i>Right</i> counts the seeds that write the sample correctly."
     )
     name = f"{runs.page}-steps"
     body = exhibits.folded(columns, rows) if rows else f"<p>{NOT_RUN}</p>"

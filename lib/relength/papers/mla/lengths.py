@@ -90,6 +90,18 @@ def errors(runs: Runs) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
+def of_median_seed(data: pd.DataFrame) -> pd.DataFrame:
+    """Of each task, model and arm the rows of its median seed, and how many seeds it has.
+
+    data: of :func:`errors`. The column ``seeds`` is added.
+    """
+    kept = [
+        cell[cell["seed"] == _median_seed(cell)].assign(seeds=cell["seed"].nunique())
+        for _, cell in data.groupby(["task", "model", "arm"], sort=False)
+    ]
+    return pd.concat(kept, ignore_index=True) if kept else data.assign(seeds=0)
+
+
 def errors_table(runs: Runs) -> Exhibit:
     """A row per model and task: the error per symbol at each length, of the median seed."""
     data = errors(runs)
@@ -98,25 +110,24 @@ def errors_table(runs: Runs) -> Exhibit:
     columns |= dict.fromkeys(tests, "number")
     rows: list[tuple[str, ...]] = []
     waiting: dict[str, list[str]] = {}
+    median = of_median_seed(data)
     for task in runs.tasks:
         for model, arm in (row for row in runs.rows if runs.plans(*row, task)):
-            cell = data.query("task == @task and model == @model and arm == @arm")
-            if cell.empty:
+            own = median.query("task == @task and model == @model and arm == @arm")
+            if own.empty:
                 waiting.setdefault(runs.label(model, arm), []).append(title(task))
                 continue
-            own = cell[cell["seed"] == _median_seed(cell)]
             shown = dict.fromkeys(tests, "–") | {row.test: _shown(row) for row in own.itertuples()}
-            seeds = str(cell["seed"].nunique())
+            seeds = str(own["seeds"].iloc[0])
             rows.append((title(task), runs.label(model, arm), seeds, *shown.values()))
     said = "; ".join(f"{label}, on {', '.join(tasks)}" for label, tasks in waiting.items())
     rest = f" Not run yet: {said}." if waiting else ""
     caption = (
-        f"<b>Chance of a wrong symbol, in percent.</b> {badges(runs.scale, runs.freshness)} What "
-        "exact match at each length would be if errors were independent, solved for the chance of "
-        "one, with its 95 % interval (small). A row is of one seed, the median by the share of its "
-        "outputs that are right. Where all or none of them were right, only the end of the "
-        "interval that is not trivial; a test with fewer outputs bounds it less."
-        f"{rest}"
+        f"<b>Chance of a wrong symbol, in percent.</b> {badges(runs.scale, runs.freshness)} If "
+        "errors were independent, this chance would give the exact match that was measured. Small: "
+        "its 95 % interval. A row shows one seed, the median by its share of right outputs. Where "
+        "all outputs are right or none is, only one end of the interval is known; a test with "
+        f"fewer outputs bounds it less.{rest}"
     )
     name = f"{runs.page}-errors"
     if not runs.records:
@@ -164,6 +175,17 @@ def still_right(runs: Runs) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
+def still_right_at_longest(runs: Runs) -> pd.Series:
+    """Percent of outputs of the longest test without an error: medians over seeds.
+
+    By model, arm, task and part (tenths that are written).
+    """
+    data = still_right(runs)
+    longest = data[data["test"] == data["task"].map(lambda task: runs.tests[task][-1])]
+    percent = 100 * longest["right"] / longest["items"]
+    return percent.groupby([longest[name] for name in ("model", "arm", "task", "part")]).median()
+
+
 def course_figure(runs: Runs, number: int) -> Exhibit:
     """The share of outputs that are still right, from their first symbol to their last.
 
@@ -190,14 +212,12 @@ def course_figure(runs: Runs, number: int) -> Exhibit:
         return grid.figure
 
     caption = (
-        "Still right. The share of outputs without an error so far, from their first symbol (left) "
-        "to the last one before the end (right), in percent. Where every symbol is wrong with the "
-        "same chance, a line falls steeply first and then ever less; where the focus drifts, it "
-        "holds and then falls. An empty panel was not asked for."
+        "Still right. A line shows the percent of outputs without an error so far, from their "
+        "first symbol (left) to the last one before the end (right). If every symbol is wrong with "
+        "the same chance, the line falls steeply at first and then ever less. If the focus drifts, "
+        "it holds and then falls. An empty panel is not part of the grid."
     )
-    longest = data[data["test"] == data["task"].map(lambda task: runs.tests[task][-1])]
-    percent = 100 * longest["right"] / longest["items"]
-    medians = percent.groupby([longest[name] for name in ("model", "arm", "task", "part")]).median()
+    medians = still_right_at_longest(runs)
     said = [
         f"{runs.label(model, arm).replace(', ', ' ')} on {title(task)} "
         f"{medians[model, arm, task, 5]:.0f} and {medians[model, arm, task, 10]:.0f}"
@@ -229,25 +249,27 @@ def halves(runs: Runs) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
+def with_errors(data: pd.DataFrame) -> dict[tuple[str, str, str, str], pd.DataFrame]:
+    """The :func:`halves` of each (task, model, arm, test) at which some seed errs."""
+    cells = data.groupby(["task", "model", "arm", "test"], sort=False)
+    return {place: cell for place, cell in cells if (cell["chance"] > 0).any()}
+
+
 def halves_table(runs: Runs) -> Exhibit:
     """A row per model, task and test that errors are seen at: both halves, of the median seed."""
     data = halves(runs)
     rows = []
-    for (task, model, arm, test), cell in data.groupby(
-        ["task", "model", "arm", "test"], sort=False
-    ):
-        if not (cell["chance"] > 0).any():
-            continue
+    for (task, model, arm, test), cell in with_errors(data).items():
         own = cell[cell["seed"] == _median_seed(cell)]
         shown = {"first": "–", "second": "–"} | {row.half: _shown(row) for row in own.itertuples()}
         seeds = str(cell["seed"].nunique())
         rows.append((title(task), runs.label(model, arm), test, seeds, *shown.values()))
     caption = (
-        f"<b>Does the chance grow on the way?</b> {badges(runs.scale, runs.freshness)} The chance "
-        "of a wrong symbol in percent, in the first half of an output and in the second, of those "
-        "that were right until then, with its 95 % interval; the end of an output apart, which a "
-        "model can miss without having lost its way. Of the median seed; tests without any error "
-        "are left out. A dash: no output comes so far."
+        f"<b>Does the chance grow on the way?</b> {badges(runs.scale, runs.freshness)} The table "
+        "has the chance of a wrong symbol, in percent, in the first half of an output and in the "
+        "second. Only outputs that are right until then count. Small: the 95 % interval. The end "
+        "of an output is left out, because a model can miss it without losing its way. Rows show "
+        "the median seed; tests without any error have no row. A dash: no output comes so far."
     )
     name = f"{runs.page}-halves"
     if not runs.records:
@@ -330,9 +352,10 @@ def success_figure(runs: Runs, number: int) -> Exhibit:
     level = load_margins().levels["solved"].at_least
     fewest, most = data["seeds"].min(), data["seeds"].max()
     caption = (
-        f"How many seeds solve the longest test of Table 2, at {level:g} % or more: the share, and "
-        "its exact 95 % interval. Filled: the released code. Hollow: the text's equations. A row "
-        f"has {fewest if fewest == most else f'{fewest} to {most}'} of "
+        "How many seeds solve the longest test of Table 2? A seed solves it at "
+        f"{level:g} % or more. A dot is the share of seeds, the bar its exact 95 % interval. "
+        "Filled: the released code. Hollow: the text's equations. A row has "
+        f"{fewest if fewest == most else f'{fewest} to {most}'} of "
         f"{len({spec.seed for spec in runs.specs})} seeds so far."
     )
     said = "; ".join(
