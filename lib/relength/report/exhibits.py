@@ -109,7 +109,7 @@ class Exhibit:
 
     text   one line for places without HTML
     data   what is drawn or listed, as offered for download; numbers, not formatted
-    waits  whether it is a box that names the missing runs instead
+    waits  whether it stands in for one that has no runs yet
     """
 
     html: str

@@ -7,6 +7,7 @@ Every function takes :class:`relength.report.runs.Runs`. Where nothing is record
 import itertools
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from html import escape
 from math import isnan
 
@@ -225,7 +226,7 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
     if _untouched(runs):
         command = exhibits.typed(exhibits.training(runs))
         note = f"<b>Not run yet</b>: ours will stand beside them, after {command}."
-        return published_table(artifact, f"{anchor}-side-by-side", note)
+        return replace(published_table(artifact, f"{anchor}-side-by-side", note), waits=True)
     verdicts = _cell_verdicts(runs, artifact)
     measure = MEASURES[runs.experiment.shown]
     room = load_margins().measures[measure]

@@ -142,13 +142,13 @@ def bits_drawing(runs: Runs) -> Drawing:
         return _panels(layout, panels, heads)
 
     caption = (
-        "Which bits of an address are wrong? Percent of decoding steps at which a bit of the "
-        "address with the largest weight is not that of the slot to be read, at length 2(L+1), a "
-        "mark per seed, the bar their median, the tick on it what a slot chosen at random would "
-        "have. Left of the dashed line: the bits that tell the addresses of a training sequence "
-        "from one another. Right of it: bits that training does not need. The code is tested from "
-        "random base addresses; the other readings from 0, where no address of 20 slots has a bit "
-        "from 32 on and all samples of a run point alike."
+        "Which bits of an address are wrong? At length 2(L+1), the address with the largest weight "
+        "is compared with that of the slot to be read. A mark is the percent of decoding steps at "
+        "which a bit differs, one mark per seed. The bar is their median; the tick on it is what a "
+        "slot chosen at random would give. Left of the dashed line are the bits that tell the "
+        "addresses of a training sequence apart. Training does not need those right of it. The "
+        "code is tested from random base addresses, the other readings from 0. From 0, no address "
+        "of 20 slots has a bit from 32 on, and all samples of a run point alike."
     )
     medians = data.groupby(["arm", "task", "bit"], sort=False)["wrong"].median()
     told = "; ".join(
@@ -289,9 +289,10 @@ def what_is_left(main: Runs) -> Exhibit:
     ]
     caption = (
         f"<b>What is left of an address that is wrong?</b> {badges(runs.scale, runs.freshness)} "
-        "Of the steps of Copy and Reverse at length 2(L+1): how many point at a wrong slot; of "
-        "these, how many have every bit right that training needs, and how many a single bit "
-        "wrong; beside both, what pointing at any other slot alike would give at these steps."
+        "Steps of Copy and Reverse at length 2(L+1). <i>Wrong slot</i> is the percent of steps "
+        "that point at one. The other columns are percent of these wrong steps: those with every "
+        "bit right that training needs, and those with a single bit wrong. Beside each stands "
+        "what a random other slot would give."
     )
     name = f"{PAGE}-left"
     if data.empty:
@@ -326,10 +327,10 @@ def table(main: Runs) -> Exhibit:
     columns = {"task": "text", **dict.fromkeys(heads, "number")}
     columns |= {ARM_LABELS[arm]: "number" for arm in ARMS}
     caption = (
-        f"<b>What counting to {right} would give.</b> {badges(runs.scale, runs.freshness)} Token "
-        f"accuracy in percent if slots that are {right} apart cannot be told from one another, and "
-        "the pointer reads one of them, or their mixture; what the paper prints for PANM; the mean "
-        "of our seeds in three readings."
+        f"<b>What counting to {right} would give.</b> {badges(runs.scale, runs.freshness)} Suppose "
+        f"that a pointer cannot tell slots apart that are {right} apart. It then reads one of "
+        "them, or their mixture: both give a token accuracy, in percent. Beside them stand what "
+        "the paper prints for PANM and the mean of our seeds in three readings."
     )
     name = f"{PAGE}-sixteen"
     links = [exhibits.csv(name, frame), exhibits.notebook(PAGE)]
@@ -383,11 +384,11 @@ def steps(runs: Runs, number: int) -> Exhibit:
         return figure
 
     caption = (
-        f"How far does a pointer count? Steps right in copies of {longest} symbols, chance taken "
-        "off, against the longest sequence in training, a mark per seed. The line is the "
-        "prediction: the next power of two, if of the slots that look alike one is read. The band, "
-        "added when the first of these runs was in, reaches to what their mixture would give. The "
-        f"runs up to {IDEA} gave the idea; the others are its test."
+        f"How far does a pointer count? A mark is a seed: its steps right in copies of {longest} "
+        "symbols, without those right by chance, against the longest sequence in training. The "
+        "line is the prediction, the next power of two: of the slots that look alike, the pointer "
+        "reads one. The band reaches to what their mixture would give; it was added when the "
+        f"first of these runs was in. The runs up to {IDEA} gave the idea. The others test it."
     )
     medians = data[data["test"] == longest].groupby(["trained", "predicted"])["right"].median()
     told = "; ".join(
@@ -442,8 +443,8 @@ def bits_by_length(runs: Runs, number: int) -> Exhibit:
 
     caption = (
         f"Which bits are wrong in copies of {traced} symbols, by the longest sequence in training? "
-        "Marks and lines as in the first figure: a bit on the left of the dashed line is needed in "
-        "training, one on its right is not."
+        "Marks and lines are those of the first figure. Training needs the bits left of the dashed "
+        "line, and none right of it."
     )
     medians = data.groupby(["trained", "bit"])["wrong"].median()
     told = "; ".join(
@@ -477,8 +478,24 @@ def numbers(main: Runs, runs: Runs) -> str:
     return "\n".join(lines)
 
 
-def outcome(runs: Runs) -> str:
-    """How the prediction fares, in words: no verdict, a count of the runs that test it.
+class Outcome(NamedTuple):
+    """How the prediction fares, as counts.
+
+    runs, fewest, most  runs that test it, and seeds per training length
+    agree               {test: runs whose steps right are nearest to the run's own prediction}
+    right               {(longest training length, predicted): steps right of each seed} in the
+                        longest copy
+    """
+
+    runs: int
+    fewest: int
+    most: int
+    agree: dict[int, int]
+    right: dict[tuple[int, int], list[float]]
+
+
+def tested(runs: Runs) -> Outcome | None:
+    """Count the runs that test the prediction; None without any.
 
     A run agrees in a test if, of the powers of two that are predicted, its steps right are nearest
     to its own (by ratio). The runs that gave the idea are not counted.
@@ -487,23 +504,32 @@ def outcome(runs: Runs) -> str:
     shared = set.intersection(*(set(spec.task.tests) for spec in runs.specs))
     data = data[(data["trained"] != IDEA) & data["test"].isin(map(int, shared))]
     if data.empty:
-        return "No run of another training length is recorded yet."
+        return None
     powers = {pointing.told_apart(spec.task.train_lengths[1]) for spec in runs.specs}
     near = [_nearest(row.right, powers, row.test) == row.predicted for row in data.itertuples()]
-    counts = data.assign(near=near).groupby("test")["near"].sum()
-    agree = [f"{n} in copies of {test} symbols" for test, n in counts.items()]
+    agree = data.assign(near=near).groupby("test")["near"].sum()
     last = data[data["test"] == data["test"].max()]
-    parts = [
-        f"up to {trained}: {', '.join(f'{right:.0f}' for right in cell['right'])} "
-        f"(predicted {most})"
-        for (trained, most), cell in last.groupby(["trained", "predicted"])
-    ]
     seeds = last.groupby("trained")["seed"].nunique()
-    each = plural(seeds.min(), "seed")
-    if seeds.max() > seeds.min():
-        each = f"{seeds.min()} to {plural(seeds.max(), 'seed')}"
+    right = last.groupby(["trained", "predicted"])["right"].agg(list)
+    return Outcome(len(last), seeds.min(), seeds.max(), agree.to_dict(), right.to_dict())
+
+
+def outcome(runs: Runs) -> str:
+    """:func:`tested` in words: no verdict, a count of the runs that test the prediction."""
+    found = tested(runs)
+    if found is None:
+        return "No run of another training length is recorded yet."
+    agree = [f"{n} in copies of {test} symbols" for test, n in found.agree.items()]
+    parts = [
+        f"up to {trained}: {', '.join(f'{steps:.0f}' for steps in right)} (predicted {most})"
+        for (trained, most), right in found.right.items()
+    ]
+    each = plural(found.fewest, "seed")
+    if found.most > found.fewest:
+        each = f"{found.fewest} to {plural(found.most, 'seed')}"
+    count = plural(found.runs, "run")
     return (
-        f"{plural(len(last), 'run')} test the prediction, {each} per training length. It names how "
+        f"{count} test the prediction, {each} per training length. It names how "
         "many symbols of a copy are written right. Of the numbers that it names for all training "
         f"lengths, a run's own is the nearest by ratio in {', '.join(agree)}. Symbols written "
         f"right in the longest copy, chance taken off, after training {'; '.join(parts)}."

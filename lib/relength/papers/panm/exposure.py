@@ -90,6 +90,11 @@ def simulate() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["addresses", "n", "repeat", "sequences"])
 
 
+def over_coupons(data: pd.DataFrame) -> pd.Series:
+    """Median of the sequences needed over n·ln n, by number of addresses."""
+    return (data["sequences"] / data["n"].map(coupons)).groupby(data["addresses"]).median()
+
+
 def figure(data: pd.DataFrame, number: int) -> Exhibit:
     """Sequences needed per n, in simulations and by both formulas."""
 
@@ -127,13 +132,12 @@ def figure(data: pd.DataFrame, number: int) -> Exhibit:
         return drawing
 
     caption = (
-        "Sequences until every address was seen, divided by n, against n on a logarithmic axis: a "
-        f"dot per simulation, {REPEATS} for each of {data['addresses'].nunique()} sizes, sequences "
-        f"of length {LENGTH}. The lower line is the estimate of the paper's comparison, the upper "
-        "one that for ranges that may overlap."
+        "Sequences until every address was seen, divided by n, against n on a logarithmic axis. A "
+        f"dot is a simulation with sequences of length {LENGTH}; each of "
+        f"{data['addresses'].nunique()} sizes has {REPEATS}. The lower line is the paper's "
+        "estimate, the upper one the estimate for ranges that may overlap."
     )
-    ratios = (data["sequences"] / data["n"].map(coupons)).groupby(data["addresses"]).median()
-    said = ", ".join(f"{a:,}: {r:.2f}" for a, r in ratios.items())
+    said = ", ".join(f"{a:,}: {r:.2f}" for a, r in over_coupons(data).items())
     alt = f"Median of sequences needed over n ln n, by number of addresses. {said}."
     return drawn(draw, f"{PAGE}-needed", caption, alt, data, number, PAGE)
 
@@ -188,8 +192,8 @@ def training_table(training: pd.DataFrame) -> Exhibit:
         share = f"{seen / needed:,.0f}"
         rows.append((arms, f"{2**bits:,}", scale, f"{needed:,}", f"{seen:,}", share))
     caption = (
-        "<b>Sequences until all addresses were seen, and sequences in a training.</b> "
-        f"{REPEATS} simulations per row, lengths uniform as in training."
+        "<b>Sequences until all addresses were seen, and sequences in a training.</b> Each row has "
+        f"{REPEATS} simulations with lengths drawn as in training."
     )
     name = f"{PAGE}-training"
     links = [exhibits.csv(name, training), exhibits.notebook(PAGE)]
@@ -274,11 +278,10 @@ def verdicts(found: Sequence[Checked]) -> Exhibit:
     )
     name = f"{PAGE}-verdicts"
     caption = (
-        "<b>Verdicts on what can be computed.</b> By the rules and margins of all claims, with "
-        f"{REPEATS} simulations in the place of {REPEATS} seeds, where chance has a part. That the "
-        "number needed is <i>of the order of</i> n ln n is true if its factor does not grow with n "
-        "by more than the margin for counts; that it <i>is</i> n ln n, if it lies within that "
-        "margin of it."
+        "<b>Verdicts on what can be computed.</b> The rules and margins are those of all claims. "
+        f"Where chance has a part, {REPEATS} simulations stand in for {REPEATS} seeds. The number "
+        "needed is <i>of the order of</i> n ln n if its factor does not grow with n by more than "
+        "the margin for counts. It <i>is</i> n ln n if it lies within that margin of it."
     )
     links = [exhibits.csv(name, data), exhibits.notebook(PAGE)]
     return Exhibit(

@@ -52,12 +52,12 @@ def slots(runs: Runs, number: int) -> Exhibit:
         return heatmaps.draw(panels, layout, naming=str)
 
     caption = (
-        "Where the pointers point on the first test sample of length L+1, from the lowest seed "
-        "recorded. Slots of memory run from left to right (S and E are the marks that the released "
-        "code puts around an input), decoding steps from top to bottom; at the left what was "
-        "written, wrong digits standing out. Depth of colour is weight. Boxes are where the paper "
-        "says the pointer is: in Mode 1 one slot further at each step, in Mode 2 at the token with "
-        "the same id."
+        "Where the pointers point on the first test sample of length L+1. Each panel shows the "
+        "lowest seed recorded. Slots of memory run from left to right; S and E are the marks that "
+        "the released code puts around an input. Decoding steps run from top to bottom, with what "
+        "was written at the left; wrong digits stand out. Depth of colour is weight. Boxes mark "
+        "where the paper says the pointer is: in Mode 1 one slot further at each step, in Mode 2 "
+        "at the token with the same id."
     )
     said = "; ".join(heatmaps.in_words(*cell, s, naming=str) for cell, s in panels.items())
     alt = f"Pointer weights as heat maps, a panel per task, kind of pointer and reading. {said}."
@@ -94,10 +94,10 @@ def steps(runs: Runs) -> Exhibit:
         rows.append((title(task), test, label, str(len(measured)), *found))
     caption = (
         f"<b>Does the pointer move on by one?</b> {badges(runs.scale, runs.freshness)} Percent of "
-        "decoding steps, every seed: at which the pointer that began at the base address is one "
-        "slot further than before; at which it has more than half of its weight on one slot; at "
-        "which the Mode-2 pointer is at the token to be written. Beside them, the tokens right "
-        "at that length."
+        "decoding steps, every seed. <i>One slot further</i>: the pointer that began at the base "
+        "address moved on by one. <i>Over half on one slot</i>: it has more than half of its "
+        "weight there. <i>Mode 2 at the answer</i>: the Mode-2 pointer is at the token to be "
+        "written. The last column has the tokens right at that length."
     )
     name = f"{runs.page}-steps"
     if not runs.records:
@@ -220,11 +220,11 @@ def sharpness(runs: Runs, number: int) -> Exhibit:
         return figure
 
     caption = (
-        "How sharp a pointer can be, and how sharp it is. Lines: the largest weight that a softmax "
-        "of cosines can give one slot, without a temperature as printed and with the one of the "
-        "arm repaired; training cannot cross them. Scaled dot products have no such line. Marks: "
-        "the largest weight of the Mode-1 pointer from the base, its median over the steps of one "
-        "sample, a mark per seed, task and length."
+        "How sharp a pointer can be, and how sharp it is. A line is the largest weight that a "
+        "softmax of cosines can give one slot. One line is without a temperature, as printed; the "
+        "other has that of the repaired reading. Training cannot cross them. Scaled dot products "
+        "have no such line. A mark is the largest weight of the Mode-1 pointer from the base, its "
+        "median over the steps of one sample. There is one mark per seed, task and length."
     )
     limits = ", ".join(f"{100 * bound(n):.0f} % of {n} slots" for n in (10, 20, 40, 80))
     medians = data.groupby("row", sort=False)["weight"].median()
@@ -286,11 +286,11 @@ def heads(runs: Runs, number: int) -> Exhibit:
         return figure
 
     caption = (
-        "How many pointers it takes: tokens right at length 2(L+1), every seed a dot, the bar "
-        "their median. Filled dots: the released code; rings: the repaired equations. Where a "
-        "number of pointers has no dot, nothing is recorded. A pointer that is the only one begins "
-        "at the base, or at the end. The paper plots these runs over training time, as the next "
-        "figure does."
+        "How many pointers it takes. A dot is a seed's share of right tokens at length 2(L+1), the "
+        "bar the median of the seeds. Filled dots: the released code. Rings: the repaired "
+        "equations. A number of pointers without a dot has no run. A single pointer begins at the "
+        "base, or at the end where its label says so. The paper plots these runs over training "
+        "time, as the next figure does."
     )
     parts = [
         f"{title(task)}, {count} ({kind}), {ARM_LABELS[arm]}: {cell.median():.0f} %"
@@ -375,9 +375,9 @@ def over_time(runs: Runs, number: int) -> Exhibit:
 
     counted = {_figure(artifact): what for artifact, _, (what, _) in panels}
     caption = (
-        "How pointers learn: tokens right in the test at length 2(L+1) over training steps, the "
-        "mean of the seeds whose course is recorded and, where there are several, their standard "
-        "deviation as a band. A line's number is that of its pointers: "
+        "How pointers learn. A line is the share of right tokens at length 2(L+1) over training "
+        "steps, the mean of the seeds whose course is recorded. The band is the standard deviation "
+        "of several seeds. The number at a line counts its pointers: "
         f"{'; '.join(f'{what} ({figure})' for figure, what in counted.items())}."
     )
     ends = data[data["step"] == data.groupby("artifact")["step"].transform("max")]

@@ -156,9 +156,9 @@ def table(main: Runs, second: Runs) -> Exhibit:
         rows.append((what, title(task), str(cells["seeds"].max()), *shown))
     name = f"{PAGE}-differences"
     caption = (
-        f"<b>What each difference is worth.</b> {badges(main.scale, main.freshness)} Points of "
-        "token accuracy gained or lost when one thing is changed, pairs of runs of equal seed: "
-        "their median, below it smallest and largest, at each test length."
+        f"<b>What each difference is worth.</b> {badges(main.scale, main.freshness)} One thing is "
+        "changed between two runs of equal seed. A cell has the points of token accuracy that this "
+        "gains or loses: the median over the pairs, below it the smallest and the largest."
     )
     if not (main.records and second.records):
         return exhibits.waiting(caption, name, exhibits.training(main, second), data)
@@ -239,8 +239,8 @@ def nearness(main: Runs, second: Runs) -> Exhibit:
     name = f"{PAGE}-nearness"
     caption = (
         f"<b>Which reading is near the printed row?</b> {badges(main.scale, main.freshness)} "
-        "Percent of tokens, mean over seeds; <i>away</i>: how many points from print, on average "
-        "over the three tests beyond L+1. Nearest first."
+        "Percent of right tokens, mean over seeds. <i>Away</i> is the distance from print in "
+        "points, on average over the three tests beyond L+1. The nearest reading comes first."
     )
     if not (main.records and second.records):
         return exhibits.waiting(caption, name, exhibits.training(main, second), data)
