@@ -142,15 +142,16 @@ def test_a_campaign_follows_the_plan(four_seeds, tmp_path):
 
 def test_the_page_says_what_the_ranking_says(four_seeds):
     page = agenda.to_run_next(survey(four_seeds))
-    assert f"measured price on {HERE}" in page
     steps = agenda.agenda(four_seeds, HERE)
-    waited = sum(step.waited for step in steps)
-    assert agenda.plain(steps[0].label) in page and f"{waited:,} cells" in page
-    assert f"After them come {len(steps) - waited:,} " in page
+    counts = agenda.missing(steps)
+    assert counts.deciding == sum(step.waited for step in steps) > 0 < counts.priced
+    assert counts.deciding + counts.others == len(steps)
+    for shown in (str(HERE), agenda.plain(steps[0].label), *(f"{count:,}" for count in counts)):
+        assert shown in page
 
 
 def test_an_empty_store_has_no_prices(tmp_path):
     steps = agenda.agenda(Store(tmp_path), None, ["reduced"])
     assert steps and all(step.hours is None for step in steps)
     assert {step.seeds for step in steps} == {"0", "0–4", "5–19"}
-    assert "0 of them have a measured price." in agenda.to_run_next(survey(Store(tmp_path)))
+    assert agenda.missing(steps).priced == 0

@@ -10,7 +10,7 @@ import pytest
 from relength.errors import RelengthError
 from relength.paths import BOOK
 from relength.report import appendix
-from relength.report.deviations import NOT_MEASURED, SECTIONS, anchor, in_words, page
+from relength.report.deviations import NOT_MEASURED, SECTIONS, anchor, in_words, moves, page
 from relength.report.scoreboard import PAPERS, Survey
 from relength.runs.store import Store, frame
 from relength.specs.experiments import experiment, experiments
@@ -104,11 +104,12 @@ def test_an_effect_is_the_difference_between_runs_equal_in_everything_else():
     difference = found.longest.groupby("task")["difference"].unique().to_dict()
     assert difference["copy"] == pytest.approx([20.0])
     assert difference["recopy"] == pytest.approx([50.0])
-    said = in_words(found)
-    assert "From the text's reading to the code's, 10 pairs of runs, 5 seeds" in said
-    assert "0 stay within the margin of the verdicts, 10 rise and 0 fall" in said
-    assert "+35.0 points in the median, +20.0 to +50.0" in said
-    assert "+50.0: OneStepAttn on ReCopy, test 100" in said and "chance" not in said
+    counts = moves(found)
+    assert counts.pairs == {"reduced": 10} and set(counts.seeds) == {5}
+    assert (counts.same, counts.more, counts.fewer) == (0, 10, 0)
+    assert (counts.median, counts.low, counts.high) == pytest.approx((35, 20, 50))
+    assert counts.most[["model", "task", "test"]].tolist() == ["OneStepAttn", "recopy", "100"]
+    assert counts.lacking(5) == 0
 
 
 def test_runs_that_two_tables_share_are_one_pair():
@@ -117,15 +118,15 @@ def test_runs_that_two_tables_share_are_one_pair():
     assert len(effect(ARMS, frame(twice)).table) == len(effect(ARMS, frame(once)).table)
 
 
-def test_few_seeds_are_called_what_they_may_be():
-    assert "1 seed." in (said := in_words(effect(ARMS, frame(records(by_arm, seeds=[0])))))
-    assert said.endswith("Fewer than 5 seeds: it may be chance.")
+def test_cells_with_few_seeds_are_counted():
+    one = moves(effect(ARMS, frame(records(by_arm, seeds=[0]))))
+    assert set(one.seeds) == {1} and one.lacking(5) == len(one.seeds) == 2
     uneven = [
         r for r in records(by_arm) if r["spec"]["task"]["name"] == "copy" or r["spec"]["seed"] < 2
     ]
-    said = in_words(effect(ARMS, frame(uneven)))
-    assert "7 pairs of runs, 2 to 5 seeds per cell." in said
-    assert said.endswith("Fewer than 5 seeds in 1 of 2 cells: there it may be chance.")
+    counts = moves(effect(ARMS, frame(uneven)))
+    assert counts.pairs == {"reduced": 7} and sorted(counts.seeds) == [2, 5]
+    assert counts.lacking(5) == 1
 
 
 def test_runs_without_a_partner_show_no_effect():
@@ -160,10 +161,10 @@ def test_scales_checkpoints_and_metrics_are_compared_within_one_seed():
     assert sorted(scales.longest["difference"].round(6).unique()) == [10.0, 20.0]
     checkpoints = effect(between("checkpoint", "best_iid", "selected"), runs)
     assert (checkpoints.table["difference"] == 0).all()
-    assert "8 pairs of runs, 2 seeds." in in_words(scales)
-    said = in_words(checkpoints)
-    assert "16 pairs of runs (8 at scale reduced, 8 at scale paper), 2 seeds." in said
-    assert "16 stay within the margin of the verdicts, 0 rise and 0 fall: 0 points" in said
+    assert moves(scales).pairs == {"reduced": 8} and set(moves(scales).seeds) == {2}
+    counts = moves(checkpoints)
+    assert counts.pairs == {"reduced": 8, "paper": 8} and set(counts.seeds) == {2}
+    assert (counts.same, counts.more, counts.fewer, counts.median) == (16, 0, 0, 0)
     metrics = effect(between("metric", "exact_match_true_length", "exact_match"), runs)
     assert len(metrics.table) == 2 * 2 * 2 * 2 * 4 and (metrics.table["difference"] == 0).all()
 
@@ -185,12 +186,14 @@ def test_a_page_shows_what_runs_measured():
     text = page("mla", survey(frame(records(by_arm))))
     entry = text[text.index("### Steepness of OneStepAttn's step") :]
     entry = entry[: entry.index("###", 5)]
-    assert "From OneStepAttn as in the text to the code's, 10 pairs of runs" in entry
+    (measure,) = [e for e in EVERY["mla"] if e.title.startswith("Steepness of OneStepAttn")]
+    found = [effect(each, frame(records(by_arm))) for each in measure.measures]
+    assert in_words(next(filter(None, found))) in entry.replace("\\", "")
 
 
 def test_the_notebooks_list_has_what_we_do_and_leaves_contradictions_to_the_page():
     shown = appendix.deviations("mla")
-    assert "Training budget at scale reduced" in shown.html
+    assert "Training budget at scale reduced" in set(shown.data["title"])
     assert set(shown.data["kind"]) == {"deviation", "omission", "assumption"}
     assert len(shown.data) + sum(e.kind == "contradiction" for e in EVERY["mla"]) == len(
         EVERY["mla"]

@@ -206,14 +206,28 @@ def most_recorded(store: Store, kinds: Sequence[str] = ("cpu", "cuda")) -> Devic
     return counts.most_common(1)[0][0] if counts else None
 
 
+class Missing(NamedTuple):
+    """Cells that lack runs: those that could decide a claim, those with a price, and the rest."""
+
+    deciding: int
+    priced: int
+    others: int
+
+
+def missing(every: Sequence[Step]) -> Missing:
+    """Count the steps of an :func:`agenda`."""
+    steps = [step for step in every if step.waited]
+    priced = sum(step.hours is not None for step in steps)
+    return Missing(len(steps), priced, len(every) - len(steps))
+
+
 def to_run_next(survey: Survey) -> str:
     """The first steps of the agenda, for the page of that name."""
     device = most_recorded(survey.store)
     every = agenda(survey.store, device)
-    steps = [step for step in every if step.waited]
+    steps, counts = [step for step in every if step.waited], missing(every)
     if not steps:
         return "Nothing is missing that could decide a claim.\n"
-    priced = [step for step in steps if step.hours is not None]
     rows, hours, count = [], 0.0, 0
     for number, step in enumerate(steps[:SHOWN], start=1):
         hours, count = hours + (step.hours or 0.0), count + len(step.claims)
@@ -225,19 +239,18 @@ def to_run_next(survey: Survey) -> str:
             )
         )
     words = (
-        f"{len(steps):,} cells lack runs that could decide a claim; {len(priced):,} of them have a "
-        f"measured price{f' on {device}' if device else ''}. After them come "
-        f"{len(every) - len(steps):,} that no open claim waits for. `relength plan` lists them all."
-        "\n\n"
+        f"{counts.deciding:,} cells lack runs that could decide a claim. {counts.priced:,} of them "
+        f"have a measured price{f' on {device}' if device else ''}. No open claim waits for the "
+        f"{counts.others:,} cells after them. `relength plan` lists all cells.\n\n"
     )
     heads = ("", "cell", "seeds", "hours", "claims completed", "claims so far", "hours so far")
     return words + table(
         heads,
         rows,
         name="tab-next",
-        caption=f"The first {len(rows)} cells to run. *Hours* are of the device, at prices "
-        "measured on it; *claims completed* then have their five seeds in every cell, and can be "
-        "decided.",
+        caption=f"The first {len(rows)} cells to run. *Hours* are those of the device, at prices "
+        "measured on it. *Claims completed* counts the claims that then have five seeds in every "
+        "cell and so can be decided.",
         numbers=(*heads[:1], *heads[3:]),
     )
 

@@ -1,6 +1,7 @@
 """What closes a notebook: deviations from the paper's runs, costs, and the price of a rebuild."""
 
 from html import escape
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -42,10 +43,10 @@ def deviations(paper: str) -> Exhibit:
     data = pd.DataFrame([e.model_dump(exclude={"measure", "recount"}) for e in entries])
     name = f"{paper}-deviations"
     caption = (
-        f"<b>What we do differently, or had to choose, {len(entries)} points.</b> Where text, code "
-        f"and tables of the paper contradict each other ({len(every) - len(entries)} points), and "
-        "what each point is worth in recorded runs, is on the book's page of deviations and "
-        "contradictions."
+        f"<b>What we do differently, or had to choose, {len(entries)} points.</b> The book's page "
+        "of deviations and contradictions has the measured effect of each point. It also has "
+        f"{len(every) - len(entries)} points in which text, code and tables of the paper "
+        "contradict each other."
     )
     html = exhibits.table(rows_table(columns, rows), caption, name, [csv(name, data)])
     return Exhibit(html, f"{len(entries)} deviations from the paper's runs.", data)
@@ -83,12 +84,13 @@ def costs(runs: Runs) -> Exhibit:
     )
     name = f"{runs.page}-costs"
     caption = (
-        "<b>Trainings and their price.</b> Hours are by the clock, of a core or a GPU, evaluation "
-        "included. What is <i>recorded</i> is all of the store: runs executed twice, and those of "
-        "settings that have been mended since. The lines <i>to rebuild</i> multiply the steps of a "
-        "complete grid by the seconds per step of the fastest run of its kind on the device, as "
-        "others may have shared their core; kinds of runs that were recorded count with the steps "
-        f"they took. Divide by the number of cores.{_shared(runs)}{runs.on_generated_data}"
+        "<b>Trainings and their price.</b> Hours are wall-clock hours of one core or one GPU, with "
+        "evaluation. Rows <i>recorded</i> count all of the store, also runs executed twice and "
+        "runs of settings that were mended since. Rows <i>to rebuild</i> multiply the steps of a "
+        "complete grid by the seconds per step of the fastest run of the same kind on the device, "
+        "because slower ones may have shared their core. Kinds of runs that were recorded count "
+        "with the steps they took. Divide by the number of cores."
+        f"{_shared(runs)}{runs.on_generated_data}"
     )
     if not rows:
         return exhibits.waiting(caption, name, exhibits.training(runs), recorded)
@@ -104,20 +106,34 @@ def _shared(runs: Runs) -> str:
     return f" Runs shared with {headings} count here, too." if others else ""
 
 
-def _what_shorter_training_changes(data: pd.DataFrame, runs: Runs) -> str:
-    """How many pairs stay within the margin at every test, and the number that moves most."""
+class Shorter(NamedTuple):
+    """What the shorter training changes: pairs of runs, and the row of the largest change."""
+
+    within: int  # the margin of accuracies, at every test
+    pairs: int
+    most: pd.Series
+
+
+def shorter_training(data: pd.DataFrame) -> Shorter:
+    """Compare both scales seed by seed; data: of :func:`cap_check`."""
     margin = load_margins().measures["accuracy"].around(0)
-    data = data.assign(gain=data["paper"] - data["reduced"])
-    widest = data.groupby(["task", "model", "arm", "seed"])["gain"].agg(lambda g: g.abs().max())
-    most = data.loc[data["gain"].abs().idxmax()]
+    gain = (data["paper"] - data["reduced"]).abs()
+    widest = gain.groupby([data[name] for name in ("task", "model", "arm", "seed")]).max()
+    return Shorter(int((widest <= margin).sum()), len(widest), data.loc[gain.idxmax()])
+
+
+def _what_shorter_training_changes(data: pd.DataFrame, runs: Runs) -> str:
+    """:func:`shorter_training` in words."""
+    found, margin = shorter_training(data), load_margins().measures["accuracy"].around(0)
+    most = found.most
     # SCAN and CFQ have one test of other lengths, and call it so.
     places = {"iid": "in distribution", "length": "on the length split"}
     where = places.get(most.test, f"at length {most.test}")
     return (
-        f"In {(widest <= margin).sum()} of {len(widest)} pairs no number moves by more than "
-        f"{margin:g} points; most moves {runs.label(most.model, most.arm)} on {title(most.task)}, "
-        f"seed {most.seed}: {escape(number(most.reduced))} becomes "
-        f"{escape(number(most.paper))} {where}."
+        f"In {found.within} of {found.pairs} pairs no number moves by more than {margin:g} points. "
+        f"The largest change is that of {runs.label(most.model, most.arm)} on {title(most.task)}, "
+        f"seed {most.seed}, {where}: {escape(number(most.reduced))} becomes "
+        f"{escape(number(most.paper))}."
     )
 
 
@@ -195,10 +211,11 @@ def cap_check(runs: Runs) -> Exhibit:
     columns = {"task": "text", "model": "text", "seed": "number"} | dict.fromkeys(heads, "number")
     rows = [(*row, *[""] * (len(columns) - len(row))) for row in rows]
     name = f"{runs.page}-cap"
+    measure = MEASURE_WORDS[runs.experiment.measure]
     caption = (
-        "<b>Does the shorter training matter?</b> The same seed trained at both scales, reduced "
-        "on the left of each bar and the paper's, with its batches, on the right: steps, then "
-        f"{MEASURE_WORDS[runs.experiment.measure]} in percent at the test lengths, shortest first."
+        "<b>Does the shorter training matter?</b> A row is one seed trained at both scales. Each "
+        "bar has the reduced scale on its left and the paper's, with its own batches, on its "
+        f"right. After the steps come the test lengths, shortest first, with {measure} in percent."
     )
     if not rows:
         return exhibits.waiting(caption, name, exhibits.training(runs, scale="paper"), data)

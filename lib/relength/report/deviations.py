@@ -1,6 +1,7 @@
 """The pages on deviations and contradictions, one per paper: MyST Markdown from data and store."""
 
 from functools import partial
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -18,13 +19,13 @@ NOT_MEASURED = "Not measured yet."
 SECTIONS = {
     "contradiction": (
         "Where the paper contradicts its code, or itself",
-        "Text and released code are two readings of one model; where it may matter they are two "
-        "arms. Text and tables can also disagree among themselves. Sums and means were done again "
-        "by code from the printed cells.",
+        "Text and released code are two readings of one model. Both are trained where the "
+        "difference may matter. Text and tables can also disagree among themselves. Code does "
+        "their sums and means again from the printed cells.",
     ),
     "deviation": (
         "What we do differently",
-        "Differences from the runs behind the paper's numbers, as far as these are known.",
+        "Differences from the runs behind the paper's numbers, as far as we know these.",
     ),
     "omission": (
         "What only the released code says",
@@ -32,8 +33,8 @@ SECTIONS = {
     ),
     "assumption": (
         "Assumptions",
-        "Neither text nor released code says it. Each of these is a choice of ours, and each has a "
-        "name, so that a result can be traced to it.",
+        "Neither text nor released code says it. Each of these is our choice. Each has a name, so "
+        "that a result can be traced to it.",
     ),
 }
 
@@ -56,8 +57,8 @@ def _opening(entries: list[Deviation], runs: pd.DataFrame) -> str:
     measured = sum(bool(_effects(entry, runs)) for entry in entries)
     recounted = sum(entry.recount is not None for entry in entries)
     return (
-        f"{len(entries)} entries: {', '.join(named)}. {recounted} of them rest on arithmetic that "
-        f"is done again here, {measured} on effects measured in recorded runs.\n"
+        f"{len(entries)} entries: {', '.join(named)}. For {recounted} of them the arithmetic is "
+        f"done again here. For {measured} the effect is measured in recorded runs.\n"
     )
 
 
@@ -102,61 +103,97 @@ def _effects(entry: Deviation, runs: pd.DataFrame) -> list[Effect]:
     return [effect for effect in found if effect is not None]
 
 
-def in_words(found: Effect) -> str:
+class Moves(NamedTuple):
+    """What a difference does at the longest test, over pairs of runs.
+
+    pairs              {scale: pairs}
+    same, more, fewer  pairs that stay within the margin, rise and fall
+    median, low, high  of the differences, in points or edits
+    seeds              by cell: scale, model, arm and task
+    most               the row of the largest difference at any test
+    """
+
+    pairs: dict[str, int]
+    same: int
+    more: int
+    fewer: int
+    median: float
+    low: float
+    high: float
+    seeds: pd.Series
+    most: pd.Series
+
+    def lacking(self, least: int) -> int:
+        """Cells with fewer seeds than that."""
+        return int((self.seeds < least).sum())
+
+
+def moves(found: Effect) -> Moves:
     """How many pairs a difference moves at the longest test, which way and how far."""
-    margins = load_margins()
     measure = "edit_distance" if found.measure.metric == "edit_distance" else "accuracy"
-    unit = "edits" if measure == "edit_distance" else "points"
-    margin, far = margins.measures[measure], found.longest["difference"]
+    margin, far = load_margins().measures[measure], found.longest["difference"]
     moved = far.abs() > found.longest["first"].map(margin.around)
-    said = (
-        f"From {found.measure.first} to {found.measure.second}, {_pairs(found.longest)}, "
-        f"{_seeds(found.longest)}. At the longest test {(~moved).sum()} stay within the margin of "
-        f"the verdicts, {(moved & (far > 0)).sum()} rise and {(moved & (far < 0)).sum()} fall: "
-        f"{signed(far.median())} {unit} in the median"
+    return Moves(
+        pairs=found.longest["scale"].value_counts().to_dict(),
+        same=int((~moved).sum()),
+        more=int((moved & (far > 0)).sum()),
+        fewer=int((moved & (far < 0)).sum()),
+        median=far.median(),
+        low=far.min(),
+        high=far.max(),
+        seeds=found.longest.groupby(["scale", "model", "arm", "task"])["seed"].nunique(),
+        most=found.table.loc[found.table["difference"].abs().idxmax()],
     )
-    if len(far) > 1:
-        said += f", {signed(far.min())} to {signed(far.max())}"
-    most = found.table.loc[found.table["difference"].abs().idxmax()]
+
+
+def in_words(found: Effect) -> str:
+    """:func:`moves` in words."""
+    counts, total = moves(found), len(found.longest)
+    unit = "edits" if found.measure.metric == "edit_distance" else "points"
+    spread = f", from {signed(counts.low)} to {signed(counts.high)}" if total > 1 else ""
+    said = (
+        f"From {found.measure.first} to {found.measure.second}: {_pairs(counts.pairs)}, "
+        f"{_seeds(counts.seeds)}. At the longest test, {counts.same} stay within the margin, "
+        f"{counts.more} rise and {counts.fewer} fall. The median change is "
+        f"{signed(counts.median)} {unit}{spread}."
+    )
+    most = counts.most
     if most["difference"]:
         said += (
-            f". The largest at any test is {signed(most['difference'])}: {most['model']} on "
-            f"{title(most['task'])}, test {most['test']}, seed {most['seed']}"
+            f" The largest change at any test is {signed(most['difference'])}: {most['model']} on "
+            f"{title(most['task'])}, test {most['test']}, seed {most['seed']}."
         )
-    return f"{said}.{_caution(found.longest, margins.least_seeds)}"
+    return said + _caution(counts)
 
 
-def _caution(longest: pd.DataFrame, least: int) -> str:
+def _caution(counts: Moves) -> str:
     """A sentence with a space before it where a cell has fewer seeds than a verdict needs."""
-    few = _cells(longest) < least
-    if not few.any():
+    least = load_margins().least_seeds
+    few = counts.lacking(least)
+    if not few:
         return ""
-    some = "" if few.all() else f" in {few.sum()} of {len(few)} cells"
-    return f" Fewer than {least} seeds{some}: {'there ' if some else ''}it may be chance."
+    if few == len(counts.seeds):
+        return f" There are fewer than {least} seeds, so this may be chance."
+    cells = f"{few} of {len(counts.seeds)} cells have"
+    return f" {cells} fewer than {least} seeds, so what they show may be chance."
 
 
-def _pairs(longest: pd.DataFrame) -> str:
+def _pairs(pairs: dict[str, int]) -> str:
     """How many pairs, and of which scale where runs of both are among them."""
-    counted = plural(len(longest), "pair") + " of runs"
-    scales = longest["scale"].value_counts()
-    if len(scales) == 1:
+    counted = plural(sum(pairs.values()), "pair") + " of runs"
+    if len(pairs) == 1:
         return counted
-    return f"{counted} ({', '.join(f'{n} at scale {scale}' for scale, n in scales.items())})"
+    return f"{counted} ({', '.join(f'{n} at scale {scale}' for scale, n in pairs.items())})"
 
 
-def _seeds(longest: pd.DataFrame) -> str:
+def _seeds(seeds: pd.Series) -> str:
     """How many seeds a model has on a task at one scale: *5 seeds*, *1 to 5 seeds per cell*."""
-    seeds = _cells(longest)
     most = plural(seeds.max(), "seed")
     return most if seeds.min() == seeds.max() else f"{seeds.min()} to {most} per cell"
 
 
-def _cells(longest: pd.DataFrame) -> pd.Series:
-    return longest.groupby(["scale", "model", "arm", "task"])["seed"].nunique()
-
-
 def _effect(entry: Deviation, runs: pd.DataFrame) -> tuple[str, str]:
-    """Of a difference that runs can show what they do, beside what is expected; else the latter."""
+    """Measured effect if runs can show it, beside the expected one; else the expected one."""
     if not entry.measures:
         return "Expected effect", _said(entry.effect)
     return "Measured effect", f"{measured(entry, runs)} [Expected: {_said(entry.effect)}]{{.aside}}"

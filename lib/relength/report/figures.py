@@ -157,8 +157,8 @@ def accuracy(runs: Runs, artifact: str | None = None, *, number: int) -> Exhibit
     caption = (
         f"{MEASURE_WORDS[runs.experiment.measure].capitalize()} against length. Read along a row: "
         "the first point is the range of lengths trained on, the others are longer. A model that "
-        "generalises keeps a flat line at 100; the usual picture is a cliff. Where the dots of a "
-        f"cell lie apart, seeds disagree{both}.{_of_means(runs)}"
+        "generalises keeps a flat line at 100. The usual picture is a cliff. Dots of a cell that "
+        f"lie apart are seeds that disagree{both}.{_of_means(runs)}"
     )
     return exhibit(runs, number, draw, "accuracy", caption, _accuracy_in_words(runs), data)
 
@@ -317,8 +317,8 @@ def learning(runs: Runs, number: int) -> Exhibit:
     data = _curves(runs)
     caption = (
         f"Learning curves, {_course(runs)}, a line per seed. Thin: the lengths trained on. "
-        "Coloured: the development set, which is longer, in part at least, and by which the paper "
-        "selects its checkpoint. The gap between the two is what length generalisation costs."
+        "Coloured: the development set, at least part of which is longer. The paper selects its "
+        "checkpoint on it. The gap between the two is what length generalisation costs."
     )
     return exhibit(runs, number, draw, "learning", caption, _learning_in_words(runs), data)
 
@@ -384,12 +384,7 @@ def attention(
 ) -> Exhibit:
     """Where models look while they write one sample of unseen length: of each cell a run of
     median accuracy at that length."""
-    arm = runs.experiment.judged_arm
-    records = {
-        (task, model): _middle_run(runs.cell(model, arm, task))
-        for task in tasks
-        for model in models
-    }
+    records = runs_to_look_at(runs, tasks, models)
     paper = registry.papers()[runs.experiment.paper]
     panels = {cell: _with_spans(run, paper) if run else None for cell, run in records.items()}
 
@@ -400,11 +395,11 @@ def attention(
     asked = f"Of a focus that only moves forward, {asked}. " if asked else ""
     caption = (
         "Where the models look on the first test sample of the shortest unseen length, in a run of "
-        "median accuracy there. The source runs from left to right (S and E are its learned start "
-        "and end), the output from top to bottom (labels at the left: what was written, E for "
-        "the end; wrong tokens stand out). Depth of colour is attention weight; boxes mark the "
-        f"positions where the answer can be read. {asked}A row that is pale all over is of a focus "
-        f"as wide as the source.{_seeds_of(records)}"
+        "median accuracy there. The source runs from left to right; S and E are its learned start "
+        "and end. The output runs from top to bottom. Labels at the left show what was written, "
+        "with E for the end; wrong tokens stand out. Depth of colour is attention weight. Boxes "
+        f"mark where the answer can be read. {asked}A row that is pale all over has a focus as "
+        f"wide as the source.{_seeds_of(records)}"
     )
     said = "; ".join(heatmaps.in_words(*cell, sample) for cell, sample in panels.items())
     alt = f"Attention weights as heat maps, a panel per model and task. {said}."
@@ -419,6 +414,18 @@ def _with_spans(run: Record, paper: Paper) -> dict[str, Any]:
         return sample | {"spans": []}
     task = run["spec"]["task"]["name"]
     return sample | {"spans": paper.load(paper.spans)(task, sample["source"], sample["target"])}
+
+
+def runs_to_look_at(
+    runs: Runs, tasks: Sequence[str], models: Sequence[str]
+) -> dict[tuple[str, str], Record | None]:
+    """The run that stands for each (task, model) in a figure of attention; None without any."""
+    arm = runs.experiment.judged_arm
+    return {
+        (task, model): _middle_run(runs.cell(model, arm, task))
+        for task in tasks
+        for model in models
+    }
 
 
 def _middle_run(cell: Sequence[Record]) -> Record | None:
@@ -495,9 +502,9 @@ def cost(runs: Runs, number: int) -> Exhibit:
     medians = data.groupby(["model", "arm"], sort=False)["seconds"].median()
     said = "; ".join(f"{m} ({a}): {_clock(s)}" for (m, a), s in medians.items()) or NOT_RUN
     caption = (
-        "What a training takes: wall-clock time of every run on a logarithmic axis, evaluation "
-        "included; a bar marks the median, the total is at the right. All runs together: "
-        f"{hours:.1f} hours on one core each."
+        "What a training takes. A dot is the wall-clock time of a run with its evaluation, on a "
+        "logarithmic axis. The bar marks the median; the total stands at the right. All runs "
+        f"together took {hours:.1f} hours, on one core each."
         if len(data)
         else "What a training takes. Nothing is recorded at this scale yet."
     )

@@ -114,13 +114,17 @@ def lifts(models: int) -> list[float]:
     return [step * (k - (models - 1) / 2) for k in range(models)]
 
 
+def furthest(data: pd.DataFrame) -> float:
+    """How many points a line may stand above or below its numbers, so that none hides another."""
+    return max(lifts(int(data.groupby("task")["model"].nunique().max())))
+
+
 def apart(data: pd.DataFrame) -> str:
     """The remark of a caption that lines do not stand exactly where their numbers are."""
-    most = max(lifts(int(data.groupby("task")["model"].nunique().max())))
     marks = "rings and dots" if data["paper"].notna().any() else "dots"
     return (
-        f"So that none hides another, models are drawn up to {most:.1f} points above or below "
-        f"their numbers, {marks} with their line."
+        f"Lines and their {marks} are drawn up to {furthest(data):.1f} points above or below their "
+        "numbers, so that none hides another."
     )
 
 

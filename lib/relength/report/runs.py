@@ -106,19 +106,23 @@ class Runs:
         """How many of ``records`` today's code is known to reproduce."""
         return Freshness.of(self.states[record["run_id"]] for record in self.records)
 
+    @cached_property
+    def generated(self) -> int:
+        """How many of ``records`` were trained on data made in place of published files."""
+        return sum(map(on_generated_data, self.records))
+
     @property
     def on_generated_data(self) -> str:
-        """A sentence that counts ``records`` on data made in place of published files; "" for none.
+        """A sentence that says how many are :attr:`generated`; "" for none.
 
         It begins with a space, to follow another.
         """
-        count = sum(map(on_generated_data, self.records))
-        if not count:
+        if not self.generated:
             return ""
         return (
-            f" {count} of the {len(self.records)} runs shown here "
-            f"{'was' if count == 1 else 'were'} trained on generated data, as the published files "
-            "were not at hand."
+            f" {self.generated} of the {len(self.records)} runs shown here "
+            f"{'was' if self.generated == 1 else 'were'} trained on generated data, because the "
+            "published files were not at hand."
         )
 
     @cached_property

@@ -263,21 +263,21 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
     level = load_margins().levels["solved"].at_least
     shown = [cell for (_, _, task, test), cell in found.items() if test in tests[task]]
     some_solve = (
-        "A small fraction counts the seeds that solve a test (at least "
-        f"{level:g} % {MEASURE_WORDS[runs.experiment.measure]}), where only some do. "
+        "Where only some seeds solve a test, a small fraction counts them; solving takes "
+        f"{level:g} % {MEASURE_WORDS[runs.experiment.measure]}. "
         if any(map(_disagree, shown))
         else ""
     )
-    both = ", of two seeds both" if any(cell["seeds"] == 2 for cell in shown) else ""
+    both = " Of two seeds both are shown." if any(cell["seeds"] == 2 for cell in shown) else ""
     caption = (
         f"<b>{name_of(artifact)} of the paper, side by side.</b> "
         f"{badges(runs.scale, runs.freshness)} {_seeds_phrase(data)}"
-        f"{runs.on_generated_data} In each cell, above: our "
-        f"{published.statistic(artifact)} {in_unit(runs)}{both}; below, smaller: the "
-        "value that the paper prints. Coloured numbers are outside its margin, "
-        f"{margin_words(room, measure)}. {some_solve}✓ and ≠ mark cells whose claim is reproduced "
-        "or contradicted; ↓ and ↑ those that are worse or better than printed, at reduced scale, "
-        f"which decides nothing.{_readings(runs)}"
+        f"{runs.on_generated_data} The upper number of a cell is our "
+        f"{published.statistic(artifact)} {in_unit(runs)}.{both} The lower, smaller one is what "
+        "the paper prints. A coloured number is outside the margin of the printed one, "
+        f"{margin_words(room, measure)}. {some_solve}✓ marks a reproduced claim, ≠ a contradicted "
+        "one. ↓ and ↑ mark results that are worse or better than printed at reduced scale, which "
+        f"decides nothing.{_readings(runs)}"
     )
     html = exhibits.table(
         matrix(rows, tests, cell),
@@ -325,15 +325,14 @@ READINGS = {  # what a row is whose arm is not the judged one
 def _readings(runs: Runs) -> str:
     """What the rows of other arms are, for a caption."""
     others = dict.fromkeys(arm for row, arm in runs.rows if not runs.experiment.judges(row, arm))
-    said = [f"rows <i>{ARM_LABELS.get(arm, arm)}</i> train {READINGS[arm]}" for arm in others]
+    said = [f" Rows <i>{ARM_LABELS.get(arm, arm)}</i> train {READINGS[arm]}." for arm in others]
     said += [
-        f"rows without a remark are {ARM_LABELS[runs.experiment.judged_arm]}, but for "
-        f"{', '.join(models)}, which are <i>{ARM_LABELS.get(arm, arm)}</i>"
+        f" Rows without a remark are {ARM_LABELS[runs.experiment.judged_arm]}; those of "
+        f"{', '.join(models)} are <i>{ARM_LABELS.get(arm, arm)}</i>."
         for arm, models in runs.judged_otherwise.items()
     ]
-    said += ["a reading without a run has no row"] if runs.waiting else []
-    text = "; ".join(said)
-    return f" {text[0].upper()}{text[1:]}." if text else ""
+    said += [" A reading without a run has no row."] if runs.waiting else []
+    return "".join(said)
 
 
 def matrix(
@@ -459,11 +458,10 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
     level = load_margins().levels["solved"].at_least
     caption = (
         f"<b>Every cell, every seed.</b> {badges(runs.scale, runs.freshness)} "
-        f"{in_unit(runs).capitalize()}; the shortest test, or "
-        "IID, has lengths trained on. The interval of the median runs between order statistics and "
-        "has the confidence in brackets. <i>Solved</i> counts seeds at "
-        f"{level:g} % or more, with the exact interval of that share. <i>True length</i> is the "
-        "median exact match when decoding is stopped at the right place."
+        f"{in_unit(runs).capitalize()}. The shortest test, or IID, has lengths trained on. The "
+        "interval of the median runs between order statistics; its confidence stands in brackets. "
+        f"<i>Solved</i> counts seeds at {level:g} % or more, beside the exact interval of their "
+        "share. <i>True length</i> is the median exact match if decoding stops at the right place."
         f"{runs.on_generated_data}"
     )
     if not runs.records:
@@ -556,24 +554,31 @@ def verdicts(runs: Runs) -> Exhibit:
         basis = "Computed from the runs above, with the margins that they were made under."
     else:
         basis = "No run is recorded yet."
-    judged = runs.experiment.judged_arm
-    alone = prose[~prose["arm"].isin([judged, ""])].groupby("arm")["claim"].agg(", ".join)
     besides = "".join(
-        f", those about {', '.join(models)} on <i>{arm}</i>"
+        f" Claims about {', '.join(models)} are judged on <i>{arm}</i>."
         for arm, models in runs.judged_otherwise.items()
     )
-    besides += "".join(f", {claims} on <i>{arm}</i> alone" for arm, claims in alone.items())
+    besides += "".join(
+        f" <i>{arm}</i> alone decides {', '.join(names)}."
+        for arm, names in judged_alone(runs).items()
+    )
     caption = (
         f"<b>Verdicts on the claims of the prose.</b> {badges(runs.scale, runs.freshness)} "
-        f"{basis} Claims are judged on the arm "
-        f"<i>{judged}</i>{besides}; the last column has the verdicts on other readings, where "
-        "there are any."
+        f"{basis} Claims are judged on the arm <i>{runs.experiment.judged_arm}</i>.{besides} The "
+        "last column has the verdicts on other readings."
     )
     data = ledger[[*VERDICT_COLUMNS]]
     name = f"{runs.page}-verdicts"
     links = [exhibits.csv(name, data), exhibits.notebook(runs.page)]
     html = exhibits.table(exhibits.rows_table(columns, rows), caption, name, links)
     return Exhibit(html, verdict_counts(runs), data)
+
+
+def judged_alone(runs: Runs) -> dict[str, list[str]]:
+    """{arm: claims of the prose that it decides}, of arms that are not the experiment's own."""
+    prose = runs.ledger[~runs.ledger["claim"].str.contains("/")]
+    others = prose[~prose["arm"].isin([runs.experiment.judged_arm, ""])]
+    return others.groupby("arm")["claim"].agg(list).to_dict()
 
 
 def _saying(row) -> str:
@@ -586,15 +591,24 @@ def _verdict_badge(label: str) -> str:
     return f'<span class="verdict verdict-{verdict_kind(label)}">{label}</span>'
 
 
+def counts_of_verdicts(runs: Runs) -> dict[str, dict[str, int]]:
+    """{kind of claim: {verdict: claims}}: of the prose, and those that single cells are."""
+    ledger = runs.ledger
+    of_cells = ledger["claim"].str.contains("/").astype(bool)
+    return {
+        name: part["verdict"].value_counts().to_dict()
+        for name, part in (("prose claims", ledger[~of_cells]), ("printed cells", ledger[of_cells]))
+        if len(part)
+    }
+
+
 def verdict_counts(runs: Runs) -> str:
-    """How the claims stand, as plain text: those of the prose, and those that single cells are."""
+    """:func:`counts_of_verdicts` as plain text, with the tally of all claims."""
     ledger = runs.ledger
     if ledger.empty:
         return "No claim of the paper is about these runs alone."
-    of_cells = ledger["claim"].str.contains("/")
     lines = [
-        f"{name:<16}{len(part):>4}: {claims.counted(part['verdict'].value_counts())}"
-        for name, part in (("prose claims", ledger[~of_cells]), ("printed cells", ledger[of_cells]))
-        if len(part)
+        f"{name:<16}{sum(verdicts.values()):>4}: {claims.counted(verdicts)}"
+        for name, verdicts in counts_of_verdicts(runs).items()
     ]
     return "\n".join([*lines, *textwrap.wrap(claims.summary(ledger), TEXT_WIDTH)])
