@@ -244,20 +244,23 @@ def test_of_an_open_claim_the_parts_are_named_that_keep_it_open(tmp_path):
 
     found = recorded(tmp_path, 5, "reduced", result)
     rows = found.ledger.set_index("claim")
-    assert rows.loc["mla-010"].seen == "all seeds agree in 4 of 6 parts"
-    told = boxes.unsettled(rows.loc["mla-010"])
-    assert re.sub(r" \(median [^)]+\)", "", told) == (
-        "; open: OneStepAttn on Lookup, 3 of 5 agree; OneStepAttn on Reverse Lookup, 4 of 5 agree"
-    )
-    assert boxes.unsettled(rows.loc["mla-003"]) == ""  # reproduced
-    assert "Lookup, 3 of 5 agree" in boxes.of_claims(["mla-010"], found)
-    assert "OneStepAttn on Lookup, 3 of 5 agree" in landing.outcomes(found)
+    parts = rows.loc["mla-010"].parts
+    assert len(parts) == 6 and sum(part.agree == part.seeds for part in parts) == 4
+    least = boxes.open_parts(rows.loc["mla-010"])
+    assert [(part.part.task, part.agree, part.seeds) for part in least] == [
+        *(("lookup", 3, 5), ("reverse_lookup", 4, 5)),
+    ]
+    assert boxes.open_parts(rows.loc["mla-003"]) == []  # reproduced
+    shown = boxes.sentences(boxes.kept_open(rows.loc["mla-010"]))
+    assert shown in boxes.of_claims(["mla-010"], found) and shown in landing.outcomes(found)
+    table = boxes.parts_table([rows.loc["mla-010"], rows.loc["mla-003"]])
+    assert table.count("claim-mla-010") == 2 and "claim-mla-003" not in table
 
 
 def test_parts_that_too_few_seeds_agree_on_are_not_what_keeps_a_claim_open(begun):
     rows = begun.ledger.set_index("claim")
     assert rows.loc["mla-010"].outcome == "inconclusive"
-    assert boxes.unsettled(rows.loc["mla-010"]) == ""
+    assert boxes.open_parts(rows.loc["mla-010"]) == []
 
 
 def test_a_column_that_does_not_name_all_its_claims_leads_to_all_of_them(full):

@@ -7,7 +7,7 @@ box, so that it changes when the runs do. A page made from a notebook gets one b
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -24,30 +24,59 @@ from relength.specs.experiments import borrowed, experiments, page_of, shown_by
 from relength.specs.margins import load_margins
 from relength.verdicts import claims, deviations, stats
 from relength.verdicts.claim_models import OrderPart, Part
+from relength.verdicts.claims import PartVerdict
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def told(row: Any) -> str:
-    """What is seen of a claim, what keeps it open, and what runs at the paper's own scale say."""
+    """What is seen of a claim, what runs at the paper's own scale say, and what keeps it open."""
     scale = f" ({row.scale})" if row.scale else ""
-    return f"{row.seen}{unsettled(row)}{scale}{row.at_full_scale}"
+    return sentences(f"{row.seen}{scale}{row.at_full_scale}", kept_open(row))
 
 
-def unsettled(row: Any, most: int = 3) -> str:
-    """What keeps a claim of several parts open: its parts with least support, and what is seen.
+def sentences(*said: str) -> str:
+    """Each text that is not empty as a sentence."""
+    return " ".join(f"{text[0].upper()}{text[1:].removesuffix('.')}." for text in said if text)
 
-    row: of the ledger; most: parts that are named. Empty for other claims, and for parts of which
-    too few seeds are there but all of them agree.
+
+def open_parts(row: Any) -> list[PartVerdict]:
+    """The parts that keep a claim of several parts open, the least supported first.
+
+    row: of the ledger. Empty for other claims. A part that too few seeds decide, but all of them
+    support, keeps nothing open.
     """
     if row.outcome != "inconclusive" or len(row.parts) < 2 or not row.seeds:
-        return ""
+        return []
     unanimous = stats.majority_p(row.seeds, row.seeds)
     least = [p for p in row.parts if p.outcome != "reproduced" and p.p_for > unanimous]
-    least.sort(key=lambda part: part.p_for, reverse=True)
-    named = [f"{_name(part.part)}, {part.seen}" for part in least[:most]]
-    rest = [f"{len(least) - most} more"] if len(least) > most else []
-    return f"; open: {'; '.join([*named, *rest])}" if named else ""
+    return sorted(least, key=lambda part: part.p_for, reverse=True)
+
+
+def kept_open(row: Any) -> str:
+    """A sentence that counts the :func:`open_parts` and names the least supported one."""
+    least = open_parts(row)
+    if not least:
+        return ""
+    first = least[0]
+    agree = "" if first.agree is None else f", where {first.agree} of {first.seeds} seeds agree"
+    if len(least) == 1:
+        return f"one part keeps it open: {_name(first.part)}{agree}"
+    return f"{len(least)} parts keep it open; the least supported is {_name(first.part)}{agree}"
+
+
+def parts_table(rows: Iterable[Any]) -> str:
+    """A row per part that keeps one of some claims open, folded; empty without any."""
+    listed = [
+        (f"{{ref}}`{row.name} <claim-{row.name}>`", plain(_name(part.part)), plain(part.seen))
+        for row in rows
+        for part in open_parts(row)
+    ]
+    if not listed:
+        return ""
+    heading = f"The {claims.plural(len(listed), 'part')} that keep claims open"
+    body = grid(("claim", "part", "our runs"), listed)
+    return f"\n\n:::{{dropdown}} {heading}\n\n{body}\n:::"
 
 
 def _name(part: Part) -> str:
@@ -74,7 +103,7 @@ def of_claims(shown: Iterable[str], survey: Survey) -> str:
             for row in rows
         ),
     )
-    return _box(body)
+    return _box(body + parts_table(rows))
 
 
 def by_reading(shown: Iterable[str], survey: Survey) -> str:
@@ -148,16 +177,16 @@ def in_short(page: str, survey: Survey) -> str:
 
     The links lead to labels that ``book/_ext/run_stamp.py`` gives the sections of that page.
     """
-    judged = _claims_of(page, survey)
-    said = [judged or "No claim is judged on this page.", _numbers_of(page, survey.store)]
+    judged = verdicts_on(page, survey)
+    said = [_verdicts_in_words(judged), _numbers_in_words(numbers_on(page, survey.store))]
     links = [f"{{ref}}`Tables and figures <{page}-tables-and-figures>`"]
     links += [f"{{ref}}`verdicts <{page}-verdict>`"] if judged else []
     text = " ".join(filter(None, said))
     return f":::{{container}} in-short\n**In short.** {text} {', '.join(links)}.\n:::\n"
 
 
-def _claims_of(page: str, survey: Survey) -> str:
-    """Verdicts on a page's claims, counted, but for those that single cells are; "" for none."""
+def verdicts_on(page: str, survey: Survey) -> dict[str, int]:
+    """{label: claims} of a page, decided ones first, without those that single cells are."""
     shown = shown_by(page)
     if shown is None:
         ids = survey.ledger[survey.ledger["page"] == page]["claim"]
@@ -169,39 +198,61 @@ def _claims_of(page: str, survey: Survey) -> str:
             if page_of(claim.artifact, claim.source.experiment) == page
         ]
     rows = survey.ledger[survey.ledger["claim"].isin(ids) & survey.ledger["prose"]]
-    if rows.empty:
-        return ""
     rows = rows.sort_values("verdict", key=lambda verdicts: verdicts.map(claims.VERDICTS.index))
-    counts = ", ".join(f"{count} {label}" for label, count in Counter(rows["label"]).items())
-    return f"{claims.plural(len(rows), 'claim')}: {counts}."
+    return dict(Counter(rows["label"]))
 
 
-def _numbers_of(page: str, store: Store) -> str:
-    """A sentence on the printed numbers of a page's tables; "" for a page that has none."""
+def _verdicts_in_words(judged: dict[str, int]) -> str:
+    if not judged:
+        return "No claim is judged on this page."
+    counts = ", ".join(f"{count} {label}" for label, count in judged.items())
+    return f"{claims.plural(sum(judged.values()), 'claim')}: {counts}."
+
+
+class Numbers(NamedTuple):
+    """Printed numbers of a page at reduced scale: how many, with runs, and within the margin."""
+
+    printed: int
+    run: int
+    near: int
+    fewest: int  # seeds of those with runs
+    most: int
+
+
+def numbers_on(page: str, store: Store) -> Numbers | None:
+    """Count the printed numbers that the runs of a page meet; None for a page without any."""
     shown = shown_by(page)
     if shown is None:
-        return ""
+        return None
     experiment, artifacts = shown
     tables = [name for name in artifacts if name in experiment.tables]
     if not tables:
-        return ""
+        return None
     runs = Runs.read(experiment, "reduced", load_margins().least_seeds, store, artifacts)
     cells = pd.concat([printed_cells(runs.part(artifact), artifact) for artifact in tables])
     run = cells[cells["seeds"] > 0]
     if run.empty:
-        return f"None of the {len(cells)} printed numbers has a run at reduced scale yet."
-    of = "All" if len(run) == len(cells) else f"{len(run)} of the"
-    few, many = run["seeds"].min(), run["seeds"].max()
-    seeds = claims.plural(many, "seed") if few == many else f"{few} to {many} seeds"
-    near = run["apart"].eq(False).sum()
+        return Numbers(len(cells), 0, 0, 0, 0)
+    near = int(run["apart"].eq(False).sum())
+    return Numbers(len(cells), len(run), near, run["seeds"].min(), run["seeds"].max())
+
+
+def _numbers_in_words(found: Numbers | None) -> str:
+    if found is None:
+        return ""
+    if not found.run:
+        return f"None of the {found.printed} printed numbers has a run at reduced scale yet."
+    of = "All" if found.run == found.printed else f"{found.run} of the"
+    seeds = claims.plural(found.most, "seed")
+    seeds = seeds if found.fewest == found.most else f"{found.fewest} to {seeds}"
     return (
-        f"{of} {len(cells)} printed numbers have runs at reduced scale, of {seeds}; {near} come "
-        "out {doc}`within the margin </how_to_read>`."
+        f"{of} {found.printed} printed numbers have runs of {seeds} at reduced scale. {found.near} "
+        "of them are {doc}`within the margin </how_to_read>`."
     )
 
 
 def _box(body: str) -> str:
-    return f":::{{container}} measured\n**Measured here**\n\n{body}\n:::\n"
+    return f"::::{{container}} measured\n**Measured here**\n\n{body}\n::::\n"
 
 
 PASSAGES = {

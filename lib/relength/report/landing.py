@@ -16,7 +16,7 @@ import pandas as pd
 from relength import __version__
 from relength.paths import BOOK, NOTEBOOKS
 from relength.report.agenda import most_recorded
-from relength.report.boxes import told, unsettled
+from relength.report.boxes import kept_open, sentences, told
 from relength.report.drawings import icon
 from relength.report.exhibits import typed
 from relength.report.freshness import freshness_of
@@ -123,7 +123,7 @@ def _column(rows: pd.DataFrame, word: str, note: str) -> str:
     items = "".join(
         f'<li><a href="claims_ledger.html#claim-{row.claim}">{escape(row.statement)}</a>'
         f"<small>{escape(row.label)}{LEANS.get(row.lean, '') if word == 'open' else ''}: "
-        f"{escape(row.seen + unsettled(row, most=1))}</small></li>"
+        f"{escape(sentences(row.seen, kept_open(row)))}</small></li>"
         for row in first.head(SHOWN).itertuples()
     )
     if word != "open" and len(rows) > SHOWN:

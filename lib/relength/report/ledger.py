@@ -34,7 +34,7 @@ from relength.verdicts.claim_models import (
     TrendPart,
     ValuePart,
 )
-from relength.verdicts.claims import counted, summary
+from relength.verdicts.claims import counted, plural, summary
 from relength.verdicts.evidence import MEASURES
 
 DOWNLOAD = (
@@ -73,8 +73,8 @@ def claims_list(survey: Survey) -> str:
     by_runs = judged["page"] == ""
     others = counted(Counter(judged[~by_runs]["verdict"]))
     parts = [
-        f"{summary(judged[by_runs])} Another {(~by_runs).sum()} claims take no training: what "
-        f"pages simulate, calculate or measure says of them {others or 'nothing yet'}.\n",
+        f"{summary(judged[by_runs])} Another {(~by_runs).sum()} claims take no training, because "
+        f"pages simulate, calculate or measure them: {others or 'none is judged yet'}.\n",
         f'```{{raw}} html\n<p class="ledger-data">{data}</p><div id="ledger-filter"></div>\n```\n',
     ]
     for name, paper in registry.papers().items():
@@ -209,11 +209,15 @@ def _by_seed(cell: pd.DataFrame) -> str:
     )
 
 
+def made_under(used: pd.DataFrame) -> dict[str, int]:
+    """{fingerprint of the margins: runs made under them}"""
+    return dict(Counter(used["margins"].dropna()))
+
+
 def _made_under(used: pd.DataFrame) -> str:
-    counts = Counter(used["margins"].dropna())
     made = [
-        f"{n} run{'' if n == 1 else 's'} made under version {margins.link(fingerprint)}"
-        for fingerprint, n in counts.items()
+        f"{plural(n, 'run')} made under version {margins.link(fingerprint)}"
+        for fingerprint, n in made_under(used).items()
     ]
     return "; ".join(made) or "No run was made under any yet; {ref}`their history <margin-history>`"
 
@@ -325,7 +329,7 @@ def _numbers(artifact: str, rows: pd.DataFrame, known: dict[str, Claim], runs: R
         f"::::::{{dropdown}} {len(rows)} printed numbers of {artifact}: "
         f"{counted(Counter(rows['verdict']))}\n:name: numbers-{artifact}\n"
         ":class-container: claim ledger-numbers\n\n"
-        f"Each is a claim that our runs give the same within the margin, "
+        f"Each is a claim: our runs give the same number within the margin, "
         f"{plain(_margin_words(first, fixed))}. "
         f"{artifact_link(artifact, first.source.experiment)}. Query: {_query(first)}. "
         f"{_made_under(every)}.\n\n{body}::::::\n"
