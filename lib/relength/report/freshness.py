@@ -5,10 +5,9 @@ verify` replayed it, or one that stands for it, with that code. Records that fai
 *stale*; tables and figures leave them out (:func:`relength.runs.store.usable`).
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from relength.runs.store import Record, Store
 from relength.training.provenance import code_fingerprint
@@ -86,7 +85,7 @@ def states(store: Store, made: Mapping[str, str]) -> dict[str, State]:
 
 def verified_with(store: Store) -> str | None:
     """The fingerprint of the code that runs were last replayed with; None if they never were."""
-    return _state(store)["code"]
+    return store.replayed()["code"]
 
 
 def outdated(store: Store) -> bool:
@@ -98,13 +97,7 @@ def _replayed(store: Store) -> frozenset[str]:
     """The run_ids that stand behind a probe that the code of that time reproduced."""
     return frozenset(
         run_id
-        for probe in _state(store)["probes"]
+        for probe in store.replayed()["probes"]
         if probe["outcome"] == "fresh"
         for run_id in probe["run_ids"]
     )
-
-
-def _state(store: Store) -> dict[str, Any]:
-    if not store.freshness.exists():
-        return {"code": None, "probes": []}
-    return json.loads(store.freshness.read_text())

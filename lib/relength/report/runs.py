@@ -7,9 +7,10 @@ from functools import cached_property
 
 import pandas as pd
 
+from relength.kept import kept
 from relength.report.freshness import Freshness, State, made_by, states
 from relength.report.style import ARM_LABELS, row_label
-from relength.runs.store import Record, Store, frame, on_generated_data, usable
+from relength.runs.store import Record, Store, digest_of, frame, on_generated_data, usable
 from relength.specs.experiments import Experiment, page_of
 from relength.specs.spec import RunSpec, Scale, row_name
 from relength.verdicts import claims
@@ -138,6 +139,10 @@ class Runs:
     @cached_property
     def ledger(self) -> pd.DataFrame:
         """Claims on the artifacts with the verdicts that exactly these runs give."""
+        given = (self.experiment.name, repr(self.artifacts), digest_of(self.records))
+        return kept("ledger", self._judged, *given, claims.written())
+
+    def _judged(self) -> pd.DataFrame:
         return claims.ledger(self._claims, self.frame)
 
     @cached_property

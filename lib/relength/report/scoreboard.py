@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from relength.errors import RelengthError
+from relength.kept import kept
 from relength.report import computed
 from relength.runs import plan
 from relength.runs.executors import gpu_here
@@ -47,9 +48,13 @@ def survey(store: Store) -> Survey:
             f"folder lib/relength/papers/{unknown[0]} with a PAPER in it, and name it in PAPERS of "
             "lib/relength/specs/registry.py."
         )
+    return Survey(*kept("survey", lambda: _survey(store), store.digest(), claims.written()), store)
+
+
+def _survey(store: Store) -> tuple[pd.DataFrame, ...]:
     found = runs(store)
     judged = judge(found, store)
-    return Survey(board(store, judged), judged, costs(store), found, store)
+    return board(store, judged), judged, costs(store), found
 
 
 def status(store: Store) -> dict[str, Any]:
@@ -65,6 +70,11 @@ def status(store: Store) -> dict[str, Any]:
                 no known price
     """
     device = "cuda" if gpu_here() else "cpu"
+    given = (device, device_name(device), store.digest(), claims.written())
+    return kept("status", lambda: _status(store, device), *given)
+
+
+def _status(store: Store, device: str) -> dict[str, Any]:
     prices = Prices.on(device, own_runs(store))
     wanted = {
         (name, scale): plan.choose((name,), scale, plan.SEEDS)
@@ -83,7 +93,7 @@ def status(store: Store) -> dict[str, Any]:
                 **_rest(row.artifact, wanted, missing, prices),
                 "verdicts": row.verdicts,
             }
-            for row in board(store, judge(runs(store))).itertuples()
+            for row in survey(store).board.itertuples()
         },
     }
 
@@ -213,7 +223,7 @@ def ledger(store: Store) -> pd.DataFrame:
     claim in words (True) or prints it as one cell of a table (False), and for claims that no run
     decides ``page`` and ``unit`` (:mod:`relength.report.computed`), else empty.
     """
-    return judge(runs(store), store)
+    return survey(store).ledger
 
 
 def runs(store: Store) -> pd.DataFrame:

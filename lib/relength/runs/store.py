@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from hashlib import blake2b
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
 from relength.errors import RelengthError
+from relength.kept import digest
 from relength.runs.schema import Line, Measurement
 from relength.specs import registry
 from relength.specs.spec import explain, measure_of, row_name
@@ -36,6 +37,7 @@ COLUMNS = (
 )
 
 _known: dict[bytes, Record] = {}  # by digest of their lines: pages read the same over and over
+_names: dict[int, bytes] = {}  # these digests, by the identity of the records
 
 
 class Unwritable(RelengthError):
@@ -87,6 +89,12 @@ class Store:
         """What `relength verify` found, written beside the records."""
         return self.path / "freshness.json"
 
+    def digest(self) -> bytes:
+        """16 bytes over everything that is recorded here: runs, measurements, what was replayed."""
+        files = [*self.files(), self.freshness, self.path / "bench.jsonl"]
+        there = [(file.relative_to(self.path).as_posix(), file) for file in files if file.exists()]
+        return digest(*(part for name, file in there for part in (name, *_lines(file))))
+
     def benchmarks(self) -> list[dict[str, Any]]:
         """What `relength bench` measured, in the order of measuring; of several kinds.
 
@@ -110,14 +118,24 @@ class Store:
     @property
     def stale(self) -> frozenset[str]:
         """The run_ids of records that today's code was seen not to reproduce."""
-        if not self.freshness.exists():
-            return frozenset()
         try:
-            return frozenset(json.loads(self.freshness.read_text())["stale"])
-        except (ValueError, KeyError, TypeError):
-            raise RelengthError(
-                f"{self.freshness} is damaged: remove it and run `relength verify` again."
-            ) from None
+            return frozenset(self.replayed()["stale"])
+        except (KeyError, TypeError):
+            raise self._damaged() from None
+
+    def replayed(self) -> dict[str, Any]:
+        """What `relength verify` found last; parsed once per process and content."""
+        if not self.freshness.exists():
+            return {"code": None, "stale": [], "probes": []}
+        try:
+            return _replayed(self.freshness.read_bytes())
+        except ValueError:
+            raise self._damaged() from None
+
+    def _damaged(self) -> RelengthError:
+        return RelengthError(
+            f"{self.freshness} is damaged: remove it and run `relength verify` again."
+        )
 
     def usable(self, *experiments: str) -> list[Record]:
         """What tables, figures and verdicts are made from: see :func:`usable`."""
@@ -199,6 +217,11 @@ class Store:
             lock.release()
 
 
+@lru_cache(maxsize=4)
+def _replayed(content: bytes) -> dict[str, Any]:
+    return json.loads(content)
+
+
 def read(file: Path) -> Iterator[Record]:
     """The records of one file in order; damage is reported as by :meth:`Store.records`.
 
@@ -206,12 +229,18 @@ def read(file: Path) -> Iterator[Record]:
     """
     for number, line in enumerate(_lines(file), start=1):
         where = f"{file}, line {number},"
-        digest = blake2b(line, digest_size=16).digest()
-        if digest not in _known:
+        name = digest(line)
+        if name not in _known:
             record = _json(line, where)
             _check(record, where)
-            _known[digest] = record
-        yield _known[digest]
+            _known[name] = record
+            _names[id(record)] = name
+        yield _known[name]
+
+
+def digest_of(records: Iterable[Record]) -> bytes:
+    """16 bytes over some records in their order."""
+    return digest(*(_names.get(id(r)) or json.dumps(r, sort_keys=True) for r in records))
 
 
 def _lines(file: Path) -> list[bytes]:

@@ -67,11 +67,13 @@ def metrics() -> tuple[str, ...]:
     return tuple(name for paper in papers().values() for name in paper.metrics)
 
 
+@cache
 def tasks() -> "dict[str, type[Task]]":
     """Every task by name."""
     return import_module("relength.tasks").TASKS
 
 
+@cache
 def models() -> "dict[str, Model]":
     """Every model by name: its ``config``, and its ``module``, which is imported when asked for."""
     return import_module("relength.models").MODELS

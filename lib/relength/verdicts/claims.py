@@ -14,6 +14,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from relength.errors import RelengthError
+from relength.kept import digest, kept
 from relength.paths import BOOK
 from relength.specs import published
 from relength.specs.margins import Margins, load_margins, margins_hash
@@ -66,6 +67,13 @@ def papers(folder: Path = FOLDER) -> list[str]:
     return sorted(p.stem for p in folder.glob("*.yml") if p.stem != "margins")
 
 
+def written(folder: Path = FOLDER) -> bytes:
+    """16 bytes over the files of claims and of margins."""
+    return digest(
+        *(part for f in sorted(folder.glob("*.yml")) for part in (f.name, f.read_bytes()))
+    )
+
+
 def load(paper: str, folder: Path = FOLDER) -> list[Claim]:
     """The claims of a paper: those of the prose first, then one per printed cell.
 
@@ -83,6 +91,10 @@ def load(paper: str, folder: Path = FOLDER) -> list[Claim]:
 # A page asks for them many times. They depend on nothing but the file and the package's own tables.
 @lru_cache(maxsize=16)
 def _claims(paper: str, path: Path, content: bytes) -> tuple[Claim, ...]:
+    return kept("claims", lambda: _parsed(paper, path, content), paper, str(path), content)
+
+
+def _parsed(paper: str, path: Path, content: bytes) -> tuple[Claim, ...]:
     try:
         file = ClaimFile.model_validate(yaml.load(content, Loader=yaml.CSafeLoader))
     except (yaml.YAMLError, ValidationError) as error:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from relength.kept import kept
 from relength.specs.margins import Margins, load_margins
 from relength.verdicts import rules, stats
 
@@ -181,7 +182,7 @@ SITUATIONS = (
 def false_verdict_rates(
     seeds: tuple[int, ...] = (5, 10), repeats: int = 2000, margins: Margins | None = None
 ) -> pd.DataFrame:
-    """Simulated rates of false verdicts, the same on every call.
+    """Simulated rates of false verdicts, the same on every call; computed once and kept.
 
     seeds: seeds per cell; repeats: simulated claims per situation.
 
@@ -190,6 +191,11 @@ def false_verdict_rates(
     seeds.
     """
     margins = margins or load_margins()
+    given = (repr(seeds), str(repeats), margins.model_dump_json())
+    return kept("error-rates", lambda: _simulated(seeds, repeats, margins), *given)
+
+
+def _simulated(seeds: tuple[int, ...], repeats: int, margins: Margins) -> pd.DataFrame:
     rows = []
     for number, situation in enumerate(SITUATIONS):
         for n in seeds:
