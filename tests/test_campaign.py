@@ -11,7 +11,6 @@ import handmade
 import pytest
 
 from relength import stopping
-from relength.bench import speed as bench
 from relength.errors import RelengthError
 from relength.report import scoreboard
 from relength.report.runs import Runs
@@ -24,6 +23,7 @@ from relength.runs.store import Store
 from relength.specs.experiments import experiments
 from relength.specs.spec import make_spec
 from relength.training import alone as training
+from relength.training import pace
 from relength.training.provenance import device_name
 
 TABLE_2 = experiments()["mla_table2"]
@@ -275,8 +275,8 @@ def test_dask_workers_of_this_machine_are_measured_and_get_no_more_than_they_can
 
 def test_a_warm_up_measures_steps_and_evaluations_of_the_run_itself(tiny, monkeypatch):
     clock, evaluated = iter(range(1000)), []
-    monkeypatch.setattr(bench.time, "perf_counter", lambda: next(clock))
-    for runner in (bench.Trainer, bench.Stack):
+    monkeypatch.setattr(pace.time, "perf_counter", lambda: next(clock))
+    for runner in (pace.Trainer, pace.Stack):
         evaluate = runner.evaluate
         monkeypatch.setattr(
             runner, "evaluate", lambda self, e=evaluate: evaluated.append(self) or e(self)
@@ -284,8 +284,8 @@ def test_a_warm_up_measures_steps_and_evaluations_of_the_run_itself(tiny, monkey
     alone, together = (tiny(),), tuple(tiny(seed=seed) for seed in range(4))
     # One tick of the clock passes while an epoch of three batches is timed, another one while it
     # is evaluated.
-    assert bench.step_seconds(alone, "cpu") == pytest.approx((1 + 1) / 3)
-    assert bench.step_seconds(together, "cpu") == pytest.approx((1 + 1) / 3 / 4)
+    assert pace.step_seconds(alone, "cpu") == pytest.approx((1 + 1) / 3)
+    assert pace.step_seconds(together, "cpu") == pytest.approx((1 + 1) / 3 / 4)
     assert len(evaluated) == 4  # one of them warms up, each
 
 

@@ -8,9 +8,7 @@ import pytest
 import yaml
 
 from relength.errors import RelengthError
-from relength.papers.mla import focusing
-from relength.papers.panm import pointing
-from relength.specs import published
+from relength.specs import published, registry
 from relength.specs.experiments import experiment, experiments
 from relength.verdicts import claims
 from relength.verdicts.claim_models import (
@@ -98,7 +96,7 @@ def table_2(mla) -> list[Claim]:
 
 def of_accuracy(found: list[Claim]) -> list[Claim]:
     """Without those that are judged by a recorded sample, which no table prints."""
-    return [c for c in found if c.source.metric not in focusing.METRICS]
+    return [c for c in found if c.source.metric not in registry.metrics()]
 
 
 # The files
@@ -796,7 +794,7 @@ def test_every_claim_names_an_artifact_that_the_paper_names_and_an_experiment_ma
 def test_claims_judge_what_their_experiment_measures(mla, panm):
     for c in [*mla, *panm]:
         own = experiment(c.source.experiment).measure
-        seen = (*pointing.METRICS, *focusing.METRICS)
+        seen = registry.metrics()
         assert c.source.metric in (own, *seen, *ALSO_PRINTED.get(c.artifact, ())), c.id
         arm = c.source.judged_arm
         # A claim that leaves its experiment's arm tells its reader so.

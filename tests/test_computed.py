@@ -6,6 +6,7 @@ import pytest
 
 from relength.papers.panm import exposure
 from relength.papers.panm import overhead_page as overhead
+from relength.papers.panm.computed import QUOTES
 from relength.report import computed, landing, scoreboard
 from relength.report.ledger import claims_list
 from relength.runs.store import Store
@@ -56,8 +57,8 @@ def test_no_claim_is_decided_twice_and_each_is_one_of_the_paper(survey, store):
 
 def test_each_stands_beside_the_papers_own_sentence(survey):
     rows = survey.ledger[survey.ledger["page"] != ""].set_index("claim")
-    assert rows["quote"].to_dict() == computed.QUOTES
-    for quote in computed.QUOTES.values():
+    assert rows["quote"].to_dict() == QUOTES
+    for quote in QUOTES.values():
         assert quote.endswith(".") and not re.search(r"[.!?] [A-Z]", quote)
     assert "“This ensures any address in the address space" in claims_list(survey)
 
@@ -65,7 +66,7 @@ def test_each_stands_beside_the_papers_own_sentence(survey):
 def test_what_is_not_measured_is_not_run_and_says_how_it_would_be(tmp_path):
     rows = computed.ledger(Store(tmp_path)).set_index("claim")
     assert rows.loc["panm-077", ["verdict", "seeds"]].tolist() == ["not run", 0]
-    assert rows.loc["panm-077", "needed"] == "relength bench --pointers"
+    assert rows.loc["panm-077", "needed"] == "relength bench --paper panm"
     assert rows.loc["panm-018", "verdict"] == "reproduced"  # arithmetic needs no measurement
     assert rows.loc[["panm-018", "panm-039"], "unit"].tolist() == ["calculation"] * 2
 

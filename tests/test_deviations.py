@@ -11,8 +11,9 @@ from relength.errors import RelengthError
 from relength.paths import BOOK
 from relength.report import appendix
 from relength.report.deviations import NOT_MEASURED, SECTIONS, anchor, in_words, moves, page
-from relength.report.scoreboard import PAPERS, Survey
+from relength.report.scoreboard import Survey
 from relength.runs.store import Store, frame
+from relength.specs import registry
 from relength.specs.experiments import experiment, experiments
 from relength.verdicts import deviations
 from relength.verdicts.deviations import Measure, effect
@@ -27,8 +28,8 @@ def survey(runs: pd.DataFrame) -> Survey:
 
 
 def test_every_paper_has_its_deviations_and_a_page_for_them():
-    assert set(EVERY) == set(PAPERS)
-    for paper in PAPERS:
+    assert set(EVERY) == set(registry.PAPERS)
+    for paper in registry.PAPERS:
         text = (BOOK / f"deviations_{paper}.md").read_text()
         assert f"```{{include}} executed/deviations_{paper}.md\n" in text
 

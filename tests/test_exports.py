@@ -11,6 +11,7 @@ from relength.book.notebook import Parameters
 from relength.paths import BOOK, NOTEBOOKS, RESULTS, ROOT
 from relength.report import scoreboard
 from relength.runs.store import Store
+from relength.specs import registry
 from relength.specs.experiments import experiments
 
 
@@ -50,7 +51,9 @@ def test_a_codecheck_has_every_notebook_and_says_what_it_is_about(committed):
 def test_a_replication_names_the_papers_it_is_of(committed):
     content = yaml.safe_load(committed["metadata.yaml"])
     assert content["title"].startswith("[Re] ") and content["type"] == "Replication"
-    assert [paper["bib"] for paper in content["replication"]] == list(exports.CITED.values())
+    assert [paper["bib"] for paper in content["replication"]] == [
+        paper.cited for paper in registry.papers().values()
+    ]
     assert all(paper["cite"].endswith(".") for paper in content["replication"])
     addresses = [paper["url"] for paper in content["replication"]]
     assert all(address.startswith("https://") for address in addresses)

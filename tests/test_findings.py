@@ -10,12 +10,14 @@ import pytest
 
 from relength.papers.mla import findings as findings_mla
 from relength.papers.mla import mixtures
+from relength.papers.panm import by_tokens
 from relength.papers.panm import findings as findings_panm
 from relength.paths import BOOK
 from relength.report import findings, findings_readings, outcomes, scoreboard, tables
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.runs.store import Store
+from relength.specs import registry
 from relength.specs.experiments import experiment
 from relength.verdicts.claim_models import LevelPart
 from relength.verdicts.claims import PartVerdict
@@ -337,7 +339,7 @@ def test_of_panm_outputs_are_counted_and_tokens_compared(tmp_path):
         "remembering the first symbol alone gives, 11 %, is a run of PANM, repaired on Copy, with "
         "100 %." in said
     )
-    said = findings_readings.which_reading("panm", survey)
+    said = by_tokens.which_reading(survey)
     assert said.startswith("Where more than one reading of PANM has 5 seeds")
     assert "Token accuracy at the longest test of each task" in said
     assert "PANM on Copy, released: 90, 90, 90, 90, 90" in said
@@ -392,7 +394,7 @@ def test_runs_at_the_papers_own_scale_stand_beside_the_shorter_ones(tmp_path):
     file.write_text("".join(f"{json.dumps(record)}\n" for record in records))
     store, nothing = Store(tmp_path), pd.DataFrame()
     survey = Survey(nothing, nothing, nothing, scoreboard.runs(store), store)
-    said = findings_readings.which_reading("panm", survey)
+    said = by_tokens.which_reading(survey)
     assert (
         "At the paper's own scale there are PANM on Copy at 20, 40, 80: as in the code 50, 50, 50 "
         "(1 seed); repaired 100, 100, 100 (1 seed); printed 84, 52, 36." in said
@@ -427,7 +429,11 @@ def test_seeds_of_panm_are_compared_where_they_are_furthest_apart(tmp_path):
 
 
 PASSAGES = (
-    findings.PASSAGES | findings_mla.PASSAGES | findings_panm.PASSAGES | findings_readings.PASSAGES
+    findings.PASSAGES
+    | findings_readings.PASSAGES
+    | findings_mla.PASSAGES
+    | findings_panm.PASSAGES
+    | by_tokens.PASSAGES
 )
 
 
@@ -437,7 +443,7 @@ def test_without_runs_a_passage_says_so(name, empty):
     assert re.fullmatch(r"\*N[^*]+\.\*\n", said)
 
 
-@pytest.mark.parametrize("paper", outcomes.TABLES)
+@pytest.mark.parametrize("paper", outcomes.tabled())
 def test_every_passage_is_on_the_chapter_of_its_paper(paper):
     page = (BOOK / f"findings_{paper}.md").read_text()
     names = [name for name in PASSAGES if name.startswith(f"findings_{paper}_")]
@@ -522,7 +528,7 @@ def test_the_landing_page_says_in_short_what_the_chapters_say(three):
     said = findings.in_short(scoreboard.survey(three.store))
     assert "At scale *reduced*, of 9 runs, 6 know the lengths they were trained on" in said
     assert "Of its main table no training is recorded yet" in said
-    for paper, claims in findings.SHOWN.items():
+    for paper, claims in ((p.name, p.quoted) for p in registry.papers().values()):
         assert said.count(f"findings_{paper}>`") == 1
         for claim in claims:
             assert said.count(f"<claim-{claim}>") == 1
@@ -603,8 +609,8 @@ def test_choosing_a_checkpoint_is_counted_over_the_judged_runs(three, empty, tmp
 
 
 def test_failing_outputs_are_counted_by_their_first_error(three, empty, tmp_path):
-    assert findings.diverging("mla", empty) == outcomes.NOTHING
-    assert findings.diverging("mla", three) == "*No recorded output fails.*\n"
+    assert findings_mla.diverging(empty) == outcomes.NOTHING
+    assert findings_mla.diverging(three) == "*No recorded output fails.*\n"
     file = tmp_path / "mla" / "mla_table2.runs.jsonl"
     file.parent.mkdir()
     with file.open("w") as lines:
@@ -616,7 +622,7 @@ def test_failing_outputs_are_counted_by_their_first_error(three, empty, tmp_path
             if model == "Bi-Relative":
                 sample["prediction"] = [*target[:3], "EOS"]
             lines.write(json.dumps(record) + "\n")
-    told = findings.diverging("mla", three._replace(store=Store(tmp_path)))
+    told = findings_mla.diverging(three._replace(store=Store(tmp_path)))
     assert "**3 wrong symbol, 3 ends too early**" in told
     assert "Of these 12, in all readings, 6 fail" in told
     lost = re.search(r"in the median up to: (.+)\.", told)[1]
@@ -629,10 +635,10 @@ def test_the_first_symbol_alone_is_worth_half_of_mix_and_little_of_copy():
     }
     # Every second token of Mix is the first symbol: half, and a tenth of the other half.
     for test in ("20", "40", "80"):
-        assert findings_readings.first_symbol_alone(tasks["panm_mix"], test) == pytest.approx(55)
+        assert by_tokens.first_symbol_alone(tasks["panm_mix"], test) == pytest.approx(55)
         alone = 100 * (1 + (int(test) - 1) / 10) / int(test)
         for name in ("panm_copy", "panm_reverse"):
-            assert findings_readings.first_symbol_alone(tasks[name], test) == pytest.approx(alone)
+            assert by_tokens.first_symbol_alone(tasks[name], test) == pytest.approx(alone)
 
 
 def test_panm_is_set_beside_the_best_baseline_that_has_runs(tmp_path, empty):

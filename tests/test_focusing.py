@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from relength.papers.mla import focusing
 from relength.runs.store import frame
+from relength.specs import registry
 from relength.specs.experiments import experiment
 from relength.tasks.copying import repeated
 
@@ -104,7 +105,7 @@ def test_without_a_sample_there_are_no_shares(record):
 
 def test_an_output_that_ends_at_once_has_no_share_of_any_step():
     (shares,) = focusing.shares(looking([1], "recopy")).values()
-    assert set(shares) == set(focusing.METRICS)
+    assert set(shares) == set(registry.papers()["mla"].metrics)
     steps = {name: share for name, share in shares.items() if name.startswith("focus")}
     assert {name for name, share in steps.items() if share} == {"focus_waits"}  # EOS is asked for
 

@@ -25,10 +25,10 @@ from relength.report import (
     scoreboard,
 )
 from relength.report.runs import Runs
-from relength.report.scoreboard import PAPERS, Survey, survey
+from relength.report.scoreboard import Survey, survey
 from relength.report.style import verdict_kind
 from relength.runs.store import Store
-from relength.specs import published
+from relength.specs import published, registry
 from relength.specs.experiments import experiment
 from relength.verdicts import claims
 from relength.verdicts.claims import VERDICTS
@@ -119,7 +119,7 @@ def test_every_claim_of_every_paper_has_a_square(full):
     text = landing.papers(full)
     made = published.prose_claims()
     assert re.findall(r'title="([\w-]+):', text) == [
-        claim for paper in PAPERS for claim in made[made["paper"] == paper]["claim_id"]
+        claim for paper in registry.PAPERS for claim in made[made["paper"] == paper]["claim_id"]
     ]
     judged = full.ledger[full.ledger["prose"]]
     for verdict, count in judged["verdict"].value_counts().items():
@@ -198,8 +198,8 @@ def test_the_picture_shows_the_scale_with_most_runs_and_says_not_run_where_there
 
 def test_the_picture_draws_what_the_runs_say(full):
     runs = Runs.read(EXPERIMENT, "paper", 5, full.store)
-    shown = reach.reach(runs, "mla-table-2")
-    assert set(shown.data["task"]) == set(reach.TASKS)
+    shown = reach.reach(runs, "mla-table-2", landing.front().tasks)
+    assert set(shown.data["task"]) == set(landing.front().tasks)
     assert set(shown.data["arm"]) == {"released"}
     assert "ReCopy at length 100: Content 0 %" in shown.text
     assert "OneStepAttn 100 %" in shown.text
@@ -213,12 +213,12 @@ def test_labels_of_the_picture_do_not_lie_on_each_other(wanted):
     assert all(gap >= reach.LINE - 1e-9 for gap in gaps)
 
 
-@pytest.mark.parametrize("paper", PAPERS)
+@pytest.mark.parametrize("paper", registry.PAPERS)
 def test_the_page_of_a_paper_has_its_facts_and_what_the_paper_prints(paper, full):
-    assert f"{{cite:t}}`{landing.CITED[paper]}`" in overviews.facts(paper, full)
+    assert f"{{cite:t}}`{registry.papers()[paper].cited}`" in overviews.facts(paper, full)
     page = (BOOK / f"{paper}_overview.md").read_text()
     assert f"executed/facts_{paper}.md" in page
-    for artifact in overviews.HEADLINES.get(paper, ()):
+    for artifact in registry.papers()[paper].headlines:
         assert f"executed/headline_{paper}.md" in page
         text = overviews.headline(paper, full)
         values = published.table(artifact)["value"].dropna()
@@ -231,9 +231,9 @@ def test_every_word_of_a_verdict_is_explained():
         assert f"*{verdict.lower()}" in words.lower(), verdict
 
 
-def test_a_paper_without_a_name_is_told_where_to_get_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(scoreboard, "CITED", {"mla": scoreboard.CITED["mla"]})
-    with pytest.raises(RelengthError, match=r"speak of panm yet.*scoreboard\.py"):
+def test_claims_of_a_paper_without_a_folder_say_where_it_would_be(tmp_path, monkeypatch):
+    monkeypatch.setattr(scoreboard.claims, "papers", lambda: ["mla", "nobody"])
+    with pytest.raises(RelengthError, match=r"claims/nobody\.yml.*papers/nobody.*registry\.py"):
         survey(Store(tmp_path))
 
 

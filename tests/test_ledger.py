@@ -17,7 +17,7 @@ from relength.report.deviations import anchor
 from relength.report.markdown import grid, plain, run_link, slug
 from relength.report.scoreboard import Survey, judge
 from relength.runs.store import Store, frame
-from relength.specs import published
+from relength.specs import published, registry
 from relength.specs.experiments import experiment
 from relength.specs.margins import MARGINS, load_margins, margins_hash
 from relength.verdicts import claims, deviations, margin_history
@@ -154,18 +154,20 @@ def test_what_a_part_expects_has_its_names_and_numbers(part, facts):
 def test_boxes_show_claims_and_differences_that_exist_and_are_on_a_page(solved):
     made, judged = set(published.prose_claims()["claim_id"]), set(solved.ledger["claim"])
     pages = "".join(page.read_text() for page in BOOK.glob("*.md"))
-    for name, shown in boxes.CLAIMS.items():
+    for name, shown in registry.united("claims").items():
         assert set(shown) <= made
         box = boxes.PASSAGES[name](solved)
         for claim in judged & set(shown):
             assert f"{{ref}}`{claim} <claim-{claim}>`" in box
-    for name, (paper, titles) in boxes.EFFECTS.items():
+    papers = registry.papers().values()
+    effects = [(paper.name, *one) for paper in papers for one in paper.effects.items()]
+    for paper, name, titles in effects:
         entries = {entry.title: entry for entry in deviations.load(paper)}
         box = boxes.PASSAGES[name](solved)
         for each in titles:
             assert entries[each].measures, each
             assert f"<{anchor(paper, entries[each])}>`" in box
-    for name in (*boxes.CLAIMS, *boxes.EFFECTS):
+    for name in (*registry.united("claims"), *registry.united("effects")):
         assert f"executed/{name}.md" in pages
 
 

@@ -12,8 +12,8 @@ import yaml
 from relength.errors import RelengthError
 from relength.paths import BOOK, ROOT
 from relength.report.drawings import drawing, drawings, for_page, icon
-from relength.report.scoreboard import PAPERS
 from relength.report.style import DARK, LIGHT, colour
+from relength.specs.registry import PAPERS
 
 EXHIBITS = {name: drawing(name) for name in drawings()}
 WIDTHS = ("wide", "narrow")

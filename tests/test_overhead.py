@@ -48,7 +48,7 @@ def test_without_a_measurement_the_page_says_so(tmp_path):
     assert page.numbers(nothing).count("not run") == 3 * len(overhead.PAIRS)
     for waits in (page.figure(nothing, 1), page.table(nothing)):
         words = re.sub("<[^>]*>", "", waits.html)
-        assert "Not run yet" in words and "relength bench --pointers" in words
+        assert "Not run yet" in words and "relength bench --paper panm" in words
     verdicts = page.verdicts(nothing).data.set_index("claim")["verdict"]
     assert set(verdicts.drop("panm-039")) == {"not run"}  # sizes are counted, not measured
     older = measured()

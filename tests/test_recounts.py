@@ -6,11 +6,11 @@ from collections import Counter
 import pytest
 
 from relength.errors import RelengthError
-from relength.report.recounts import RECOUNTS, recount
+from relength.report.recounts import recount, recounts
 from relength.report.wording import grid, number, numbers, words
 from relength.verdicts import deviations
 
-EVERY = [(paper, name) for paper, known in RECOUNTS.items() for name in known]
+EVERY = [(paper, name) for paper, known in recounts().items() for name in known]
 
 
 @pytest.mark.parametrize(("paper", "name"), EVERY)

@@ -26,7 +26,7 @@ BADGE = '<span class="badge" title="explains an idea; no run stands behind it">s
 
 
 def drawings() -> list[str]:
-    """Names of all drawings, as pages include them: ``mla-mechanism``."""
+    """Names of all drawings, as pages include them: ``<paper>-mechanism``."""
     return [f"{paper}-{name}" for paper in PAPERS for name in _captions(paper)]
 
 

@@ -24,7 +24,6 @@ import numpy as np
 
 from relength.tasks.copying import DIGITS, repeated
 
-METRICS = ("focus_forward", "focus_single", "focus_next", "focus_waits", "end_right")
 END = "EOS"
 Kind = Literal["wrong symbol", "ends too early", "goes on"]
 REPEATING = ("recopy", "reverse_recopy")  # tasks that write some digits several times

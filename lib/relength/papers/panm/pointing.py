@@ -21,7 +21,6 @@ from relength.specs.spec import RunSpec
 from relength.streams import EVALUATION_SEED, stream
 from relength.tasks import Task
 
-METRICS = ("pointer_advances", "pointer_sharp", "partner_found")
 # Tasks that are done by walking through memory: where the pointer begins that walks.
 WALKS = {"panm_copy": "base", "panm_reverse": "end"}
 
