@@ -291,8 +291,8 @@ def test_a_warm_up_measures_steps_and_evaluations_of_the_run_itself(tiny, monkey
 
 def test_a_warm_up_trains_on_less_and_evaluates_on_everything():
     spec = spec_of()
-    small = bench._small(spec).task
-    assert small.train_size == bench.PACED * spec.training.batch_size < spec.task.train_size
+    small = pace._small(spec).task
+    assert small.train_size == pace.PACED * spec.training.batch_size < spec.task.train_size
     assert (small.dev_size, small.validation_size) == (
         spec.task.dev_size,
         spec.task.validation_size,
