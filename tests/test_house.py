@@ -102,7 +102,7 @@ def without(tmp_path_factory) -> Path:
     for path in gone:
         path.unlink()
     lines = {
-        "lib/relength/specs/registry.py": (rf'"{PAPER}", ', ""),
+        "lib/relength/specs/registry.py": (rf' +"{PAPER}",\n', ""),
         "book/_toc.yml": (rf" +- file: \S*\b(?<!\w){PAPER}_?\S*\n( +title: .*\n)?", ""),
     }
     for name, (line, rest) in lines.items():

@@ -100,6 +100,11 @@ def _every(name: str) -> pd.DataFrame:
 
 @cache
 def _read(paper: str, name: str) -> pd.DataFrame:
-    folder = files(f"relength.papers.{paper}") / "published"
-    with folder.joinpath(name).open(encoding="utf-8") as file:
+    path = files(f"relength.papers.{paper}") / "published" / name
+    if not path.is_file():
+        raise RelengthError(
+            f"There is no lib/relength/papers/{paper}/published/{name}: write down there what the "
+            "paper prints."
+        )
+    with path.open(encoding="utf-8") as file:
         return pd.read_csv(file, dtype=str, keep_default_na=False)

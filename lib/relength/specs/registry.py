@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from relength.specs.paper import Paper
     from relength.tasks.base import Task
 
-PAPERS = ("mla", "panm", "dnc", "memreasoner")  # folders of relength.papers: a line per paper
+# Folders of relength.papers in the order of the book, a line per paper.
+PAPERS = (
+    "mla",
+    "panm",
+    "dnc",
+    "memreasoner",
+)
 
 
 @cache
