@@ -24,6 +24,7 @@ from relength.runs import cluster as cluster_module
 from relength.runs.cluster import dask_executor, on_worker
 from relength.runs.execute import Job, execute
 from relength.runs.executors import SerialExecutor
+from relength.runs.plan import Run
 from relength.runs.run import run_or_load
 from relength.runs.store import Store
 from relength.training import provenance
@@ -76,7 +77,7 @@ def test_two_dask_workers_record_what_one_process_records_and_leave_nothing_behi
     places: set[str] = set()
     workers: set[psutil.Process] = set()
 
-    def look(_: dict) -> None:
+    def look() -> None:
         new = set(psutil.Process().children(recursive=True)) - before
         workers.update(p for p in new if "resource_tracker" not in " ".join(p.cmdline()))
         for process in (psutil.Process(), *workers):
@@ -84,8 +85,10 @@ def test_two_dask_workers_record_what_one_process_records_and_leave_nothing_behi
             places.update(c.laddr.ip for c in connections if c.status == psutil.CONN_LISTEN)
 
     specs = [*stacked, alone]
-    options = {"train": True, "cluster": "local", "workers": 2, "stack": 2, "on_record": look}
-    records = run_or_load(specs, store, table_2, **options)
+    runs, records = [Run(table_2, spec) for spec in specs], []
+    for record in campaign.Campaign(runs, store, cluster="local", workers=2, stack=2).records():
+        records.append(record)
+        look()
     assert_each_once(store.records(), specs)
     found = {record["key"]: record for record in records}
     assert [found[spec.key]["cost"].get("stacked") for spec in specs] == [2, 2, None]

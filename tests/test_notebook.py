@@ -14,8 +14,12 @@ from relength.book import notebook
 from relength.book.notebook import Parameters, TrainingLine, normalise, parameters, problems
 from relength.errors import RelengthError
 from relength.paths import NOTEBOOKS, RESULTS, ROOT
+from relength.report import runs as runs_of_pages
 from relength.report.runs import wanted_specs
+from relength.runs import execute
+from relength.runs.campaign import Campaign
 from relength.specs.experiments import borrowed, shown_by
+from relength.specs.spec import RunSpec
 
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
 DECLARED = "scale: str = 'reduced'\nseeds: int = 5"
@@ -101,10 +105,54 @@ def test_smoke_trains_into_a_temporary_folder_unless_one_is_named(tmp_path):
 
 
 def test_reading_an_empty_store_trains_nothing(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(notebook, "run_or_load", lambda *_, **__: pytest.fail("it trained"))
+    monkeypatch.setattr(Campaign, "records", lambda *_: pytest.fail("it trained"))
     shown = notebook.runs("mla_table2", told(results=str(tmp_path)))
     assert shown.records == ()
     assert "0 of 320 runs at scale reduced" in capsys.readouterr().out
+
+
+@pytest.fixture
+def two_runs(monkeypatch, tiny) -> list[RunSpec]:
+    """Two tiny runs in place of the experiment's, of which the second fails."""
+    specs = [tiny(epochs=1, seed=seed) for seed in range(2)]
+    train = execute.train
+
+    def fragile(spec, *others):
+        if spec.seed == 1:
+            raise ZeroDivisionError("the second run breaks")
+        return train(spec, *others)
+
+    monkeypatch.setattr(execute, "train", fragile)
+    monkeypatch.setattr(notebook, "wanted_specs", lambda *_: specs)
+    return specs
+
+
+@pytest.mark.parametrize("asked", [{"scale": "smoke"}, {"train": True}, {"refresh": True}])
+def test_a_notebook_whose_runs_failed_stops_with_their_count(two_runs, tmp_path, asked):
+    chosen = told(results=str(tmp_path), workers=1, **asked)
+    with pytest.raises(RelengthError, match="1 of 2 runs failed"):
+        notebook.runs("mla_table2", chosen)
+    assert [record["status"] for record in chosen.store().records()] == ["ok", "failed"]
+    again = "1 of 2" if chosen.refresh else "1 of 1"  # the failed one is still missing
+    with pytest.raises(RelengthError, match=f"{again} runs failed"):
+        notebook.runs("mla_table2", chosen)
+
+
+def test_plan_and_missing_runs_are_computed_once(two_runs, tmp_path, monkeypatch):
+    asked = []
+
+    def counted(name):
+        function = getattr(notebook, name)
+        monkeypatch.setattr(
+            notebook, name, lambda *these, **those: asked.append(name) or function(*these, **those)
+        )
+
+    for name in ("wanted_specs", "wanted", "missing"):
+        counted(name)
+    monkeypatch.setattr(runs_of_pages, "wanted_specs", lambda *_: pytest.fail("planned again"))
+    with pytest.raises(RelengthError):
+        notebook.runs("mla_table2", told(scale="smoke", results=str(tmp_path), workers=1))
+    assert sorted(asked) == ["missing", "wanted", "wanted_specs"]
 
 
 def test_the_training_line_counts_runs_and_says_how_long_the_rest_takes():
@@ -306,6 +354,21 @@ def test_papermill_trains_a_notebook_at_smoke_scale_from_any_folder(path, tmp_pa
         assert f"{runs} of {runs} runs at scale smoke" in shown
         assert "not a result" in shown
     assert {file: file.read_bytes() for file in RESULTS.glob("*/*.jsonl")} == before
+
+
+@pytest.mark.slow
+def test_papermill_fails_where_trainings_failed(tmp_path):
+    """Every run ends in an error, as the kernel has nothing to train with."""
+    whole = NOTEBOOKS / "mla_attention_paths.ipynb"
+    broken = nbformat.read(whole, as_version=4)
+    cell = "from relength.runs import execute\n\nexecute.train = None"
+    broken.cells.insert(0, nbformat.v4.new_code_cell(cell))
+    nbformat.write(broken, tmp_path / whole.name)
+    done = run_papermill(
+        tmp_path / whole.name, tmp_path, "-p", "scale", "smoke", "-p", "seeds", "1"
+    )
+    assert done.returncode == 1
+    assert f"{smoke_runs(whole)} of {smoke_runs(whole)} runs failed" in done.stderr
 
 
 @pytest.mark.slow

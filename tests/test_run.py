@@ -107,10 +107,9 @@ def test_what_is_recorded_is_loaded_and_only_what_is_missing_trained(tiny, table
     assert list(store.checkpoints.iterdir()) == []  # recorded, so nothing is left to resume
     assert run_or_load(specs, store, table_2) == first
     assert pending(specs, store, table_2) == [specs[2]]
-    trained = []
-    all_three = run_or_load(specs, store, table_2, train=True, workers=1, on_record=trained.append)
-    assert [r["key"] for r in trained] == [specs[2].key]
-    assert all_three == [*first, *trained]
+    all_three = run_or_load(specs, store, table_2, train=True, workers=1)
+    assert all_three == store.records()
+    assert [r["key"] for r in all_three] == [s.key for s in specs]
     assert run_or_load(specs[1:2], store, table_2) == first[1:]
 
 

@@ -30,8 +30,7 @@ from relength.errors import RelengthError
 from relength.paths import RESULTS, ROOT
 from relength.report.runs import Runs, wanted_specs
 from relength.runs.executors import check_device
-from relength.runs.plan import MANY_SEEDS, at_hand, in_words, missing, wanted
-from relength.runs.run import run_or_load
+from relength.runs.plan import MANY_SEEDS, Run, at_hand, in_words, missing, wanted
 from relength.runs.store import Record, Store
 from relength.specs.experiments import experiment as find_experiment
 from relength.specs.spec import Scale, explain
@@ -147,39 +146,30 @@ def runs(
     artifacts  only the runs that these tables and figures are made from
     models     only runs of these models
 
-    Prints what is shown: how many runs are recorded, how many were trained now and how many failed;
-    which readings have no run and are left out; and what cannot be trained here for want of data.
-    Runs that another experiment's file keeps are counted apart, but for those at scale smoke, which
-    the notebook trains itself.
+    Prints what is shown: how many runs are recorded and how many were trained now; which readings
+    have no run and are left out; and what cannot be trained here for want of data. Runs that
+    another experiment's file keeps are counted apart, but for those at scale smoke, which the
+    notebook trains itself.
+
+    Raises RelengthError if runs failed now, once all are recorded: a notebook that lacks them must
+    not pass for a whole one.
     """
     found, store = find_experiment(name), chosen.store()
     specs = wanted_specs(found, chosen.scale, chosen.seeds, artifacts, models)
-    failed = 0
-    if chosen.trains:
-        asked, without = at_hand(wanted((found, spec) for spec in specs), fetch=chosen.train)
-        for reason in without:
-            print(f"Not trained for want of data, {reason}.")
-        with TrainingLine(len(asked if chosen.refresh else missing(asked, store))) as line:
-            run_or_load(
-                [run.spec for run in asked],
-                store,
-                found,
-                train=True,
-                refresh=chosen.refresh,
-                device=chosen.device,
-                workers=chosen.workers or None,
-                on_record=line.advance,
-            )
-        failed = line.failed
-    shown = Runs.read(found, chosen.scale, chosen.seeds, store, artifacts, models)
-    said = f"{_counted(shown)} at scale {chosen.scale} are in {_place(store)}."
+    plan = wanted((found, spec) for spec in specs)
+    failed, trained = _train(plan, store, chosen) if chosen.trains else (0, 0)
+    shown = Runs.of_specs(found, chosen.scale, specs, store, artifacts)
+    said = f"{_counted(shown, plan)} at scale {chosen.scale} are in {_place(store)}."
     print(textwrap.fill(said, 76, break_on_hyphens=False))
     if shown.waiting:
         print(textwrap.fill(shown.without_rows, 76))
     if shown.on_generated_data:
         print(shown.on_generated_data.strip())
     if failed:
-        print(f"{failed} runs failed now; their tracebacks are in the store, under 'error'.")
+        raise RelengthError(
+            f"{failed} of {trained} runs failed: their tracebacks are in {store.path}, under "
+            "'error'."
+        )
     if not shown.records and not chosen.trains:
         print("Nothing is shown as a result; -p train true trains what is missing.")
         lacking = {spec.task.name for spec in specs if spec.task.lacks()}
@@ -189,12 +179,26 @@ def runs(
     return shown
 
 
-def _counted(shown: Runs) -> str:
+def _train(plan: list[Run], store: Store, chosen: Parameters) -> tuple[int, int]:
+    """Train what is missing of a plan and has its data; returns how many failed, of how many."""
+    from relength.runs.campaign import Campaign
+
+    asked, without = at_hand(plan, fetch=chosen.train)
+    for reason in without:
+        print(f"Not trained for want of data, {reason}.")
+    runs = asked if chosen.refresh else missing(asked, store)
+    campaign = Campaign(runs, store, device=chosen.device, workers=chosen.workers or None)
+    with TrainingLine(len(runs)) as line:
+        for record in campaign.records():
+            line.advance(record)
+    return line.failed, len(runs)
+
+
+def _counted(shown: Runs, plan: list[Run]) -> str:
     if shown.scale == "smoke":
         return f"{len(shown.records)} of {len(shown.specs)} runs"
     keys = {record["key"] for record in shown.records}
-    every = wanted((shown.experiment, spec) for spec in shown.specs)
-    return in_words(shown.experiment, every, keys, " runs")
+    return in_words(shown.experiment, plan, keys, " runs")
 
 
 def many_seeds(name: str, chosen: Parameters, page: str) -> Runs:

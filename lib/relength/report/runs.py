@@ -68,7 +68,23 @@ class Runs:
         artifacts  only the runs that these are made from, and their claims; else the whole grid
         models     only runs of these models
         """
-        specs = tuple(wanted_specs(experiment, scale, seeds, artifacts, models))
+        specs = wanted_specs(experiment, scale, seeds, artifacts, models)
+        return cls.of_specs(experiment, scale, specs, store, artifacts)
+
+    @classmethod
+    def of_specs(
+        cls,
+        experiment: Experiment,
+        scale: Scale,
+        specs: Iterable[RunSpec],
+        store: Store,
+        artifacts: Sequence[str] | None = None,
+    ) -> "Runs":
+        """The runs of these specs that a store has.
+
+        artifacts  what they are shown for; else all that the experiment makes
+        """
+        specs = tuple(specs)
         wanted = {spec.key for spec in specs}
         every = tuple(
             record

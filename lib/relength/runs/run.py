@@ -1,6 +1,6 @@
 """From specs to records: load what is recorded, train the rest only when asked."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from relength.runs.plan import missing, wanted
@@ -16,7 +16,6 @@ def run_or_load(
     *,
     train: bool = False,
     refresh: bool = False,
-    on_record: Callable[[Record], None] | None = None,
     **resources: Any,
 ) -> list[Record]:
     """The usable records of these specs; specs without one are simply missing from the result.
@@ -35,9 +34,6 @@ def run_or_load(
         from relength.runs.campaign import Campaign
 
         runs = wanted((experiment, spec) for spec in specs)
-        campaign = Campaign(runs if refresh else missing(runs, store), store, **resources)
-        for record in campaign.records():
-            if on_record is not None:
-                on_record(record)
+        list(Campaign(runs if refresh else missing(runs, store), store, **resources).records())
     keys = {spec.key for spec in specs}
     return [record for record in store.usable(*experiment.files) if record["key"] in keys]
