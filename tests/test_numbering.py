@@ -1,5 +1,6 @@
 """In the book, figures and tables made by code are numbered, and prose can refer to them."""
 
+import io
 import re
 from pathlib import Path
 
@@ -23,6 +24,9 @@ numfig_format = {{"figure": "Figure %s", "table": "Table %s"}}
 PAGE = """# A page
 
 See {{numref}}`fig-second` and {{numref}}`tab-third`.
+
+Nothing was run: no {{numref}}`tab-fourth`, no {{numref}}`fig-fifth`, neither
+{{ref}}`what they *show* <sixth>` nor {{doc}}`a page <seventh>`.
 
 ```{{raw}} html
 {first}
@@ -79,6 +83,21 @@ def test_prose_can_refer_to_them(book):
     page = (book / "index.html").read_text()
     assert re.search(r'href="#second"[^>]*><span class="std std-numref">Figure 2<', page)
     assert re.search(r'href="executed/notes.html#third"[^>]*><span[^>]*>Table 1<', page)
+
+
+def test_references_to_what_is_not_there_become_words(book):
+    """The fixture has built the page, warnings being errors."""
+    absent = re.findall(r'<span class="absent">([^<]*)</span>', (book / "index.html").read_text())
+    assert absent == ["Table (not run)", "Figure (not run)", "what they *show*", "a page"]
+
+
+@pytest.mark.parametrize("reference", ["{ref}`nowhere`", "{doc}`nowhere`", "{numref}`nowhere`"])
+def test_a_reference_without_words_to_what_is_not_there_is_an_error(tmp_path, reference):
+    (tmp_path / "conf.py").write_text(CONF.format(ext=str(BOOK / "_ext")))
+    (tmp_path / "index.md").write_text(f"# A page\n\nSee {reference}.\n")
+    said, (out, trees) = io.StringIO(), (tmp_path / "out", tmp_path / "tree")
+    Sphinx(tmp_path, tmp_path, out, trees, "html", status=None, warning=said).build()
+    assert "nowhere" in said.getvalue()
 
 
 def test_the_style_of_exhibits_is_a_file_and_not_in_every_output(book):

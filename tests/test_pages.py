@@ -96,6 +96,12 @@ def test_no_markup_is_left_for_the_reader_to_read(parsed, page):
 
 
 @every_page
+def test_what_our_own_book_refers_to_is_there(parsed, page):
+    """In a book of fewer records it may be missing: book/_ext/numbering.py."""
+    assert parsed(page).xpath("//*[contains(concat(' ', @class, ' '), ' absent ')]//text()") == []
+
+
+@every_page
 def test_links_within_the_book_lead_somewhere(book, parsed, anchors, claims, page):
     here = (book / page).as_uri()
     inside = [urljoin(here, address) for address in parsed(page).xpath("//a/@href")]

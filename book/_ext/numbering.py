@@ -6,6 +6,10 @@ target of ``{numref}`` by the id it has in the HTML, with ``fig-`` or ``tab-`` b
 sheet that it carries for Jupyter is written once, as a file. The directive ``drawing`` puts a
 drawing of a mechanism on a page.
 
+Prose refers to what passages write once there are records. Where that is not there, a reference
+becomes words: the text that it has, or *Table (not run)*. Only one without a text is an error. The
+tests see to it that our own book has no such words.
+
 Notebooks are copied beside the pages that show them, where exhibits link to them.
 """
 
@@ -31,6 +35,7 @@ class TableExhibit(nodes.General, nodes.Element):
     """A table with its caption."""
 
 
+NUMBERED = {"fig": "Figure", "tab": "Table"}
 KINDS = {"figure": (FigureExhibit, "fig-"), "table": (TableExhibit, "tab-")}
 
 
@@ -82,6 +87,15 @@ def _title(node):
     return "exhibit"
 
 
+def _in_words(app, env, node, contnode):
+    kind = NUMBERED.get(node["reftarget"].partition("-")[0])
+    if node["reftype"] == "numref" and kind:
+        return nodes.inline("", f"{kind} (not run)", classes=["absent"])
+    if node["reftype"] in ("ref", "doc") and node.get("refexplicit"):
+        return nodes.inline("", contnode.astext(), classes=["absent"])
+    return None
+
+
 def _write_style_sheet(app):
     from relength.report.exhibits import CSS
 
@@ -105,6 +119,7 @@ def setup(app):
         )
     app.add_transform(Exhibits)
     app.add_directive("drawing", Drawing)
+    app.connect("missing-reference", _in_words)
     app.connect("builder-inited", _write_style_sheet)
     app.connect("build-finished", _copy_notebooks)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
