@@ -34,7 +34,8 @@ def test_a_book_of_fewer_records_is_built(fill, tmp_path, python):
     ignore = shutil.ignore_patterns("__pycache__", "executed", "*.egg-info")
     for name in ("lib", "book", "notebooks"):
         shutil.copytree(ROOT / name, copy / name, ignore=ignore)
-    shutil.copy(ROOT / "_config.yml", copy)
+    for path in filter(Path.is_file, ROOT.glob("*.*")):
+        shutil.copy(path, copy)
     fill(results)
     command = ["-m", "relength.cli.main", "render", "--results", str(results), "--out", "built"]
     done = python(*command, cwd=copy, PYTHONPATH=str(copy / "lib"))
