@@ -10,7 +10,7 @@ import pytest
 
 from relength.papers.mla import findings as findings_mla
 from relength.papers.mla import mixtures
-from relength.papers.panm import by_tokens
+from relength.papers.panm import address_bits, by_tokens
 from relength.papers.panm import findings as findings_panm
 from relength.paths import BOOK
 from relength.report import findings, findings_readings, outcomes, scoreboard, tables
@@ -74,30 +74,36 @@ def test_ends_of_runs_are_the_known_lengths_and_the_longest(three):
 
 
 def test_runs_that_know_their_training_lengths_are_counted_by_what_they_do_beyond(three):
+    judged, others = findings.known_by_reading(outcomes.busiest(three, "mla_table2"))
+    assert (len(judged), findings.known(judged).knows) == (9, 6)
+    assert findings.known(judged).states == {"solved": 1, "failed": 5}
+    assert (len(others), findings.known(others).knows) == (3, 3)
+    assert findings.known(others).states == {"solved": 3}
     said = findings.known_is_not_enough("mla", three)
-    judged, others = said.split("In other readings, ")
-    assert judged.startswith("At scale *reduced*, of 9 runs, 6 know the lengths they were trained")
-    assert "**1** solved the longest test, **5** failed at it, **0** ended in between" in judged
-    assert others.startswith("of 3 runs, 3 know") and "**3** solved the longest test" in others
-    assert "Runs with at least 95 % there: Content 0 of 3" in said
-    assert "OneStepAttn, as in the text 3 of 3" in said
+    assert {"9", "6", "1", "5"} <= set(re.findall(r"\d+", said.split("\n\n")[0]))
 
 
 def test_cells_whose_seeds_disagree_are_named(three):
+    found = findings.unequal_seeds(outcomes.busiest(three, "mla_table2"))
+    assert (found.repeated, len(found.apart), found.opposed) == (4, 1, 1)
     said = findings.luck("mla", three)
-    assert said.startswith("4 cells have two seeds or more.")
-    assert "within 5 points of each other at the longest test in 3 of them" in said
-    assert "in **1**, one seed solves what another fails at" in said
     assert "| Copy | Bi-Relative | 100; 100; 100 | 100 | 0; 100; 0 | 100 |" in said
+
+
+def solved_by_reading(state: Survey) -> pd.DataFrame:
+    runs = outcomes.busiest(state, "mla_table2")
+    found = findings.solved_by_reading(runs, outcomes.beside_printed(runs))
+    return found.set_index(["model", "arm"])
 
 
 def test_solved_tasks_are_counted_by_medians_and_seed_by_seed(three):
     """Bi-Relative has one seed of three that solves Copy: no median does, and the paper's does."""
-    said = findings.tasks_solved("mla", three)
-    assert "at 95 % or more: Content 0 of 1 (printed 0), Bi-Relative 0 of 1 (printed 1)" in said
-    assert "at least 3: there it may be chance." in said
-    assert "| Bi-Relative | 1 | 0 | 0; 1; 0 | 1 |" in said
-    assert "| OneStepAttn, as in the text | 1 | 1 | 1; 1; 1 | 1 |" in said
+    counts = solved_by_reading(three)
+    columns = ["printed", "ours", "alone", "tasks"]
+    assert counts.loc[("Content", "released"), columns].tolist() == [0, 0, [0, 0, 0], 1]
+    assert counts.loc[("Bi-Relative", "released"), columns].tolist() == [1, 0, [0, 1, 0], 1]
+    assert counts.loc[("OneStepAttn", "paper"), columns].tolist() == [1, 1, [1, 1, 1], 1]
+    assert "| Bi-Relative | 1 | 0 | 0; 1; 0 | 1 |" in findings.tasks_solved("mla", three)
 
 
 def mono(folder: Path, wanted, accuracy) -> Survey:
@@ -122,7 +128,8 @@ def test_seeds_that_one_task_lacks_are_not_paired_with_others(tmp_path):
         lambda spec: spec.task.name == "copy" or spec.seed == 1,
         lambda spec, _: float(spec.seed == 1),
     )
-    assert "| MonoAttn | 2 | 1 | 2 | 2 |" in findings.tasks_solved("mla", state)
+    counts = solved_by_reading(state).loc[("MonoAttn", "released")]
+    assert [*counts[["printed", "ours", "alone", "tasks"]]] == [2, 1, [2], 2]
 
 
 def test_errors_on_known_lengths_are_a_warning_among_runs_of_one_model_too(tmp_path):
@@ -131,17 +138,23 @@ def test_errors_on_known_lengths_are_a_warning_among_runs_of_one_model_too(tmp_p
     def accuracy(spec, test):
         return 1.0 if spec.seed != 1 else 0.99 * (test == "iid")
 
-    said = findings.known_is_not_enough("mla", mono(tmp_path, lambda _: True, accuracy))
-    assert "4 of them make no error there, and **4** of these solve the longest test" in said
-    assert "2 make one or more, and **0** of these." in said
-    assert "In the cells that some seed solves: 4 of 4 without an error, 0 of 2 with one." in said
+    state = mono(tmp_path, lambda _: True, accuracy)
+    judged, others = findings.known_by_reading(outcomes.busiest(state, "mla_table2"))
+    counts = findings.known(pd.concat([judged, others]).loc[lambda d: d["arm"] == "released"])
+    assert (counts.perfect, counts.perfect_solve) == (4, 4)
+    assert (counts.flawed, counts.flawed_solve) == (2, 0)
+    assert (counts.perfect_where_solved, counts.flawed_where_solved) == ((4, 4), (0, 2))
+    assert findings.known_is_not_enough("mla", state)
 
 
 def test_one_function_that_is_printed_twice_is_compared_with_both_rows(tmp_path, empty):
     """Seeds of MonoAttn that are always right: as printed for it, and not as for RMonoAttn."""
-    said = findings_mla.printed_twice(mono(tmp_path, lambda _: True, lambda *_: 1.0))
-    assert "differ by more than the margin in **1 of 2** tasks" in said
-    assert "near both in 1, near MonoAttn's alone in 1, near RMonoAttn's alone in 0" in said
+    state = mono(tmp_path, lambda _: True, lambda *_: 1.0)
+    rows = findings_mla.rows_printed_twice(outcomes.busiest(state, "mla_table2"))
+    assert findings_mla.met_twice(rows) == findings_mla.Twice(
+        tasks=2, differ=1, both=1, first=1, second=0, neither=0
+    )
+    said = findings_mla.printed_twice(state)
     assert "| Reverse ReCopy | 100 | 100 | 0 | 100 | 100; 100; 100 |" in said
     assert findings_mla.printed_twice(empty) == outcomes.NOTHING
 
@@ -164,15 +177,18 @@ def test_runs_are_told_apart_by_the_way_that_they_walk(tmp_path, empty):
             lines.append(json.dumps(made))
     file.write_text("".join(f"{line}\n" for line in lines))
     store, nothing = Store(tmp_path), pd.DataFrame()
-    said = findings_mla.which_way(Survey(nothing, nothing, nothing, scoreboard.runs(store), store))
-    forward = "{} walk forward ({} know their lengths), of which **{}** solve the longest test"
-    back = "2 walk back (2 know their lengths), of which **0** solve the longest test"
-    assert f"of 12 runs of -Sigmoid and -Step 3, {forward.format(10, 10, 10)}; {back}." in said
-    assert f"that have both ways alone, {forward.format(4, 4, 4)}; {back}." in said
-    assert "in 6 of 6 pairs they walk the same way" in said
-    assert re.search(r"turn at position 15\.\d \(median; .* this one at 16\.", said)
-    assert "end at 11 at the latest" in said  # ten digits between START and END
-    assert "paper's own scale" not in said
+    state = Survey(nothing, nothing, nothing, scoreboard.runs(store), store)
+    data, way = findings_mla.free(state, "reduced"), findings_mla.Way
+    ways = {"forward": way(10, 10, 10), "back": way(2, 2, 0), "neither": way(0, 0, 0)}
+    assert len(data) == 12 and findings_mla.by_way(data) == ways
+    both = findings_mla.by_way(findings_mla.with_both_ways(data))
+    assert both == ways | {"forward": way(4, 4, 4)}
+    assert findings_mla.same_way(data) == (6, 6)
+    back = data[data["way"] == "back"]
+    assert 15 <= back["peak"].median() < 16 and set(back["end"]) == {16}
+    assert findings_mla.known_end() == 11  # ten digits between START and END
+    assert findings_mla.free(state, "paper").empty
+    said = findings_mla.which_way(state)
     assert "| Copy | 4 of 4 | 0 of 2 | – | – | – |" in said
     assert "| Lookup | 6 of 6 | – | – | – | – |" in said
     assert findings_mla.which_way(empty) == outcomes.NOTHING
@@ -207,15 +223,10 @@ def test_readings_of_a_mixed_model_are_counted_on_the_numbers_that_all_have(tmp_
     alone = data[data["model"] == "Mix OneStepAttn"]
     assert set(alone["source"]) == {"released"} and not alone["near"].any()
     assert mixtures.nearest(mixtures.comparable(runs)) == {"released": ["Mix OneStepAttn PR"]}
-    said = findings_mla.whether_mixed(survey)
-    assert (
-        "of 1 mixed model" in said
-        and "as released, unmixed 3 of 3, 0 points away (cells with 2 seeds at least)" in said
-    )
-    assert "repaired 0 of 3, 100 points away" in said
-    assert "Nearest on average: as released, unmixed, to Mix OneStepAttn PR." in said
-    (line,) = findings_mla._mixed(survey)
-    assert "numbers of **Mix OneStepAttn PR** are nearest to ours *as released, unmixed*." in line
+    found = mixtures.near_by_source(mixtures.comparable(runs))
+    assert found["released"] == (3, 3, 0, 2) and found["repaired"][:3] == (0, 3, 100)
+    assert "Mix OneStepAttn PR" in findings_mla.whether_mixed(survey)
+    assert len(list(findings_mla._mixed(survey))) == 1
     html = mixtures.table(runs).html
     assert "3 <small>(0.0)</small>" in html and "0 <small>(100.0)</small>" in html
     assert "LocAttn" not in html  # as released it mixes
@@ -232,19 +243,19 @@ def test_a_mixed_gate_that_is_left_frozen_is_none(tmp_path):
     gated = data[data["model"] == "Mix MonoAttn"]
     more = [("MonoAttn", "released"), *relaxed]
     survey, both = mixed(tmp_path / "both", lambda spec, _: 1.0 - (spec.row == "MonoAttn"), more)
-    said = mixtures.in_words(both)
+    compared = mixtures.comparable(both)
     met = (gated["paper"] >= 95).sum()
-    assert f"switch turned alone (of Mix MonoAttn) {met} of 3" in said
-    (line,) = findings_mla._mixed(survey)
-    assert "**Mix MonoAttn, Mix RMonoAttn** are nearest to ours *as rel" in line
+    assert mixtures.near_by_source(compared)["frozen"][:2] == (met, 3)
+    assert set(compared.loc[compared["source"] == "frozen", "model"]) == {"Mix MonoAttn"}
+    assert mixtures.nearest(compared) == {"released": ["Mix MonoAttn", "Mix RMonoAttn"]}
+    assert len(list(findings_mla._mixed(survey))) == 1
     assert [*gated["paper"]] == [printed["Mix MonoAttn", "copy", test] for test in gated["test"]]
     assert mixtures.table(runs).html.count(">–<") == 1  # RMonoAttn has no gate
 
 
 def test_mixed_models_without_runs_are_not_compared(tmp_path, empty):
-    assert findings_mla.whether_mixed(empty) == "*No mixed model has a run that counts yet.*\n"
     runs = Runs.read(experiment("mla_variants"), "reduced", 1, Store(tmp_path))
-    assert "Not run yet" in mixtures.table(runs).html
+    assert mixtures.comparable(runs).empty and mixtures.table(runs).waits
 
 
 def test_what_no_table_shows_is_told_a_line_each_where_there_are_runs(tmp_path, empty):
@@ -277,23 +288,24 @@ def test_what_no_table_shows_is_told_a_line_each_where_there_are_runs(tmp_path, 
         for agree, n in ((1, 3), (0, 2))
     ]
     held = pd.DataFrame({"claim": ["mla-057"], "parts": [votes]})
-    told = findings_mla.discoveries(Survey(nothing, held, nothing, scoreboard.runs(store), store))
-    far, bound, ways, luck = sorted(told.splitlines())
-    assert "of 1 run whose focus walks forward **1** solve the longest test" in ways
-    assert "of 0 runs whose focus walks back **0** solve" in ways
-    assert "the focus of **4 of 5** runs goes further" in bound
-    assert "Of 1 pair of runs on one make of processor **1** end more than the margin" in luck
-    assert "the furthest are 100 points apart" in luck
-    assert "median of the seeds: MonoAttn: Copy 100." in far
+    state = Survey(nothing, held, nothing, scoreboard.runs(store), store)
+    assert len(findings_mla.discoveries(state).splitlines()) == 4
+    ways = findings_mla.by_way(findings_mla.free(state, "reduced"))
+    assert (ways["forward"].runs, ways["forward"].solve) == (1, 1) and ways["back"].runs == 0
+    assert findings_mla.beyond_the_bound(state) == (4, 5)
+    pairs = findings_mla.same_function(store)
+    assert len(pairs) == 1 and findings_mla.same_apart(pairs) == (1, 100)
+    far = findings_mla.at_a_thousand(outcomes.busiest(state, "mla_lengths"))
+    assert far.median().to_dict() == {("MonoAttn", "copy"): 100}
     assert findings_mla.discoveries(empty) == outcomes.NOTHING
 
 
 def test_the_reading_that_gives_the_printed_number_is_found(three):
     """OneStepAttn on Copy is printed as 100, and here only the text's reading has it."""
-    said = findings_readings.which_reading("mla", three)
-    assert said.startswith("One cell has runs of more than one reading.")
-    assert "as in the code in 0, alone in 0; as in the text in 1, alone in 1" in said
-    assert "at least 3: there it may be chance." in said
+    runs = outcomes.main_runs("mla", three)
+    frame = findings_readings.at_the_longest(runs, outcomes.ends(runs))
+    near = findings_readings.near_at_the_longest(frame)
+    assert near == (1, {"released": (0, 0), "paper": (1, 1)})
 
 
 def test_of_panm_outputs_are_counted_and_tokens_compared(tmp_path):
@@ -330,47 +342,36 @@ def test_of_panm_outputs_are_counted_and_tokens_compared(tmp_path):
     survey = Survey(nothing, nothing, nothing, scoreboard.runs(store), store)
     arms = {spec.model.arm for spec in specs}
     assert {"released", "paper", "repaired"} <= arms
-    said = findings.known_is_not_enough("panm", survey)
-    assert "of 5 runs, 0 know the lengths" in said
-    others = 5 * len(arms) - 5
-    assert f"In other readings, of {others} runs, {others} know the lengths" in said
-    assert (
-        "where guessing gives 10 %, these have right **100 %** in the median. Furthest above what "
-        "remembering the first symbol alone gives, 11 %, is a run of PANM, repaired on Copy, with "
-        "100 %." in said
-    )
+    main = outcomes.main_runs("panm", survey)
+    judged, others = findings.known_by_reading(outcomes.busiest(survey, "panm_algorithmic"))
+    assert len(judged) == 5 and by_tokens.known_tokens(judged, main).knows == 0
+    tokens_known = by_tokens.known_tokens(others, main)
+    assert len(others) == tokens_known.knows == 5 * len(arms) - 5
+    assert tokens_known.median == 100 and tokens_known.floor == pytest.approx(11.125)
+    assert tokens_known.best[["arm", "task", "longest"]].tolist() == ["repaired", "panm_copy", 100]
+    counts = findings_readings.near_counts(findings_readings.of_several_readings(main, 5))
+    assert counts == {"released": (0, 5), "paper": (2, 5), "repaired": (3, 5)}
+    telling = {"released": (0, 1), "paper": (0, 1), "repaired": (1, 1)}
+    several = findings_readings.of_several_readings(main, 5)
+    assert by_tokens.near_where_told_apart(several, main) == (telling, telling)
+    assert by_tokens.best_by_task(main) == {"panm_copy": {"repaired": (1, 1)}}
     said = by_tokens.which_reading(survey)
-    assert said.startswith("Where more than one reading of PANM has 5 seeds")
-    assert "Token accuracy at the longest test of each task" in said
-    assert "PANM on Copy, released: 90, 90, 90, 90, 90" in said
-    assert (
-        "within the margin: as in the code 0 of 5, as in the text 2 of 5, repaired 3 of 5. "
-        "Of those beyond L+1 that come out with one reading and not with another: "
-        "as in the code 0 of 1, as in the text 0 of 1, repaired 1 of 1; without those that "
-        "remembering the first symbol gives as well: "
-        "**as in the code 0 of 1, as in the text 0 of 1, repaired 1 of 1**." in said
-    )
     (row,) = (line for line in said.splitlines() if "instead of across the batch" in line)
     assert row.split(" | ")[1:] == ["+10.0", "1", "–", "– |"]  # mended 100 %, as in the code 90
     assert "| a temperature of 0.1" not in said  # told of all six tasks before
-    assert "These come out most often, on Copy repaired (1 of 1)." in said
-    assert "at least 1: there it may be chance." in said
     # Who remembers the first of n symbols and guesses the others has 1/n + (1 - 1/n)/10 right.
     assert "| Copy | 9 | 20 | 100 | 90 (5) | **100** (5) | **100** (5) | **100** (1) |" in said
     assert "| Copy | 20 | 14.5 | 84 | 90 (5) | 100 (5) | **84** (5) | 100 (1) |" in said
-    away = findings.conclusion("panm", survey._replace(ledger=claims()))
-    assert "One reading is nearest to them on all tasks." in away
-    assert "Nearest beyond L+1: as in the code on Copy" in away
+    away = by_tokens.away_from_print("panm", main)
+    assert by_tokens.away(main).nearest.to_dict() == {"panm_copy": "released"}
     # Copy is printed as 84, 52 and 36; the first symbol alone gives 14.5, 12.25 and 11.125.
     assert "| Copy | 44.7 | **32.7** | 42.7 | 37.3 |" in away
-    said = findings_panm.counting(survey)
-    assert said.startswith(
-        "On Copy and Reverse, at length 2(L+1). *Repaired*: 0 % of steps point at a wrong slot."
-    )
-    assert "Which bits of an address are wrong?" in said
-    assert said.endswith("No run of another training length is recorded yet.\n")
-    said = findings.luck("panm", survey)
-    assert f"at every test beyond the lengths trained on in {len(arms)} of them." in said
+    assert findings_panm.counting(survey)
+    faults = address_bits.faults(outcomes.busiest(survey, "panm_algorithmic")).set_index("arm")
+    assert faults.loc["repaired", "wrong"] == 0
+    assert address_bits.tested(outcomes.busiest(survey, address_bits.PAGE)) is None
+    found = findings.unequal_seeds(outcomes.busiest(survey, "panm_algorithmic"))
+    assert (found.repeated, found.apart) == (len(arms), [])
 
 
 def test_runs_at_the_papers_own_scale_stand_beside_the_shorter_ones(tmp_path):
@@ -394,16 +395,17 @@ def test_runs_at_the_papers_own_scale_stand_beside_the_shorter_ones(tmp_path):
     file.write_text("".join(f"{json.dumps(record)}\n" for record in records))
     store, nothing = Store(tmp_path), pd.DataFrame()
     survey = Survey(nothing, nothing, nothing, scoreboard.runs(store), store)
-    said = by_tokens.which_reading(survey)
-    assert (
-        "At the paper's own scale there are PANM on Copy at 20, 40, 80: as in the code 50, 50, 50 "
-        "(1 seed); repaired 100, 100, 100 (1 seed); printed 84, 52, 36." in said
-    )
-    assert "The repair, over the text, gives at 2(L+1), in points: Copy **+5.0**." in said
-    assert "The code, over the text, gives at 2(L+1), in points: Copy 0." in said
-    assert (
-        "which by chance alone happens in 0.8 % of cells." in said
-    )  # 2 of the 252 orders of 5 + 5
+    found = findings_readings.beyond_at_full_scale("panm", survey)
+    assert set(found["test"]) == {"20", "40", "80"} and set(found["seeds"]) == {1}
+    ours = found.groupby("arm")["ours"].unique().map(list).to_dict()
+    assert ours == {"released": [50], "repaired": [100]}
+    assert findings_readings.at_full_scale("panm", survey)
+    gains = by_tokens.changes(by_tokens.at_twice(outcomes.main_runs("panm", survey)))
+    gains = gains.set_index(["arm", "task"])
+    assert gains.loc[("repaired", "panm_copy"), "gain"] == pytest.approx(5)
+    assert gains.loc[("repaired", "panm_copy"), "apart"]
+    assert gains.loc[("released", "panm_copy")].tolist() == [0, False]
+    assert by_tokens.chance_apart(5) == pytest.approx(100 * 2 / 252)  # of the orders of 5 + 5
 
 
 def test_seeds_of_panm_are_compared_where_they_are_furthest_apart(tmp_path):
@@ -422,9 +424,11 @@ def test_seeds_of_panm_are_compared_where_they_are_furthest_apart(tmp_path):
     records = [handmade.record(spec, tokens, experiment="panm_algorithmic") for spec in specs]
     file.write_text("".join(f"{json.dumps(record)}\n" for record in records))
     store, nothing = Store(tmp_path), pd.DataFrame()
-    said = findings.luck("panm", Survey(nothing, nothing, nothing, scoreboard.runs(store), store))
-    assert "at every test beyond the lengths trained on in 0 of them. The furthest apart" in said
-    assert "those of PANM on Copy at 20, 100; 50, where 84 is printed;" in said
+    state = Survey(nothing, nothing, nothing, scoreboard.runs(store), store)
+    found = findings.unequal_seeds(outcomes.busiest(state, "panm_algorithmic"))
+    assert (found.repeated, len(found.apart)) == (1, 1)
+    assert set(found.apart[0]["test"]) == {"20"} and [*found.apart[0]["longest"]] == [100, 50]
+    said = findings.luck("panm", state)
     assert "| Copy | PANM | 100; 100 | 20 | 100; 50 | 84 |" in said
 
 
@@ -469,19 +473,16 @@ def claims() -> pd.DataFrame:
 
 def test_a_chapter_begins_with_the_claims_that_have_an_answer(three):
     said = findings.conclusion("panm", three._replace(ledger=claims()))
-    assert said.startswith(
-        "Of 3 claims (2 sentences of the paper and 1 that its tables and figures make without "
-        "words) 2 have an answer. The others: 1 inconclusive."
-    )
+    counts = findings.answered("panm", three._replace(ledger=claims()))
+    assert (counts.sentences, counts.silent, counts.open) == (2, 1, {"inconclusive": 1})
+    assert sorted(counts.decided.values()) == [["panm-2"], ["panm-3"]]
     first, second = re.findall(r"^\[(.+)\]\{.+\}\n\n- (panm-\d) holds\.", said, re.MULTILINE)
     assert first == ("reproduced (reduced)", "panm-3")
     assert second == ("not reached at reduced scale", "panm-2")
     assert "panm-4" not in said
     open_ = claims().query("verdict == 'inconclusive'")
-    said = findings.conclusion("panm", three._replace(ledger=open_))
-    assert said == (
-        "Of 1 claim (1 sentence of the paper) 0 have an answer. The others: 1 inconclusive.\n"
-    )
+    counts = findings.answered("panm", three._replace(ledger=open_))
+    assert counts == (1, 0, {}, {"inconclusive": 1})
 
 
 # Letters to the authors
@@ -510,25 +511,24 @@ def test_a_letter_counts_the_claims_of_its_paper(three):
             row | {"paper": "panm"},
         ]
     )
-    said = findings.standing("mla", three._replace(ledger=ledger))
-    assert (
-        "| verdict | in words | printed numbers | computed or simulated | "
-        "about speed, on a processor's core |"
-    ) in said
+    state = three._replace(ledger=ledger)
+    kinds = findings.by_kind("mla", state)
+    assert [counts.total() for counts in kinds.values()] == [2, 1, 1, 1]
+    said = findings.standing("mla", state)
     assert re.search(
         r"^\| \[reproduced \(reduced\)\]\S+ .*\| 1 \| – \| – \| – \|$", said, re.MULTILINE
     )
     assert re.search(r"^\| \[inconclusive\]\S+ .*\| 1 \| 1 \| 1 \| 1 \|$", said, re.MULTILINE)
     assert "| all | 2 | 1 | 1 | 1 |" in said
-    assert said.count("at least 3: there it may be chance.") == 1
-    assert "12 trainings, which took 0.4 hours." in said
+    count, hours = findings.trainings("mla", state)
+    assert count == 12 and hours == pytest.approx(12 * 128 / 3600)
 
 
 def test_the_landing_page_says_in_short_what_the_chapters_say(three):
     said = findings.in_short(scoreboard.survey(three.store))
-    assert "At scale *reduced*, of 9 runs, 6 know the lengths they were trained on" in said
-    assert "Of its main table no training is recorded yet" in said
-    for paper, claims in ((p.name, p.quoted) for p in registry.papers().values()):
+    chapter = findings.known_is_not_enough("mla", three)
+    assert chapter.split("\n\n")[0] in said
+    for paper, claims in ((name, registry.papers()[name].quoted) for name in outcomes.tabled()):
         assert said.count(f"findings_{paper}>`") == 1
         for claim in claims:
             assert said.count(f"<claim-{claim}>") == 1
@@ -536,12 +536,14 @@ def test_the_landing_page_says_in_short_what_the_chapters_say(three):
 
 
 def test_printed_numbers_are_counted_by_the_papers_own_statistic(three, empty):
+    runs = outcomes.busiest(three, "mla_table2")
+    data = outcomes.judged_rows(runs, outcomes.beside_printed(runs))
+    counts = findings.near_print(runs, data)
+    assert (counts.near, counts.cells) == (3, 9)
+    assert (counts.near_longest, counts.longest) == (1, 3)
+    models = {"Content": (3, 3), "Bi-Relative": (0, 3), "OneStepAttn": (0, 3)}
+    assert counts.by_model == models and counts.between == 0
     told = findings.printed_numbers("mla", three)
-    assert "the median of our seeds" in told
-    assert "**3 of 9** cells that have runs, and in 1 of 3 at the longest test" in told
-    assert "Content 3 of 3, Bi-Relative 0 of 3, OneStepAttn 0 of 3" in told
-    assert "0 of the printed numbers lie between 50 % and 95 %" in told
-    assert "at least 3: there it may be chance." in told
     assert "| Copy | Bi-Relative | 100 | 100 | 0 | 0; 100; 0 |" in told
     assert findings.printed_numbers("mla", empty) == outcomes.NOTHING
 
@@ -569,20 +571,32 @@ def test_other_tables_are_counted_and_opposite_outcomes_named(tmp_path, empty):
     file.write_text("".join(f"{line}\n" for line in lines))
     store, nothing = Store(tmp_path), pd.DataFrame()
     state = Survey(nothing, nothing, nothing, scoreboard.runs(store), store)
-    told = findings.other_tables("mla", state)
+    ((_, data),) = findings.beside_other_tables("mla", state)
     # Both tasks without Step 3, and Inv ReCopy without the sigmoid, where the paper has 0.
-    assert "Table 4 </executed/mla_ablations>` (scale *reduced*): as in the code 9 of 12" in told
+    assert findings_readings.near_counts(data) == {"released": (9, 12)}
+    (row,) = findings.opposite(data).itertuples(index=False)
+    assert row == (
+        "copy",
+        "-Sigmoid",
+        "released",
+        ["15", "30", "100"],
+        [100, 100, 99.8],
+        [0] * 3,
+        1,
+    )
+    told = findings.other_tables("mla", state)
     assert "| Copy | -Sigmoid | 15; 30; 100 | 100; 100; 99.8 | 0; 0; 0 | 1 |" in told
-    assert told.count("| 1 |") == 1
-    assert "at least 1: there it may be chance." in told
     assert findings.other_tables("mla", empty) == outcomes.NOTHING
 
 
 def test_where_readings_solve_unequally_often_the_cell_and_its_chance_are_shown(three):
+    data = outcomes.ends(outcomes.main_runs("mla", three))
+    solve = {"released": (0, 3), "paper": (3, 3)}
+    assert findings_readings.solve_the_longest(data) == solve
+    found = findings_readings.apart(data)
+    assert (found.cells, len(found.differ), found.seeds, found.enough) == (1, 1, 3, None)
+    assert found.differ["p"].iloc[0] == pytest.approx(0.1)
     told = findings_readings.which_reading("mla", three)
-    assert "In 1 of 1 cells one reading has more seeds" in told
-    assert "none of them is beyond chance by itself, and none can be of 3 seeds (smallest p" in told
-    assert "Runs that solve the longest test: as in the code 0 of 3, as in the text 3 of 3." in told
     assert "| Copy | OneStepAttn | 0 of 3 | 3 of 3 | 0.10 |" in told
 
 
@@ -596,21 +610,17 @@ def test_choosing_a_checkpoint_is_counted_over_the_judged_runs(three, empty, tmp
             for test, share in (("15", 0.0), ("30", 0.5), ("100", 0.9)):
                 earlier[test]["exact_match"] *= share  # one judged run had found its rule
             lines.write(json.dumps(record) + "\n")
-    told = findings.selection("mla", three._replace(store=Store(tmp_path)))
-    assert told.startswith(
-        "Of 9 runs, so many solve the longest test (95 % of outputs right to the last symbol): "
-        "1 by the rule of the paper, 0 at the best checkpoint on known"
-    )
-    assert "at the last checkpoint. The paper's rule looks at a" in told
-    assert "at the second +5.6 points in the mean" in told
-    assert "at the third +1.1 points in the mean" in told
-    gained = "(more than 5 points gained in 1 run, lost in 0)"
-    assert f"at the first +11.1 points in the mean {gained}" in told and told.count(gained) == 3
+    state = three._replace(store=Store(tmp_path))
+    found = findings.checkpoints(outcomes.busiest(state, "mla_table2"))
+    assert (found.runs, found.solve["selected"], found.solve["best_iid"]) == (9, 1, 0)
+    assert [gain.mean for gain in found.gains] == pytest.approx([100 / 9, 50 / 9, 10 / 9])
+    assert [gain[1:] for gain in found.gains] == [(1, 0)] * 3
+    assert findings.selection("mla", state)
 
 
 def test_failing_outputs_are_counted_by_their_first_error(three, empty, tmp_path):
     assert findings_mla.diverging(empty) == outcomes.NOTHING
-    assert findings_mla.diverging(three) == "*No recorded output fails.*\n"
+    assert findings_mla.failing(outcomes.busiest(three, "mla_table2")) == (12, {}, {})
     file = tmp_path / "mla" / "mla_table2.runs.jsonl"
     file.parent.mkdir()
     with file.open("w") as lines:
@@ -622,11 +632,11 @@ def test_failing_outputs_are_counted_by_their_first_error(three, empty, tmp_path
             if model == "Bi-Relative":
                 sample["prediction"] = [*target[:3], "EOS"]
             lines.write(json.dumps(record) + "\n")
-    told = findings_mla.diverging(three._replace(store=Store(tmp_path)))
-    assert "**3 wrong symbol, 3 ends too early**" in told
-    assert "Of these 12, in all readings, 6 fail" in told
-    lost = re.search(r"in the median up to: (.+)\.", told)[1]
-    assert re.sub(r" \d+ %", "", lost) == "Bi-Relative, OneStepAttn"  # Content knows no lengths
+    state = three._replace(store=Store(tmp_path))
+    found = findings_mla.failing(outcomes.busiest(state, "mla_table2"))
+    assert (found.samples, found.kinds) == (12, {"wrong symbol": 3, "ends too early": 3})
+    assert list(found.right) == ["Bi-Relative", "OneStepAttn"]  # Content knows no lengths
+    assert findings_mla.diverging(state)
 
 
 def test_the_first_symbol_alone_is_worth_half_of_mix_and_little_of_copy():
@@ -657,20 +667,16 @@ def test_panm_is_set_beside_the_best_baseline_that_has_runs(tmp_path, empty):
         if known and spec.task.name == "panm_copy":
             store.append("panm", handmade.record(spec, tokens, experiment=found.name))
     nothing = pd.DataFrame()
-    said = findings_panm.against_baselines(
-        Survey(nothing, nothing, nothing, scoreboard.runs(store), store)
-    )
-    assert said.startswith(
-        "Baselines with runs: LSTM, Location Attention on Copy. Against the best of them"
-    )
-    assert "each of 3 tests beyond L+1" in said
+    state = Survey(nothing, nothing, nothing, scoreboard.runs(store), store)
+    beside = findings_panm.beside_baselines(outcomes.busiest(state, "panm_algorithmic"))
+    assert set(beside.others["model"]) == {"LSTM", "Location Attention"}
+    leads = findings_panm.leads(beside)
     # Five points are the margin: 45 is neither ahead of 40 nor behind 50.
-    assert "as in the code, ahead in **0**, behind in 0" in said
-    assert "repaired, ahead in **3**, behind in 0; as printed, ahead in **3**, behind in 0" in said
+    assert leads["released"] == (3, 0, 0)
+    assert leads["repaired"] == leads["printed"] == (3, 3, 0)
+    said = findings_panm.against_baselines(state)
     assert "| Copy | 80 | 45 | 45 | 60 | 50 (Location Attention) | 36 |" in said
     assert "| Copy | 20 | 45 | 45 | 60 | 40 (LSTM) | 84 |" in said
-    assert "Copy, PANM, repaired: 60 at 9, printed 100, 60 at 10, printed 100" in said
-    assert "Copy, LSTM: 40 at 9" in said
 
 
 def test_the_development_set_reaches_the_first_unseen_length_as_the_sentence_on_selection_says():

@@ -7,6 +7,7 @@ it, which cells depend on the seed, and which printed numbers come out.
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,12 @@ from matplotlib.patches import Rectangle
 
 from relength.report.boxes import by_reading, of_claims
 from relength.report.exhibits import Exhibit
-from relength.report.findings_readings import at_full_scale, near_by_reading, near_counts
+from relength.report.findings_readings import (
+    at_full_scale,
+    counts_in_words,
+    near_by_reading,
+    near_counts,
+)
 from relength.report.markdown import badge, plain, table
 from relength.report.outcomes import (
     FOOT,
@@ -52,14 +58,34 @@ RIGHT = {
 }
 
 
-def _counted(states: pd.Series) -> str:
-    counts = states.value_counts()
+def _counted(counts: dict[str, int]) -> str:
     words = {
         "solved": "solved the longest test",
         "failed": "failed at it",
         "between": "ended in between",
     }
     return ", ".join(f"**{counts.get(name, 0)}** {said}" for name, said in words.items())
+
+
+class Answered(NamedTuple):
+    """A paper's claims in words: by whom they are said, and which have an answer."""
+
+    sentences: int  # of the paper
+    silent: int  # that its tables and figures make without words
+    decided: dict[str, list[str]]  # {label: claims}
+    open: dict[str, int]  # {verdict: claims}
+
+
+def answered(paper: str, survey: Survey) -> Answered:
+    """Count the claims in words of a paper, in a ledger that is not empty."""
+    said = survey.ledger[(survey.ledger["paper"] == paper) & survey.ledger["prose"]]
+    silent, still_open = int((said["quote"] == "").sum()), said["verdict"].isin(LEFT_OPEN)
+    return Answered(
+        sentences=len(said) - silent,
+        silent=silent,
+        decided=said[~still_open].groupby("label")["claim"].agg(list).to_dict(),
+        open=said["verdict"][still_open].value_counts().to_dict(),
+    )
 
 
 def conclusion(
@@ -87,18 +113,20 @@ def conclusion(
             for row in own.itertuples()
         ]
         lists.append("")
-    silent = int((said["quote"] == "").sum())
-    kinds = [plural(len(said) - silent, "sentence") + " of the paper"]
-    kinds += [f"{silent} that its tables and figures make without words"] if silent else []
-    rest = counted(said["verdict"][still_open].value_counts())
+    counts = answered(paper, survey)
+    kinds = [plural(counts.sentences, "sentence") + " of the paper"]
+    if counts.silent:
+        kinds += [f"{counts.silent} that its tables and figures make without words"]
     parts = [
         f"Of {plural(len(said), 'claim')} ({' and '.join(kinds)}) {len(decided)} "
-        f"{'has' if len(decided) == 1 else 'have'} an answer. The others: {rest or 'none'}."
+        f"{'has' if len(decided) == 1 else 'have'} an answer. The others: "
+        f"{counted(counts.open) or 'none'}."
     ]
     if main := by_reading(registry.papers()[paper].asked_first, survey):
         parts.append(
-            "Those that a reader asks about first, with how many seeds agree (of several parts: in "
-            f"the least and in the most agreed with):\n\n:::{{container}} measured\n{main}\n:::"
+            "The table has the claims that a reader asks about first. Beside each verdict it says "
+            "how many seeds agree; of a claim of several parts, in the least and in the most "
+            f"supported one.\n\n:::{{container}} measured\n{main}\n:::"
         )
     if lists:
         listed = "\n".join(lists[:-1])
@@ -114,19 +142,17 @@ def printed_numbers(paper: str, survey: Survey) -> str:
     data = judged_rows(runs, beside_printed(runs))
     if data.empty:
         return NOTHING
-    near, levels, found = data["near"], load_margins().levels, runs.experiment
-    between = data["paper"].map(lambda x: not any(level.holds(x) for level in levels.values()))
-    by_model = near.groupby(data["model"], sort=False).agg(["sum", "size"])
-    models = ", ".join(f"{row.Index} {row.sum} of {row.size}" for row in by_model.itertuples())
+    counts, levels, found = near_print(runs, data), load_margins().levels, runs.experiment
+    models = ", ".join(f"{model} {near} of {of}" for model, (near, of) in counts.by_model.items())
     said = (
         f"{_come_out(runs, data)}{few_seeds(data['seeds'])} By model: {models}. "
-        f"{between.sum()} of the printed numbers lie between {levels['failed'].below:g} % and "
-        f"{levels['solved'].at_least:g} %, where it takes more to meet them than to succeed or to "
-        f"fail as the paper does; {near[between].sum()} of these come out. (To come out takes the "
-        f"printed {MEASURE_WORDS[found.measure]}, be it high or low; to *solve* a test, below, "
-        f"takes {levels['solved'].at_least:g} % of {RIGHT[found.measure]}.)"
+        f"{counts.between} of the printed numbers lie between {levels['failed'].below:g} % and "
+        f"{levels['solved'].at_least:g} %; {counts.near_between} of these come out. Such numbers "
+        "are harder to meet than success or failure. (A number comes out if ours has the printed "
+        f"{MEASURE_WORDS[found.measure]}, high or low. To *solve* a test, below, takes "
+        f"{levels['solved'].at_least:g} % of {RIGHT[found.measure]}.)"
     )
-    far = data[~near]
+    far = data[~data["near"]]
     if far.empty:
         return f"{said}\n"
     body = table(
@@ -148,39 +174,69 @@ def printed_numbers(paper: str, survey: Survey) -> str:
     return f"{said} {{numref}}`tab-findings-{paper}-far` has those that do not.\n\n{body}"
 
 
-def _come_out(runs: Runs, data: pd.DataFrame) -> str:
+class NearPrint(NamedTuple):
+    """Printed numbers with runs, and how many of them ours meet within the margin."""
+
+    near: int
+    cells: int
+    near_longest: int  # at the longest test of a task
+    longest: int
+    by_model: dict[str, tuple[int, int]]  # (near, cells)
+    near_between: int  # of those printed between failed and solved
+    between: int
+
+
+def near_print(runs: Runs, data: pd.DataFrame) -> NearPrint:
+    """Count the rows of :func:`relength.report.outcomes.beside_printed` that are near."""
+    near, levels = data["near"], load_margins().levels
     last = data["test"] == data["task"].map(lambda task: runs.tests[task][-1])
+    between = data["paper"].map(lambda x: not any(level.holds(x) for level in levels.values()))
+    models = {model: own for model, own in near.groupby(data["model"], sort=False)}
+    return NearPrint(
+        near=int(near.sum()),
+        cells=len(data),
+        near_longest=int(near[last].sum()),
+        longest=int(last.sum()),
+        by_model={model: (int(own.sum()), len(own)) for model, own in models.items()},
+        near_between=int(near[between].sum()),
+        between=int(between.sum()),
+    )
+
+
+def _come_out(runs: Runs, data: pd.DataFrame) -> str:
+    counts = near_print(runs, data)
     return (
         f"At scale *{runs.scale}*, the {published.statistic(*runs.experiment.tables)} of our seeds "
-        f"is the printed number, within the margin, in **{data['near'].sum()} of {len(data)}** "
-        f"cells that have runs, and in {data['near'][last].sum()} of {last.sum()} at the longest "
-        "test of a task."
+        f"is the printed number, within the margin, in **{counts.near} of {counts.cells}** cells "
+        f"that have runs. At the longest test of a task it is in {counts.near_longest} of "
+        f"{counts.longest}."
     )
 
 
 def other_tables(paper: str, survey: Survey) -> str:
     """How many numbers of the other tables come out, and where ours say the opposite of print."""
-    main = {cell[:2] for cell in printed(*experiment(main_table(paper)).tables)}
     said, opposed, seeds = [], [], []
-    for name, found in experiments().items():
-        if found.paper != paper or not found.tables or found.distance or name == main_table(paper):
-            continue
-        runs = busiest(survey, name)
-        data = beside_printed(runs)
-        data = data[[cell not in main for cell in zip(data["model"], data["task"], strict=True)]]
-        if data.empty:
-            continue
-        numbers = " and ".join(map(published.name_of, found.tables))
-        counts = near_counts(data)
+    for runs, data in beside_other_tables(paper, survey):
+        numbers = " and ".join(map(published.name_of, runs.experiment.tables))
         page = f"{{doc}}`{numbers} </executed/{runs.page}>`"
-        said.append(f"- {page} (scale *{runs.scale}*): {counts}")
+        said.append(f"- {page} (scale *{runs.scale}*): {counts_in_words(near_counts(data))}")
         seeds.append(data["seeds"])
-        opposed.extend(_opposed(runs, data))
+        opposed.extend(
+            (
+                title(row.task),
+                runs.label(row.model, row.arm),
+                "; ".join(row.tests),
+                "; ".join(map(short, row.paper)),
+                "; ".join(map(short, row.ours)),
+                str(row.seeds),
+            )
+            for row in opposite(data).itertuples()
+        )
     if not said:
         return NOTHING
     lines = "\n".join(said)
     told = (
-        "Of the numbers that the main table does not have, so many come out, within the margin."
+        "These numbers are not in the main table. So many of them come out within the margin:"
         f"{few_seeds(pd.concat(seeds))}\n\n{lines}\n"
     )
     if not opposed:
@@ -196,14 +252,32 @@ def other_tables(paper: str, survey: Survey) -> str:
     return f"{told}\n{where}\n\n{body}"
 
 
-def _opposed(runs: Runs, data: pd.DataFrame) -> Iterator[tuple[str, ...]]:
-    """Rows of a table: per cell and reading the tests that only one, print or we, solves."""
+def beside_other_tables(paper: str, survey: Survey) -> Iterator[tuple[Runs, pd.DataFrame]]:
+    """Runs of each further table, and its printed numbers that the main table does not have."""
+    main = {cell[:2] for cell in printed(*experiment(main_table(paper)).tables)}
+    for name, found in experiments().items():
+        if found.paper != paper or not found.tables or found.distance or name == main_table(paper):
+            continue
+        runs = busiest(survey, name)
+        data = beside_printed(runs)
+        data = data[[cell not in main for cell in zip(data["model"], data["task"], strict=True)]]
+        if len(data):
+            yield runs, data
+
+
+def opposite(data: pd.DataFrame) -> pd.DataFrame:
+    """Per cell and reading the tests that only one, print or we, solves, and the other fails.
+
+    Columns: task, model, arm, tests, paper and ours (lists) and seeds (the fewest).
+    """
     states = [{level_name(row.paper), level_name(row.ours)} for row in data.itertuples()]
     data = data[[state == {"solved", "failed"} for state in states]]
-    for (task, model, arm), cells in data.groupby(["task", "model", "arm"], sort=False):
-        paper, ours = ("; ".join(map(short, cells[column])) for column in ("paper", "ours"))
-        tests, seeds = "; ".join(cells["test"]), str(cells["seeds"].min())
-        yield title(task), runs.label(model, arm), tests, paper, ours, seeds
+    rows = [
+        (*who, list(cells["test"]), list(cells["paper"]), list(cells["ours"]), cells["seeds"].min())
+        for who, cells in data.groupby(["task", "model", "arm"], sort=False)
+    ]
+    names = ["task", "model", "arm", "tests", "paper", "ours", "seeds"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def known_is_not_enough(paper: str, survey: Survey) -> str:
@@ -213,21 +287,21 @@ def known_is_not_enough(paper: str, survey: Survey) -> str:
     if data.empty:
         return NOTHING
     figure = f"```{{raw}} html\n{_strips(runs, data).html}\n```\n"
-    return "\n\n".join([*_known(data, runs), figure])
+    return "\n\n".join([*_known(runs), figure])
 
 
-def _known(data: pd.DataFrame, runs: Runs) -> list[str]:
+def _known(runs: Runs) -> list[str]:
     """How many runs know the lengths trained on, and what they are worth at the longest.
 
     A paragraph on the readings that are judged, and, where there are others, one on those.
     """
-    judged = data["arm"] == data["model"].map(runs.experiment.judged_arms)
-    parts = [(data[judged], f"At scale *{runs.scale}*, of ")]
-    if not judged.all():
-        parts.append((data[~judged], "In other readings, of "))
+    judged, others = known_by_reading(runs)
+    parts = [(judged, f"At scale *{runs.scale}*, of ")]
+    if len(others):
+        parts.append((others, "In other readings, of "))
     paper = registry.papers()[runs.experiment.paper]
-    known = paper.load(paper.known) if paper.known else _outputs_in_words
-    return [known(part, start, runs) for part, start in parts]
+    told = paper.load(paper.known) if paper.known else _outputs_in_words
+    return [told(part, start, runs) for part, start in parts]
 
 
 def is_solved(value: float) -> bool:
@@ -236,35 +310,74 @@ def is_solved(value: float) -> bool:
 
 
 def _outputs_in_words(data: pd.DataFrame, start: str, runs: Runs) -> str:
-    """How many runs know their lengths to the last symbol, and what becomes of them."""
-    solved = load_margins().levels["solved"]
-    knows = data[data["known"].map(is_solved)]
-    perfect = knows[knows["known"] == 100]
+    """:func:`known` in words, of outputs that are right to the last symbol."""
+    level, counts = load_margins().levels["solved"].at_least, known(data)
     said = (
-        f"{start}{len(data)} runs, {len(knows)} know the lengths they were trained on: at least "
-        f"{solved.at_least:g} % of their outputs are right to the last symbol."
+        f"{start}{len(data)} runs, {counts.knows} know the lengths they were trained on: at least "
+        f"{level:g} % of their outputs are right to the last symbol."
     )
-    flawed = knows[knows["known"] < 100]
-    if perfect.empty or flawed.empty:
-        return f"{said} Of these, {_counted(knows['state'])}."
-    solves = knows["state"] == "solved"
-    can = solves.groupby([knows["task"], knows["model"], knows["arm"]]).transform("any")
-    first, second = (int((own["state"] == "solved").sum()) for own in (perfect, flawed))
+    if not counts.perfect or not counts.flawed:
+        return f"{said} Of these, {_counted(counts.states)}."
     said += (
-        f" {len(perfect)} of them make no error there, and **{first}** of these solve the longest "
-        f"test; {len(flawed)} make one or more, and **{second}** of these."
+        f" {counts.perfect} of them make no error there, and **{counts.perfect_solve}** of these "
+        f"solve the longest test. {counts.flawed} make one or more, and "
+        f"**{counts.flawed_solve}** of these solve it."
     )
     within = [
-        f"{solves[can & own].sum()} of {(can & own).sum()} {which}"
-        for which, own in (
-            ("without an error", knows["known"] == 100),
-            ("with one", knows["known"] < 100),
+        f"{solve} of {of} {which}"
+        for which, (solve, of) in (
+            ("without an error", counts.perfect_where_solved),
+            ("with one", counts.flawed_where_solved),
         )
-        if (can & own).any()
+        if of
     ]
     if within:
-        said += f" In the cells that some seed solves: {', '.join(within)}."
+        said += f" In the cells that some seed solves, {' and '.join(within)} solve it."
     return said
+
+
+class Known(NamedTuple):
+    """Runs that know the lengths they were trained on, and what these do at the longest test.
+
+    states                          {state of :func:`relength.report.outcomes.ends`: runs}
+    perfect, flawed                 of those, runs without an error on known lengths, and with one
+    perfect_solve, flawed_solve     how many of each solve the longest test
+    perfect_where_solved, flawed_…  the same, (solve, runs), in cells that some seed solves
+    """
+
+    knows: int
+    states: dict[str, int]
+    perfect: int
+    perfect_solve: int
+    flawed: int
+    flawed_solve: int
+    perfect_where_solved: tuple[int, int]
+    flawed_where_solved: tuple[int, int]
+
+
+def known(data: pd.DataFrame) -> Known:
+    """Count the runs of :func:`relength.report.outcomes.ends` that know their lengths."""
+    knows = data[data["known"].map(is_solved)]
+    solves, perfect = knows["state"] == "solved", knows["known"] == 100
+    can = solves.groupby([knows["task"], knows["model"], knows["arm"]]).transform("any")
+    can = can.astype(bool)
+    return Known(
+        knows=len(knows),
+        states=knows["state"].value_counts().to_dict(),
+        perfect=int(perfect.sum()),
+        perfect_solve=int(solves[perfect].sum()),
+        flawed=int((~perfect).sum()),
+        flawed_solve=int(solves[~perfect].sum()),
+        perfect_where_solved=(int(solves[can & perfect].sum()), int((can & perfect).sum())),
+        flawed_where_solved=(int(solves[can & ~perfect].sum()), int((can & ~perfect).sum())),
+    )
+
+
+def known_by_reading(runs: Runs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The :func:`relength.report.outcomes.ends` of judged readings, and those of the others."""
+    data = ends(runs, runs.experiment.measure)
+    judged = data["arm"] == data["model"].map(runs.experiment.judged_arms)
+    return data[judged], data[~judged]
 
 
 def in_short(survey: Survey) -> str:
@@ -274,8 +387,8 @@ def in_short(survey: Survey) -> str:
         paper, runs = registry.papers()[name], busiest(survey, main_table(name))
         data = ends(runs, runs.experiment.measure)
         nothing = "Of its main table no training is recorded yet."
-        known = nothing if data.empty else _known(data, runs)[0]
-        said = f"{known} {near_by_reading(main_runs(name, survey))}".rstrip()
+        told = nothing if data.empty else _known(runs)[0]
+        said = f"{told} {near_by_reading(main_runs(name, survey))}".rstrip()
         parts += [
             f"**{paper.title}.** {said} More in {{doc}}`its chapter <findings_{name}>`.",
             of_claims(paper.quoted, survey),
@@ -319,9 +432,9 @@ def _strips(runs: Runs, data: pd.DataFrame) -> Exhibit:
         )
     )
     caption = (
-        f"Right on what it knows. {MEASURE_WORDS[measured].capitalize()} of every run, a dot per "
-        "task and seed, on the lengths that it was trained on and at the longest test of its task. "
-        f"At the right, how many runs have at least {enough} there."
+        f"Right on what it knows. A dot is the {MEASURE_WORDS[measured]} of one run, on the "
+        "lengths that it was trained on and at the longest test of its task. The numbers at the "
+        f"right count the runs with at least {enough} there."
     )
     return exhibit(draw, name, caption, f"{alt}.", data, runs)
 
@@ -361,6 +474,30 @@ def _jitter(values: np.ndarray) -> np.ndarray:
     return heights * STRIP / ROW / 1.4
 
 
+class UnequalSeeds(NamedTuple):
+    """Cells of several seeds: how many, those further apart than the margin, and the opposed ones.
+
+    apart    the rows of each such cell
+    opposed  cells of which one seed solves what another fails at
+    """
+
+    repeated: int
+    apart: list[pd.DataFrame]
+    opposed: int
+
+
+def unequal_seeds(runs: Runs) -> UnequalSeeds:
+    """Compare the seeds of each cell, as :func:`luck` tells it."""
+    whole = runs.experiment.measure == "exact_match"
+    data = ends(runs) if whole else _furthest_apart(runs)
+    cells = [cell for _, cell in data.groupby(["task", "model", "arm"], sort=False)]
+    repeated = [cell for cell in cells if len(cell) > 1]
+    margin = load_margins().measures["accuracy"].around(0)
+    spread = [c for c in repeated if c["longest"].max() - c["longest"].min() > margin]
+    opposed = [c for c in repeated if whole and {"solved", "failed"} <= set(c["state"])]
+    return UnequalSeeds(len(repeated), spread, len(opposed))
+
+
 def luck(paper: str, survey: Survey) -> str:
     """Cells whose seeds are far apart, and of which one seed solves what another fails at.
 
@@ -368,24 +505,19 @@ def luck(paper: str, survey: Survey) -> str:
     of which the longest test leaves few to all, at the test at which seeds are furthest apart.
     """
     runs = busiest(survey, main_table(paper))
-    whole = runs.experiment.measure == "exact_match"
-    data = ends(runs) if whole else _furthest_apart(runs)
-    cells = [cell for _, cell in data.groupby(["task", "model", "arm"], sort=False)]
-    repeated = [cell for cell in cells if len(cell) > 1]
-    if not repeated:
+    found, whole = unequal_seeds(runs), runs.experiment.measure == "exact_match"
+    if not found.repeated:
         return "*No cell has more than one seed yet.*\n"
-    margin = load_margins().measures["accuracy"].around(0)
-    spread = [c for c in repeated if c["longest"].max() - c["longest"].min() > margin]
+    margin, spread = load_margins().measures["accuracy"].around(0), found.apart
     where = "at the longest test" if whole else "at every test beyond the lengths trained on"
     said = (
-        f"{cells_have(len(repeated))} two seeds or more. The seeds lie within {margin:g} points of "
-        f"each other {where} in {len(repeated) - len(spread)} of them"
+        f"{cells_have(found.repeated)} two seeds or more. In {found.repeated - len(spread)} of "
+        f"them the seeds lie within {margin:g} points of each other {where}."
     )
     if whole:
-        split = [c for c in repeated if {"solved", "failed"} <= set(c["state"])]
-        said += f"; in **{len(split)}**, one seed solves what another fails at"
+        said += f" In **{found.opposed}**, one seed solves what another fails at."
     if not spread:
-        return f"{said}.\n"
+        return f"{said}\n"
     there = printed(*runs.experiment.tables)
     body = table(
         ("task", "model", "lengths trained on", "test", "seeds there", "printed"),
@@ -409,13 +541,13 @@ def luck(paper: str, survey: Survey) -> str:
     if not whole:
         most = max(spread, key=lambda cell: np.ptp(cell["longest"]))
         task, model, arm, test = most[["task", "model", "arm", "test"]].iloc[0]
+        print_ = there.get((model, task, test))
         said += (
-            f". The furthest apart are those of {runs.label(model, arm)} on {title(task)} at "
-            f"{test}, {'; '.join(map(short, most['longest']))}"
+            f" The furthest apart are those of {runs.label(model, arm)} on {title(task)} at "
+            f"{test}: {'; '.join(map(short, most['longest']))}"
+            f"{'' if print_ is None else f', where {short(print_)} is printed'}."
         )
-        if (model, task, test) in there:
-            said += f", where {short(there[model, task, test])} is printed"
-    return f"{said}; {{numref}}`tab-findings-{paper}-luck` has all that differ.\n\n{body}"
+    return f"{said} {{numref}}`tab-findings-{paper}-luck` has all that differ.\n\n{body}"
 
 
 def _furthest_apart(runs: Runs) -> pd.DataFrame:
@@ -428,6 +560,21 @@ def _furthest_apart(runs: Runs) -> pd.DataFrame:
     return pd.concat(parts).sort_index() if parts else ends(runs)
 
 
+def solved_by_reading(runs: Runs, data: pd.DataFrame) -> pd.DataFrame:
+    """Tasks that each reading solves at every length. data: the printed cells that have runs.
+
+    Columns: model, arm, printed (as the paper prints it), ours (by our means or medians), alone
+    (a number per seed), tasks (with runs).
+    """
+    level, rows = load_margins().levels["solved"], []
+    for (model, arm), own in data.groupby(["model", "arm"], sort=False):
+        solved = own[["paper", "ours"]].map(level.holds).groupby(own["task"]).all()
+        alone = list(_solved_alone(runs, model, arm, own))
+        counts = int(solved["paper"].sum()), int(solved["ours"].sum())
+        rows.append((model, arm, *counts, alone, len(solved)))
+    return pd.DataFrame(rows, columns=["model", "arm", "printed", "ours", "alone", "tasks"])
+
+
 def tasks_solved(paper: str, survey: Survey) -> str:
     """How many tasks each reading solves at every length: as printed, by our medians, by seed."""
     runs = busiest(survey, main_table(paper))
@@ -435,27 +582,29 @@ def tasks_solved(paper: str, survey: Survey) -> str:
     if data.empty:
         return NOTHING
     level, kind = load_margins().levels["solved"], published.statistic(*runs.experiment.tables)
-    rows, said = [], []
-    for (model, arm), own in data.groupby(["model", "arm"], sort=False):
-        solved = own[["paper", "ours"]].map(level.holds).groupby(own["task"]).all()
-        there, ours, count = int(solved["paper"].sum()), int(solved["ours"].sum()), len(solved)
-        alone = "; ".join(map(str, _solved_alone(runs, model, arm, own)))
-        rows.append((runs.label(model, arm), there, ours, alone, count))
-        if runs.experiment.judges(model, arm):
-            said.append(f"{model} {ours} of {count} (printed {there})")
+    counts = solved_by_reading(runs, data)
+    rows = [
+        (runs.label(r.model, r.arm), r.printed, r.ours, "; ".join(map(str, r.alone)), r.tasks)
+        for r in counts.itertuples()
+    ]
+    said = [
+        f"{r.model} {r.ours} of {r.tasks} (printed {r.printed})"
+        for r in counts.itertuples()
+        if runs.experiment.judges(r.model, r.arm)
+    ]
     body = table(
         ("model", "printed", f"our {kind}s", "seed by seed", "tasks with runs"),
         rows,
         name=f"tab-findings-{paper}-solved",
-        caption=f"In how many of the tasks that have runs {level.at_least:g} % or more are right "
-        f"at every test: by the printed numbers, by the {kind}s of our seeds, and in each seed.",
+        caption=f"Tasks with runs that are solved: {level.at_least:g} % or more are right at every "
+        f"test. Counted by the printed numbers, by the {kind}s of our seeds, and in each seed.",
         numbers=("printed", f"our {kind}s", "tasks with runs"),
     )
     ours = f" By {kind}s, at {level.at_least:g} % or more: {', '.join(said)}." if said else ""
     return (
-        f"Solved tasks can be counted by the {kind} of the seeds, as one would in the printed "
-        f"tables, or in each seed alone, as our verdicts do.{ours}{few_seeds(data['seeds'])} "
-        f"{{numref}}`tab-findings-{paper}-solved` has both, and the other readings; "
+        f"Solved tasks can be counted by the {kind} of the seeds, as in the printed tables, or in "
+        f"each seed alone, as our verdicts do.{ours}{few_seeds(data['seeds'])} "
+        f"{{numref}}`tab-findings-{paper}-solved` has both counts for all readings. "
         f"{{numref}}`fig-findings-{paper}-seeds` has the seeds, task by task.\n\n{body}\n"
         f"```{{raw}} html\n{_solved_map(runs, data).html}\n```\n"
     )
@@ -515,9 +664,9 @@ def _solved_map(runs: Runs, data: pd.DataFrame) -> Exhibit:
         for row in rows
     )
     caption = (
-        f"Who solves the longest test? How many of {plural(most, 'seed')} have at least "
-        f"{level.at_least:g} % of the outputs of a task's longest test right to the last symbol "
-        "(fewer seeds are named). Framed: the paper prints as much."
+        f"Who solves the longest test? A cell counts the seeds, of {most}, with at least "
+        f"{level.at_least:g} % of a task's outputs right to the last symbol at its longest test. "
+        "Cells with fewer seeds say how many. Framed: the paper prints as much."
     )
     return exhibit(draw, name, caption, f"Seeds that solve the longest test. {alt}.", data, runs)
 
@@ -542,6 +691,47 @@ RULES = {
 def selection(paper: str, survey: Survey) -> str:
     """What the choice of the checkpoint is worth, at the first length beyond training and later."""
     runs = busiest(survey, main_table(paper))
+    found = checkpoints(runs)
+    if found is None:
+        return NOTHING
+    level, unit = load_margins().levels["solved"], RIGHT[runs.experiment.measure]
+    margin = load_margins().measures["accuracy"].around(0)
+    solved = [f"{found.solve[rule]} {said}" for rule, said in RULES.items()]
+    parts = [
+        f"{signed(gain.mean)} points at the {where} ({plural(gain.gained, 'run')} gained more than "
+        f"{margin:g} points, {gain.lost} lost more)"
+        for where, gain in zip(("first", "second", "third", "fourth"), found.gains, strict=False)
+    ]
+    return (
+        f"Of {found.runs} runs, so many solve the longest test ({level.at_least:g} % of {unit}): "
+        f"{', '.join(solved)}. {registry.papers()[paper].selection} Its checkpoint is compared "
+        "here with the best one on known lengths. The mean gain at the lengths beyond training is "
+        f"{', '.join(parts)}.\n"
+    )
+
+
+class Gain(NamedTuple):
+    """What the paper's checkpoint gains at one test over the best one on known lengths."""
+
+    mean: float  # points
+    gained: int  # runs that gain more than the margin
+    lost: int
+
+
+class Checkpoints(NamedTuple):
+    """What the choice of the checkpoint changes in runs of judged readings.
+
+    solve  {rule of RULES: runs that solve the longest test}
+    gains  at each test beyond training, the shortest first
+    """
+
+    runs: int
+    solve: dict[str, int]
+    gains: list[Gain]
+
+
+def checkpoints(runs: Runs) -> Checkpoints | None:
+    """Compare the checkpoints of the runs of judged readings; None without such runs."""
     judged = [
         record
         for record in runs.records
@@ -549,38 +739,28 @@ def selection(paper: str, survey: Survey) -> str:
         if runs.experiment.judges(row_name(model), model["arm"])
     ]
     if not judged:
-        return NOTHING
+        return None
     metric, level = runs.experiment.measure, load_margins().levels["solved"]
+    margin = load_margins().measures["accuracy"].around(0)
 
     def results(rule: str, place: int) -> np.ndarray:
         tests = (r["checkpoints"][rule]["tests"] for r in judged)
         return 100 * np.array([list(test.values())[place][metric] for test in tests])
 
-    solved = (f"{sum(map(level.holds, results(rule, -1)))} {said}" for rule, said in RULES.items())
-    unit = RIGHT[metric]
-    margin = load_margins().measures["accuracy"].around(0)
-    parts = []
-    tests = min(len(spec.task.tests) for spec in runs.specs)
-    for place, where in enumerate(("first", "second", "third", "fourth")[: tests - 1], start=1):
+    solve = {rule: sum(map(level.holds, results(rule, -1))) for rule in RULES}
+    gains = []
+    for place in range(1, min(len(spec.task.tests) for spec in runs.specs)):
         gain = results("selected", place) - results("best_iid", place)
-        parts.append(
-            f"at the {where} {signed(gain.mean())} points in the mean (more than {margin:g} points "
-            f"gained in {plural((gain > margin).sum(), 'run')}, lost in {(gain < -margin).sum()})"
-        )
-    return (
-        f"Of {len(judged)} runs, so many solve the longest test ({level.at_least:g} % of {unit}): "
-        f"{', '.join(solved)}. {registry.papers()[paper].selection} Against the best checkpoint on "
-        "known lengths, the one "
-        f"that it chooses is better by so much, at the lengths beyond training: {'; '.join(parts)}."
-        "\n"
-    )
+        more, less = int((gain > margin).sum()), int((gain < -margin).sum())
+        gains.append(Gain(float(gain.mean()), more, less))
+    return Checkpoints(len(judged), solve, gains)
 
 
 SPEED = "about speed, on a processor's core"
 
 
-def standing(paper: str, survey: Survey) -> str:
-    """Where a paper's claims stand today: a table of verdicts, and what stands behind it."""
+def by_kind(paper: str, survey: Survey) -> dict[str, Counter[str]]:
+    """{kind of claim: {label: claims}} of a paper, without kinds that it has none of."""
     judged = survey.ledger[survey.ledger["paper"] == paper]
     by_runs = judged[judged["page"] == ""]
     kinds = {
@@ -589,7 +769,20 @@ def standing(paper: str, survey: Survey) -> str:
         "computed or simulated": judged[judged["unit"].isin(("simulation", "calculation"))],
         SPEED: judged[judged["unit"] == "round"],
     }
-    kinds = {kind: Counter(rows["label"]) for kind, rows in kinds.items() if len(rows)}
+    return {kind: Counter(rows["label"]) for kind, rows in kinds.items() if len(rows)}
+
+
+def trainings(paper: str, survey: Survey) -> tuple[int, float]:
+    """How many trainings of a paper count, and their hours."""
+    own = [name for name, found in experiments().items() if found.paper == paper]
+    used = survey.runs[survey.runs["experiment"].isin(own) & survey.runs["scale"].isin(SCALES)]
+    used = used.drop_duplicates("run_id")
+    return len(used), used["seconds"].sum() / 3600
+
+
+def standing(paper: str, survey: Survey) -> str:
+    """Where a paper's claims stand today: a table of verdicts, and what stands behind it."""
+    judged, kinds = survey.ledger[survey.ledger["paper"] == paper], by_kind(paper, survey)
     found = judged.drop_duplicates("label")
     order = sorted(
         found["label"],
@@ -616,12 +809,9 @@ def standing(paper: str, survey: Survey) -> str:
         parts.append(f"{' to '.join(names)}: {_come_out(runs, beside)}{few_seeds(beside['seeds'])}")
     parts.append(near_by_reading(main_runs(paper, survey)))
     parts.append(at_full_scale(paper, survey))
-    own = [name for name, found in experiments().items() if found.paper == paper]
-    used = survey.runs[survey.runs["experiment"].isin(own) & survey.runs["scale"].isin(SCALES)]
-    used = used.drop_duplicates("run_id")
-    hours = used["seconds"].sum() / 3600
-    trained = f"Behind all of this stand {len(used):,} trainings, which took {hours:,.1f} hours."
-    parts.append(trained if len(used) else "No training is recorded yet.")
+    count, hours = trainings(paper, survey)
+    trained = f"Behind all of this stand {count:,} trainings, which took {hours:,.1f} hours."
+    parts.append(trained if count else "No training is recorded yet.")
     return f"{body}\n{' '.join(filter(None, parts))}\n"
 
 

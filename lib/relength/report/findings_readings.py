@@ -6,6 +6,7 @@ Like :mod:`relength.report.findings`, it counts and judges nothing.
 from collections.abc import Sequence
 from functools import partial
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -47,29 +48,42 @@ def which_reading(paper: str, survey: Survey) -> str:
     frame = at_the_longest(runs, data)
     if frame.empty:
         return NOTHING
-    near = frame.pivot(index=["task", "model"], columns="arm", values="near")
-    near = near[near.notna().sum(axis=1) > 1].eq(True)
-    alone = near[near.sum(axis=1) == 1]
+    near = near_at_the_longest(frame)
     counts = [
-        f"{ARM_LABELS[arm]} in {int(near[arm].sum())}, alone in {int(alone[arm].sum())}"
-        for arm in ARM_LABELS
-        if arm in near
+        f"{ARM_LABELS[arm]} in {some}, alone in {alone}" for arm, (some, alone) in near.arms.items()
     ]
     kind = published.statistic(*runs.experiment.tables)
     words = (
-        f"{cells_have(len(near))} runs of more than one reading. The {kind} of our seeds is the "
+        f"{cells_have(near.cells)} runs of more than one reading. The {kind} of our seeds is the "
         f"printed number within the margin at the longest test, {'; '.join(counts)}."
         f"{few_seeds(frame['values'].map(len))}"
     )
+    solved = counts_in_words(solve_the_longest(data))
+    words = f"{near_by_reading(runs)} {words} Runs that solve the longest test: {solved}.".strip()
+    return f"{words}\n\n{drawn(runs, frame)}\n{_apart(paper, data)}"
+
+
+class NearReadings(NamedTuple):
+    """Cells of several readings, and {arm: (cells where it is near print, where it alone is)}."""
+
+    cells: int
+    arms: dict[str, tuple[int, int]]
+
+
+def near_at_the_longest(frame: pd.DataFrame) -> NearReadings:
+    """Count by reading where ours are near print; frame: of :func:`at_the_longest`."""
+    near = frame.pivot(index=["task", "model"], columns="arm", values="near")
+    near = near[near.notna().sum(axis=1) > 1].eq(True)
+    alone = near[near.sum(axis=1) == 1]
+    arms = {a: (int(near[a].sum()), int(alone[a].sum())) for a in ARM_LABELS if a in near}
+    return NearReadings(len(near), arms)
+
+
+def solve_the_longest(data: pd.DataFrame) -> dict[str, tuple[int, int]]:
+    """{arm: (runs that solve the longest test, runs)} of models with several readings."""
     both = _of_two_readings(data)
-    solved = (both["state"] == "solved").groupby(both["arm"]).agg(["sum", "size"])
-    counts = ", ".join(
-        f"{ARM_LABELS[arm]} {solved.loc[arm, 'sum']} of {solved.loc[arm, 'size']}"
-        for arm in ARM_LABELS
-        if arm in solved.index
-    )
-    words = f"{near_by_reading(runs)} {words} Runs that solve the longest test: {counts}.".strip()
-    return f"{words}\n\n{drawn(runs, frame)}\n{_apart(paper, runs, data)}"
+    solved = (both["state"] == "solved").groupby(both["arm"]).agg(["sum", "size"]).astype(int)
+    return {arm: tuple(map(int, solved.loc[arm])) for arm in ARM_LABELS if arm in solved.index}
 
 
 def _of_two_readings(data: pd.DataFrame) -> pd.DataFrame:
@@ -102,18 +116,21 @@ def drawn(runs: Runs, frame: pd.DataFrame) -> str:
     return f"```{{raw}} html\n{_readings(runs, frame).html}\n```\n"
 
 
+def beyond_at_full_scale(paper: str, survey: Survey) -> pd.DataFrame:
+    """Printed numbers beyond L+1 beside runs at the paper's own scale, of several readings each."""
+    least = load_margins().least_seeds
+    runs = Runs.read(experiment(main_table(paper)), "paper", least, survey.store)
+    data = beyond_next(runs, beside_printed(runs))
+    return data[data.groupby(["model", "task"])["arm"].transform("nunique") > 1]
+
+
 def at_full_scale(paper: str, survey: Survey) -> str:
-    """What runs at the paper's own scale have beyond L+1, where the table is of shorter ones."""
-    runs = Runs.read(
-        experiment(main_table(paper)), "paper", load_margins().least_seeds, survey.store
-    )
-    data = beside_printed(runs)
-    data = beyond_next(runs, data)
-    several = data.groupby(["model", "task"])["arm"].transform("nunique") > 1
-    if data.empty or busiest(survey, main_table(paper)).scale == "paper" or not several.any():
+    """:func:`beyond_at_full_scale` in words; empty where the table itself is of that scale."""
+    data = beyond_at_full_scale(paper, survey)
+    if data.empty or busiest(survey, main_table(paper)).scale == "paper":
         return ""
     parts = []
-    for (model, task), cells in data[several].groupby(["model", "task"], sort=False):
+    for (model, task), cells in data.groupby(["model", "task"], sort=False):
         tests = cells.drop_duplicates("test")
         arms = "; ".join(
             f"{ARM_LABELS[arm]} {', '.join(map(short, own['ours']))} "
@@ -124,7 +141,7 @@ def at_full_scale(paper: str, survey: Survey) -> str:
             f"{model} on {title(task)} at {', '.join(tests['test'])}: {arms}; printed "
             f"{', '.join(map(short, tests['paper']))}"
         )
-    return f"At the paper's own scale there are {'. '.join(parts)}."
+    return f"Runs at the paper's own scale give, in percent, for {'. For '.join(parts)}."
 
 
 def of_several_readings(runs: Runs, seeds: int) -> pd.DataFrame:
@@ -142,55 +159,94 @@ def near_by_reading(runs: Runs) -> str:
         return ""
     models = " or ".join(dict.fromkeys(data["model"]))
     said = (
-        f"Where more than one reading of {models} has {seeds} seeds, so many of the printed "
-        f"numbers come out, within the margin: {near_counts(data)}."
+        f"More than one reading of {models} has {seeds} seeds for some printed numbers. So many "
+        f"of these come out within the margin: {counts_in_words(near_counts(data))}."
     )
     paper = registry.papers()[runs.experiment.paper]
     return f"{said} {paper.load(paper.near)(data, runs)}" if paper.near else said
 
 
-def near_counts(data: pd.DataFrame) -> str:
-    """Of each reading, how many of its rows are near the printed numbers."""
-    near = data.groupby("arm")["near"].agg(["sum", "size"])
-    return ", ".join(
-        f"{words} {near['sum'][arm]} of {near['size'][arm]}"
-        for arm, words in ARM_LABELS.items()
+def near_counts(data: pd.DataFrame) -> dict[str, tuple[int, int]]:
+    """{arm: (rows near the printed numbers, rows)} of each reading, in the order of labels."""
+    near = data.groupby("arm")["near"].agg(["sum", "size"]).astype(int)
+    return {
+        arm: (int(near["sum"][arm]), int(near["size"][arm]))
+        for arm in ARM_LABELS
         if arm in near.index
-    )
+    }
 
 
-def _apart(paper: str, runs: Runs, data: pd.DataFrame) -> str:
-    """The cells in which readings differ in how many seeds solve the longest test."""
+def counts_in_words(counts: dict[str, tuple[int, int]]) -> str:
+    """Counts by reading: *as in the code 3 of 5, repaired 2 of 5*."""
+    return ", ".join(f"{ARM_LABELS[arm]} {some} of {of}" for arm, (some, of) in counts.items())
+
+
+class Apart(NamedTuple):
+    """Cells whose readings differ in how many seeds solve the longest test.
+
+    cells   with seeds in every reading
+    differ  a row per cell that differs: task, model, p and for each arm (solve, seeds)
+    seeds   the fewest in any cell
+    enough  seeds that must solve it, against 0, to be beyond chance; None if none do
+    """
+
+    cells: int
+    differ: pd.DataFrame
+    seeds: int
+    enough: int | None
+
+
+def apart(data: pd.DataFrame) -> Apart:
+    """Compare readings cell by cell; data: :func:`relength.report.outcomes.ends`."""
     solves = (data["state"] == "solved").groupby([data["task"], data["model"], data["arm"]])
     counts = solves.agg(["sum", "size"]).unstack("arm").dropna()
     arms = [arm for arm in ARM_LABELS if ("sum", arm) in counts]
     differ = counts[counts["sum"].nunique(axis=1) > 1].astype(int)
-    if differ.empty:
-        return ""
-    rows, least = [], 1.0
-    for cell, row in differ.iterrows():
+    rows = []
+    for (task, model), row in differ.iterrows():
         tables = [[row["sum", arm], row["size", arm] - row["sum", arm]] for arm in arms]
         p = min(float(fisher_exact(pair).pvalue) for pair in combinations(tables, 2))
-        least = min(least, p)
-        shown = (f"{row['sum', arm]} of {row['size', arm]}" for arm in arms)
-        rows.append((title(cell[0]), cell[1], *shown, f"{p:.2f}"))
+        both = {arm: (int(row["sum", arm]), int(row["size", arm])) for arm in arms}
+        rows.append({"task": task, "model": model, "p": p, **both})
+    level = load_margins().level
+    seeds = int(counts["size"].to_numpy().min()) if len(counts) else 0
+    enough = [k for k in range(seeds + 1) if fisher_exact([[0, seeds], [k, seeds - k]])[1] <= level]
+    found = pd.DataFrame(rows, columns=["task", "model", "p", *arms])
+    return Apart(len(counts), found, seeds, enough[0] if enough else None)
+
+
+def _apart(paper: str, data: pd.DataFrame) -> str:
+    """:func:`apart` in words, with a table of its cells; empty where none differs."""
+    found = apart(data)
+    if found.differ.empty:
+        return ""
+    arms = [arm for arm in ARM_LABELS if arm in found.differ]
     body = table(
         ("task", "model", *(ARM_LABELS[arm] for arm in arms), "p"),
-        rows,
+        (
+            (
+                title(row["task"]),
+                row["model"],
+                *(f"{row[arm][0]} of {row[arm][1]}" for arm in arms),
+                f"{row['p']:.2f}",
+            )
+            for row in found.differ.to_dict("records")
+        ),
         name=f"tab-findings-{paper}-apart",
         caption="Cells in which the readings differ in how many seeds solve the longest test. "
         "*p* is that of Fisher's exact test, two-sided, of that cell alone.",
     )
-    level = load_margins().level
-    beyond = "at least one is" if least <= level else "none of them is"
-    seeds = int(counts["size"].to_numpy().min())
-    enough = [k for k in range(seeds + 1) if fisher_exact([[0, seeds], [k, seeds - k]])[1] <= level]
-    power = f"which takes 0 against {enough[0]}" if enough else "and none can be"
-    power += f" of {plural(seeds, 'seed')}"
+    least, seeds = found.differ["p"].min(), plural(found.seeds, "seed")
+    beyond = "At least one" if least <= load_margins().level else "None"
+    power = (
+        f"With {seeds} no difference can be."
+        if found.enough is None
+        else f"With {seeds} that takes 0 against {found.enough}."
+    )
     return (
-        f"In {len(differ)} of {len(counts)} cells one reading has more seeds that solve the "
-        f"longest test than another; {beyond} beyond chance by itself, {power} (smallest p "
-        f"{least:.2f}).\n\n{body}"
+        f"In {len(found.differ)} of {found.cells} cells one reading has more seeds that solve the "
+        f"longest test than another. {beyond} of these differences is beyond chance by itself "
+        f"(smallest p {least:.2f}). {power}\n\n{body}"
     )
 
 
@@ -221,8 +277,8 @@ def _readings(runs: Runs, frame: pd.DataFrame) -> Exhibit:
     key = ", ".join(f"{MARKS[arm].sign} {ARM_LABELS[arm]}" for arm in arms)
     caption = (
         f"Which reading gives the printed numbers? "
-        f"{measured.capitalize()} at the longest test of each task, a mark per seed ({key}); the "
-        "bar is what the paper prints."
+        f"{measured.capitalize()} at the longest test of each task. A mark is a seed ({key}), the "
+        "bar what the paper prints."
     )
     told = "; ".join(
         f"{row.model} on {title(row.task)}, {row.arm}: "

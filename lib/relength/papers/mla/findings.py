@@ -5,8 +5,10 @@ Like :mod:`relength.report.findings`, it counts and judges nothing.
 
 from collections.abc import Iterator
 from functools import partial
+from typing import NamedTuple
 
 import pandas as pd
+from pandas.api.typing import SeriesGroupBy
 
 from relength.papers.mla import failures, focus, lengths, mixtures
 from relength.report.findings import other_tables, tasks_solved
@@ -41,50 +43,60 @@ def discoveries(survey: Survey) -> str:
 
 
 def _ways(survey: Survey) -> Iterator[str]:
-    data = _free(survey, "reduced")
+    data = free(survey, "reduced")
     if len(data):
         counts = [
-            f"of {plural(len(own), 'run')} whose focus walks {way} **{own['solves'].sum()}** "
-            "solve the longest test"
-            for way in focus.WAYS[:2]
-            for own in [data[data["way"] == way]]
+            f"**{way.solve}** of {plural(way.runs, 'run')} whose focus walks {name} solve the "
+            "longest test"
+            for name, way in by_way(data).items()
+            if name != focus.WAYS[2]
         ]
         yield (
-            "**Forward or back.** Without its sigmoid a step may also be negative, and a model "
-            "that turns its source around can walk over it either way. At scale *reduced*, "
-            f"{', '.join(counts)} (below: {{numref}}`{WAY}`)."
+            "**Forward or back.** Without its sigmoid a step may also be negative. A model that "
+            "turns its source around can then walk over it either way. At scale *reduced*, "
+            f"{', and '.join(counts)} (below: {{numref}}`{WAY}`)."
         )
 
 
 def _bounds(survey: Survey) -> Iterator[str]:
+    further, runs = beyond_the_bound(survey)
+    if runs:
+        yield (
+            "**Around a bound.** A sigmoid keeps the step of OneStepAttn below one position. "
+            f"In the inverted tasks the focus of **{further} of {runs}** runs goes further, "
+            "by the rule of {ref}`mla-057 <claim-mla-057>`. A wide spotlight makes it "
+            "possible ({doc}`how </executed/mla_attention_paths>`)."
+        )
+
+
+def beyond_the_bound(survey: Survey) -> tuple[int, int]:
+    """Runs of the inverted tasks whose focus steps further than a sigmoid lets it, and all."""
     judged = survey.ledger
-    for row in judged[judged["claim"] == "mla-057"].itertuples() if len(judged) else ():
-        votes = [part for part in row.parts if part.agree is not None]
-        if votes:
-            runs = sum(part.seeds for part in votes)
-            further = runs - sum(part.agree for part in votes)
-            yield (
-                "**Around a bound.** A sigmoid keeps the step of OneStepAttn below one position. "
-                f"In the inverted tasks the focus of **{further} of {runs}** runs goes further, "
-                "by the rule of {ref}`mla-057 <claim-mla-057>`. A wide spotlight makes it "
-                "possible ({doc}`how </executed/mla_attention_paths>`)."
-            )
+    rows = judged[judged["claim"] == "mla-057"].itertuples() if len(judged) else ()
+    votes = [part for row in rows for part in row.parts if part.agree is not None]
+    runs = sum(part.seeds for part in votes)
+    return runs - sum(part.agree for part in votes), runs
 
 
 def _luck(survey: Survey) -> Iterator[str]:
     data = same_function(survey.store)
     if len(data):
-        margin = load_margins().measures["accuracy"].around
-        far = abs(data["first"] - data["second"])
-        apart = int((far > data["first"].map(margin)).sum())
+        apart, furthest = same_apart(data)
         yield (
             f"**One function, two rows.** As released, {' and '.join(SAME)} compute the same, from "
-            "the same first weights and data; only the last digit of a sum may differ. Of "
-            f"{plural(len(far), 'pair')} of runs on one make of processor **{apart}** end more "
-            f"than the margin apart at the longest test; the furthest are {far.max():.0f} points "
-            "apart. How often one model trained again on another processor ends elsewhere, "
-            "{doc}`self_checks` counts."
+            "the same first weights and data. Only the last digit of a sum may differ. Of "
+            f"{plural(len(data), 'pair')} of runs on one make of processor **{apart}** end more "
+            f"than the margin apart at the longest test. The furthest are {furthest:.0f} points "
+            "apart. {doc}`self_checks` counts how often one model trained again on another "
+            "processor ends elsewhere."
         )
+
+
+def same_apart(data: pd.DataFrame) -> tuple[int, float]:
+    """Pairs of :func:`same_function` beyond the margin, and the largest distance in points."""
+    far = abs(data["first"] - data["second"])
+    margin = data["first"].map(load_margins().measures["accuracy"].around)
+    return int((far > margin).sum()), float(far.max())
 
 
 def _mixed(survey: Survey) -> Iterator[str]:
@@ -129,36 +141,65 @@ def same_function(store: Store) -> pd.DataFrame:
 
 def _far(survey: Survey) -> Iterator[str]:
     runs = busiest(survey, "mla_lengths")
-    data = lengths.errors(runs)
-    data = judged_rows(runs, data[data["test"] == FAREST])
-    if len(data):
-        share = (100 * data["right"] / data["items"]).groupby([data["model"], data["task"]])
+    share = at_a_thousand(runs)
+    if len(share.size()):
         by_model: dict[str, list[str]] = {}
         for (model, task), value in share.median().items():
             by_model.setdefault(model, []).append(f"{title(task)} {short(value)}")
         said = "; ".join(f"{model}: {', '.join(cells)}" for model, cells in by_model.items())
         yield (
-            "**A thousand digits,** before any are repeated, ten times the paper's longest test. "
-            "Outputs without an error in percent, median of the seeds: "
+            "**A thousand digits,** before any are repeated, are ten times the paper's longest "
+            "test. Outputs without an error, in percent, median of the seeds: "
             f"{said}.{few_seeds(share.size())} {{doc}}`The page </executed/mla_lengths>` tells "
             "noise from drift."
         )
 
 
-def printed_twice(survey: Survey) -> str:
-    """Two printed rows of what in the released code is one function, and our seeds of it."""
-    runs, model, arm = busiest(survey, "mla_table2"), "MonoAttn", "released"
+def at_a_thousand(runs: Runs) -> SeriesGroupBy:
+    """Percent of outputs right at the farthest test, by model and task; judged readings."""
+    data = lengths.errors(runs)
+    data = judged_rows(runs, data[data["test"] == FAREST])
+    return (100 * data["right"] / data["items"]).groupby([data["model"], data["task"]])
+
+
+class Twice(NamedTuple):
+    """Tasks that both rows print, those in which the rows differ, and whose number ours meets."""
+
+    tasks: int
+    differ: int
+    both: int
+    first: int  # MonoAttn's alone
+    second: int  # RMonoAttn's alone
+    neither: int
+
+
+def rows_printed_twice(runs: Runs) -> pd.DataFrame:
+    """The longest tests of MonoAttn as released, with RMonoAttn's printed number as ``other``."""
     data, other = beside_printed(runs), printed("mla-table-7")
     longest = data["test"] == data["task"].map(lambda task: runs.tests[task][-1])
-    data = data[longest & (data["model"] == model) & (data["arm"] == arm)]
+    data = data[longest & (data["model"] == "MonoAttn") & (data["arm"] == "released")]
     data = data.assign(other=[other.get((TWICE, row.task, row.test)) for row in data.itertuples()])
-    data = data.dropna(subset="other")
+    return data.dropna(subset="other")
+
+
+def met_twice(data: pd.DataFrame) -> Twice:
+    """Count the rows of :func:`rows_printed_twice` by what is within the margin of what."""
+    margin = load_margins().measures["accuracy"].around
+    differ = abs(data["paper"] - data["other"]) > data["paper"].map(margin)
+    first, second = (
+        abs(data[row] - data["ours"]) <= data[row].map(margin) for row in ("paper", "other")
+    )
+    met = (first & second, first & ~second, ~first & second, ~first & ~second)
+    return Twice(len(data), int(differ.sum()), *(int(tasks.sum()) for tasks in met))
+
+
+def printed_twice(survey: Survey) -> str:
+    """Two printed rows of what in the released code is one function, and our seeds of it."""
+    runs, model = busiest(survey, "mla_table2"), "MonoAttn"
+    data = rows_printed_twice(runs)
     if data.empty:
         return NOTHING
-    margin = load_margins().measures["accuracy"].around
-    pairs = (("paper", "other"), ("paper", "ours"), ("other", "ours"))
-    near = {(one, two): abs(data[one] - data[two]) <= data[one].map(margin) for one, two in pairs}
-    first, second = near["paper", "ours"], near["other", "ours"]
+    counts = met_twice(data)
     body = table(
         ("task", "test", f"printed, {model}", f"printed, {TWICE}", "our median", "our seeds"),
         (
@@ -177,13 +218,10 @@ def printed_twice(survey: Survey) -> str:
         "exact match in percent at the longest test.",
     )
     return (
-        f"At the longest test the two rows differ by more than the margin in "
-        f"**{int((~near['paper', 'other']).sum())} of {len(data)}** tasks. At scale "
-        f"*{runs.scale}* our median is near "
-        f"both in {int((first & second).sum())}, near {model}'s alone in "
-        f"{int((first & ~second).sum())}, near {TWICE}'s alone in "
-        f"{int((second & ~first).sum())}, and near neither in "
-        f"{int((~first & ~second).sum())}.{few_seeds(data['seeds'])}\n\n"
+        "At the longest test the two rows differ by more than the margin in "
+        f"**{counts.differ} of {counts.tasks}** tasks. At scale *{runs.scale}* our median is near "
+        f"both in {counts.both}, near {model}'s alone in {counts.first}, near {TWICE}'s alone in "
+        f"{counts.second}, and near neither in {counts.neither}.{few_seeds(data['seeds'])}\n\n"
         f"{body}"
     )
 
@@ -202,7 +240,7 @@ UNREPEATED = ("copy", "reverse_copy")  # a source is as long as its digits are m
 WAY = "tab-findings-mla-way"
 
 
-def _free(survey: Survey, scale: str) -> pd.DataFrame:
+def free(survey: Survey, scale: str) -> pd.DataFrame:
     """:func:`relength.papers.mla.focus.walks` of the runs of Table 4 that may step back."""
     seeds = load_margins().least_seeds
     data = focus.walks(Runs.read(experiment("mla_ablations"), scale, seeds, survey.store))
@@ -211,41 +249,35 @@ def _free(survey: Survey, scale: str) -> pd.DataFrame:
 
 def which_way(survey: Survey) -> str:
     """What becomes of runs whose focus may go either way, by the way that it walks."""
-    data, full = _free(survey, "reduced"), _free(survey, "paper")
+    data, full = free(survey, "reduced"), free(survey, "paper")
     if data.empty:
         return NOTHING
     first = (
-        f"At scale *reduced*, of {plural(len(data), 'run')} of {' and '.join(FREE)}, "
-        f"{_walking(data)}.{few_seeds(data.groupby(['model', 'arm', 'task']).size())}"
+        f"At scale *reduced* there are {plural(len(data), 'run')} of {' and '.join(FREE)}. "
+        f"{_walking(data)}{few_seeds(data.groupby(['model', 'arm', 'task']).size())}"
     )
-    said = []
-    cells = data.groupby(["model", "task"])
-    both = data[cells["way"].transform(lambda ways: set(focus.WAYS[:2]) <= set(ways))]
+    said, both = [], with_both_ways(data)
     if len(both):
-        said.append(f"In the cells of the table that have both ways alone, {_walking(both)}.")
-    pairs = data.groupby(["model", "task", "seed"])["way"].agg(["size", "nunique"])
-    pairs = pairs[pairs["size"] > 1]
-    if len(pairs):
+        said.append(f"Some cells of the table have both ways. In these alone: {_walking(both)}")
+    same, pairs = same_way(data)
+    if pairs:
         said.append(
-            "The two readings of a seed begin with the same weights, and in "
-            f"{(pairs['nunique'] == 1).sum()} of {len(pairs)} pairs they walk the same way: they "
-            "are not independent."
+            "The two readings of a seed begin with the same weights. They walk the same way in "
+            f"{same} of {pairs} pairs, so they are not independent."
         )
     turning = data[data["task"].isin(UNREPEATED) & (data["way"] == "back")]
     if len(turning):
-        specs = experiment("mla_ablations").specs("reduced", [0])
-        known = max(
-            spec.task.splits()["iid"].longest for spec in specs if spec.task.name in UNREPEATED
-        )
+        peak = turning["peak"]
         said.append(
-            f"On {' and '.join(map(title, UNREPEATED))}, runs that walk back jump ahead first and "
-            f"turn at position {turning['peak'].median():.1f} (median; "
-            f"{turning['peak'].min():.1f} to {turning['peak'].max():.1f}). The sources that they "
-            f"were trained on end at {known + 1} at the latest, this one at "
-            f"{turning['end'].max()}."
+            f"On {' and '.join(map(title, UNREPEATED))}, runs that walk back jump ahead first. "
+            f"They turn at position {peak.median():.1f} in the median ({peak.min():.1f} to "
+            f"{peak.max():.1f}). The sources that they were trained on end at "
+            f"{known_end()} at the latest, this one at {turning['end'].max()}."
         )
     if len(full):
-        said.append(f"At the paper's own scale, of {plural(len(full), 'run')}, {_walking(full)}.")
+        said.append(
+            f"At the paper's own scale there are {plural(len(full), 'run')}. {_walking(full)}"
+        )
     control = focus.walks(busiest(survey, "mla_table2"))
     control = control[(control["model"] == CONTROL[0]) & (control["arm"] == CONTROL[1])]
     heads = [f"{model}, {way}" for model in FREE for way in focus.WAYS[:2]]
@@ -265,27 +297,65 @@ def which_way(survey: Survey) -> str:
             for task in dict.fromkeys(data["task"])
         ),
         name=WAY,
-        caption="How many runs solve the longest test, of those whose focus walks forward and of "
-        "those whose focus walks back over the source, in the order in which the model reads it: "
-        f"the way of most of its moves, of those longer than {focus.ROOM:g} positions. Both "
-        f"readings together. {CONTROL[0]} as released is {FREE[0]} without steps back.",
+        caption="How many runs solve the longest test, by the way that their focus walks over the "
+        "source, in the order in which the model reads it. A run's way is that of most of its "
+        f"moves longer than {focus.ROOM:g} positions. Both readings are counted together. "
+        f"{CONTROL[0]} as released is {FREE[0]} without steps back.",
     )
     lines = "\n".join(f"- {line}" for line in said)
     return f"{first} {{numref}}`{WAY}` has it task by task.\n\n{lines}\n\n{body}"
 
 
+class Way(NamedTuple):
+    """Runs that walk one way, those that know the training's lengths, that solve the longest."""
+
+    runs: int
+    know: int
+    solve: int
+
+
+def by_way(data: pd.DataFrame) -> dict[str, Way]:
+    """{way: its runs} of :func:`relength.papers.mla.focus.walks`."""
+    ways = {way: data[data["way"] == way] for way in focus.WAYS}
+    return {
+        way: Way(len(own), int(own["knows"].sum()), int(own["solves"].sum()))
+        for way, own in ways.items()
+    }
+
+
+def with_both_ways(data: pd.DataFrame) -> pd.DataFrame:
+    """The runs of those cells in which some walk forward and some back."""
+    ways = data.groupby(["model", "task"])["way"]
+    return data[ways.transform(lambda own: set(focus.WAYS[:2]) <= set(own)).astype(bool)]
+
+
+def same_way(data: pd.DataFrame) -> tuple[int, int]:
+    """Pairs of readings of one seed that walk the same way, and all pairs."""
+    pairs = data.groupby(["model", "task", "seed"])["way"].agg(["size", "nunique"])
+    pairs = pairs[pairs["size"] > 1]
+    return int((pairs["nunique"] == 1).sum()), len(pairs)
+
+
+def known_end() -> int:
+    """The last position of the longest source in training, of the tasks without repetitions."""
+    specs = experiment("mla_ablations").specs("reduced", [0])
+    return 1 + max(
+        spec.task.splits()["iid"].longest for spec in specs if spec.task.name in UNREPEATED
+    )
+
+
 def _walking(data: pd.DataFrame) -> str:
-    """By way: how many runs, how many of them know the training's lengths and solve the longest."""
+    """:func:`by_way` in sentences."""
+    ways = by_way(data)
     parts = [
-        f"{len(own)} walk {way} ({own['knows'].sum()} know their lengths), of which "
-        f"**{own['solves'].sum()}** solve the longest test"
-        if len(own)
-        else f"none walks {way}"
-        for way in focus.WAYS[:2]
-        for own in [data[data["way"] == way]]
+        f"{way.runs} walk {name}: {way.know} of them know their lengths, and **{way.solve}** solve "
+        "the longest test."
+        if way.runs
+        else f"None walks {name}."
+        for name, way in list(ways.items())[:2]
     ]
-    neither = (data["way"] == focus.WAYS[2]).sum()
-    return "; ".join([*parts, *([f"{neither} go neither way"] if neither else [])])
+    neither = ways[focus.WAYS[2]].runs
+    return " ".join([*parts, *([f"{neither} go neither way."] if neither else [])])
 
 
 def _solving(runs: pd.DataFrame) -> str:
@@ -295,22 +365,43 @@ def _solving(runs: pd.DataFrame) -> str:
 def diverging(survey: Survey) -> str:
     """What the first error of failing outputs is, and how much of them is right before it."""
     runs = busiest(survey, "mla_table2")
-    kinds = failures.diverging(runs)["then"].value_counts()
-    shown = sum(bool(record.get("attention")) for record in runs.records)
-    if kinds.empty:
+    found = failing(runs)
+    if not found.kinds:
         return "*No recorded output fails.*\n" if runs.records else NOTHING
+    models = ", ".join(f"{model} {share:.0f} %" for model, share in found.right.items())
+    said = ", ".join(f"{count} {kind}" for kind, count in found.kinds.items())
+    return (
+        "Every run records its output for one test sample longer than those of training. Of these "
+        f"{found.samples}, in all readings, {sum(found.kinds.values())} fail. By their first error "
+        f"they are: **{said}**. Some runs of judged readings know their lengths and fail the "
+        "longest test. The first part of their wrong outputs is right, in the median up to: "
+        f"{models}.\n"
+    )
+
+
+class Failing(NamedTuple):
+    """Recorded samples, those that fail by kind of first error, and how far outputs are right.
+
+    right  by model: percent right before the first error at the longest test, the median over runs
+           of judged readings that know their lengths and fail there
+    """
+
+    samples: int
+    kinds: dict[str, int]
+    right: dict[str, float]
+
+
+def failing(runs: Runs) -> Failing:
+    """Count the first errors of recorded samples."""
+    kinds = failures.diverging(runs)["then"].value_counts().to_dict()
+    samples = sum(bool(record.get("attention")) for record in runs.records)
+    if not kinds:
+        return Failing(samples, {}, {})
     data, levels = ends(runs), load_margins().levels
     lost = data[data["known"].map(levels["solved"].holds) & (data["state"] == "failed")]
     shares = lost.merge(failures.shares(runs), on=["task", "model", "arm", "seed", "test"])
     right = judged_rows(runs, shares).groupby("model", sort=False)["right_before"].median()
-    models = ", ".join(f"{model} {share:.0f} %" for model, share in right.items())
-    said = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-    return (
-        "Every run records its output for one test sample longer than those of training. Of these "
-        f"{shown}, in all readings, {kinds.sum()} fail, by their first error: **{said}**. Where a "
-        "run of a judged reading knows its lengths and fails the longest test, the first part of "
-        f"its wrong outputs is right, in the median up to: {models}.\n"
-    )
+    return Failing(samples, kinds, right.to_dict())
 
 
 PASSAGES = {

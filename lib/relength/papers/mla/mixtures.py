@@ -7,6 +7,8 @@ text, they are mixed by its equations. Mix MonoAttn has a fourth: with the switc
 else its gate stays frozen, which makes it Mix RMonoAttn, whose repaired runs stand for it.
 """
 
+from typing import NamedTuple
+
 import pandas as pd
 
 from relength.models.seq2seq.attentions import BY_LOCATION, MENDED
@@ -97,11 +99,11 @@ def table(runs: Runs) -> Exhibit:
         )
         rows.append((model, str(len(cells) // len(by_source)), *shown))
     caption = (
-        f"<b>Did they mix?</b> {badges(runs.scale, runs.freshness)} Of the printed numbers for "
-        "which every reading with runs of the model has them, how many the "
-        f"{published.statistic(TABLE)} of our seeds meets within the margin, and how many points "
-        "it is away from them on average (small). –: the same as "
-        "repaired, which in Mix MonoAttn alone, with PR or without, also frees the gate."
+        f"<b>Did they mix?</b> {badges(runs.scale, runs.freshness)} A cell counts the printed "
+        f"numbers that the {published.statistic(TABLE)} of our seeds meets within the margin. "
+        "Small: how many points it is away from them on average. Only numbers count for which "
+        "every reading with runs of the model has some. A dash: the same as repaired, which frees "
+        "the gate in Mix MonoAttn alone, with PR or without."
     )
     name = f"{runs.page}-mixed"
     if data.empty:
@@ -128,6 +130,25 @@ def nearest(data: pd.DataFrame) -> dict[str, list[str]]:
     return {source: models for source, models in found.items() if models}
 
 
+class Source(NamedTuple):
+    """Printed numbers that one source of ours is compared with, and how near it comes."""
+
+    near: int
+    numbers: int
+    away: float  # points, on average
+    seeds: int  # the fewest in a cell
+
+
+def near_by_source(data: pd.DataFrame) -> dict[str, Source]:
+    """{source: how near it comes}; data: of :func:`comparable`."""
+    cells = {source: data[data["source"] == source] for source in SOURCES}
+    return {
+        source: Source(int(own["near"].sum()), len(own), own["away"].mean(), own["seeds"].min())
+        for source, own in cells.items()
+        if len(own)
+    }
+
+
 def _part_of(own: pd.DataFrame, data: pd.DataFrame) -> str:
     """Which models a reading's rows are of, if it is not of all."""
     models = own["model"].unique()
@@ -139,15 +160,13 @@ def in_words(runs: Runs) -> str:
     data = comparable(runs)
     if data.empty:
         return ""
-    said = ", ".join(
-        f"{SOURCES[source]}{_part_of(own, data)} {own['near'].sum()} of {len(own)}, "
-        f"{own['away'].mean():.0f} points away (cells with {plural(own['seeds'].min(), 'seed')} at "
-        "least)"
-        for source in SOURCES
-        for own in [data[data["source"] == source]]
-        if len(own)
+    said = "; ".join(
+        f"{SOURCES[source]}{_part_of(data[data['source'] == source], data)} {of.near} of "
+        f"{of.numbers}, {of.away:.0f} points away ({plural(of.seeds, 'seed')} or more per cell)"
+        for source, of in near_by_source(data).items()
     )
     models = plural(data["model"].nunique(), "mixed model")
     near = (f"{SOURCES[source]}, to {', '.join(to)}" for source, to in nearest(data).items())
-    said += f". Nearest on average: {'; '.join(near)}"
-    return f"Printed numbers of {models} that come out: {said}."
+    return (
+        f"Printed numbers of {models} that come out: {said}. Nearest on average: {'; '.join(near)}."
+    )

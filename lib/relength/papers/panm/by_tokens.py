@@ -5,6 +5,7 @@ Like :mod:`relength.report.findings`, it counts and judges nothing.
 
 from functools import cache, partial
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from relength.report.findings import conclusion, is_solved
 from relength.report.findings_readings import (
     at_full_scale,
     at_the_longest,
+    counts_in_words,
     drawn,
     near_by_reading,
     near_counts,
@@ -32,18 +34,43 @@ from relength.specs.margins import load_margins
 from relength.tasks.algorithmic import CLASSES, AlgorithmicTask
 
 
-def away_from_print(paper: str, runs: Runs) -> str:
-    """By task, how far each reading is from print beyond L+1, and whose numbers are nearest."""
+class Away(NamedTuple):
+    """Mean distance from print beyond L+1, in points, by task.
+
+    arms   a column per reading that has the seeds of a verdict
+    floor  that of a model which remembers the first symbol alone
+    """
+
+    arms: pd.DataFrame
+    floor: pd.Series
+
+    @property
+    def nearest(self) -> pd.Series:
+        """The arm that is nearest to print, by task."""
+        return self.arms.idxmin(axis=1)
+
+
+def away(runs: Runs) -> Away | None:
+    """How far each reading is from print; None without several readings."""
     data = _several(runs, load_margins().least_seeds)
     if data.empty:
-        return ""
+        return None
     data = beyond_next(runs, data)
     by_arm = data.assign(away=abs(data["ours"] - data["paper"]))
     by_arm = by_arm.pivot_table(index="task", columns="arm", values="away", sort=False)
     by_arm = by_arm[[arm for arm in ARM_LABELS if arm in by_arm]]
     cells = data.drop_duplicates(["task", "test"])
     floor = abs(cells["floor"] - cells["paper"]).groupby(cells["task"]).mean()[by_arm.index]
-    nearest, least = by_arm.idxmin(axis=1), by_arm.min(axis=1)
+    return Away(by_arm, floor)
+
+
+def away_from_print(paper: str, runs: Runs) -> str:
+    """By task, how far each reading is from print beyond L+1, and whose numbers are nearest."""
+    found = away(runs)
+    if found is None:
+        return ""
+    by_arm, floor, nearest = *found, found.nearest
+    least = by_arm.min(axis=1)
     words = "; ".join(
         f"{ARM_LABELS[arm]} on {', '.join(title(task) for task in nearest.index[nearest == arm])}"
         for arm in by_arm
@@ -59,8 +86,8 @@ def away_from_print(paper: str, runs: Runs) -> str:
             title(task),
             f"{floor[task]:.1f}",
             *(
-                "" if pd.isna(away) else f"**{away:.1f}**" if away == least[task] else f"{away:.1f}"
-                for away in row
+                "" if pd.isna(far) else f"**{far:.1f}**" if far == least[task] else f"{far:.1f}"
+                for far in row
             ),
         )
         for task, row in zip(by_arm.index, by_arm.to_numpy(), strict=True)
@@ -80,9 +107,9 @@ def away_from_print(paper: str, runs: Runs) -> str:
         rows,
         name=f"tab-findings-{paper}-away",
         caption="How far from print? Points between ours and the printed number, in the mean over "
-        "the tests beyond L+1; **bold** the nearest. Readings with "
-        f"{load_margins().least_seeds} seeds at scale *{runs.scale}*. *First symbol alone*: what "
-        "a model would have that remembers the first symbol it read and guesses all others.",
+        "the tests beyond L+1. The nearest is **bold**. Shown are readings with "
+        f"{load_margins().least_seeds} seeds at scale *{runs.scale}*. *First symbol alone* is a "
+        "model that remembers the first symbol it read and guesses all others.",
         numbers=heads,
     )
     one = "One reading is" if (nearest == nearest.iloc[0]).all() else "No one reading is"
@@ -109,34 +136,55 @@ def which_reading(survey: Survey) -> str:
     return f"{words}\n\n{drawn(runs, frame)}\n{tables}".strip() + "\n"
 
 
-def _step_by_step(runs: Runs) -> str:
-    """By task, what the repair and the code change of the text's reading at 2(L+1)."""
+def at_twice(runs: Runs) -> pd.DataFrame:
+    """The printed cells of several readings at 2(L+1)."""
     data = _several(runs, seeds=load_margins().least_seeds)
     there = [row.test == runs.tests[row.task][2] for row in data.itertuples()]
-    data = data[np.array(there, dtype=bool)]
+    return data[np.array(there, dtype=bool)]
+
+
+def _step_by_step(runs: Runs) -> str:
+    """By task, what the repair and the code change of the text's reading at 2(L+1)."""
+    data = at_twice(runs)
     if data.empty:
         return ""
-    cells = data.set_index(["arm", "task"])
-    said = []
-    for arm, words in (("repaired", "The repair"), ("released", "The code")):
-        points = []
-        for task in runs.tasks:
+    gains, said = changes(data), []
+    for arm, words in (("repaired", "the repair"), ("released", "the code")):
+        own = gains[gains["arm"] == arm]
+        points = [
+            f"{title(row.task)} {f'**{signed(row.gain)}**' if row.apart else signed(row.gain)}"
+            for row in own.itertuples()
+        ]
+        if points:
+            said.append(f"Points that {words} gains over the text at 2(L+1): {', '.join(points)}.")
+    if said:
+        said.append(
+            "A gain is **bold** where no seed of one reading reaches one of the other. By chance "
+            f"alone that happens in {chance_apart(int(data['seeds'].min())):.1f} % of cells."
+        )
+    return " ".join(said)
+
+
+def changes(data: pd.DataFrame) -> pd.DataFrame:
+    """What repair and code change of the text's reading: columns arm, task, gain and apart.
+
+    data: rows of several readings at one test. gain is in points; apart: the seeds of one reading
+    are all above those of the other.
+    """
+    cells, rows = data.set_index(["arm", "task"]), []
+    for arm in ("repaired", "released"):
+        for task in dict.fromkeys(data["task"]):
             if {(arm, task), ("paper", task)} <= set(cells.index):
                 one, other = cells.loc[(arm, task)], cells.loc[("paper", task)]
                 first, second = one["values"], other["values"]
                 apart = min(first) > max(second) or max(first) < min(second)
-                gain = signed(one["ours"] - other["ours"])
-                points.append(f"{title(task)} {f'**{gain}**' if apart else gain}")
-        if points:
-            said.append(f"{words}, over the text, gives at 2(L+1), in points: {', '.join(points)}.")
-    seeds = int(data["seeds"].min())
-    chance = 100 * 2 / comb(2 * seeds, seeds)
-    if said:
-        said.append(
-            "**Bold**: no seed of the one reaches one of the other, which by chance alone happens "
-            f"in {chance:.1f} % of cells."
-        )
-    return " ".join(said)
+                rows.append((arm, task, one["ours"] - other["ours"], apart))
+    return pd.DataFrame(rows, columns=["arm", "task", "gain", "apart"])
+
+
+def chance_apart(seeds: int) -> float:
+    """Percent of cells in which so many seeds of two equal readings are apart by chance."""
+    return 100 * 2 / comb(2 * seeds, seeds)
 
 
 def _at_every_test(runs: Runs) -> str:
@@ -154,16 +202,16 @@ def _at_every_test(runs: Runs) -> str:
         ("task", "test", *heads),
         rows,
         name="tab-findings-panm-arms",
-        caption=f"Readings beside the printed numbers at every test: the "
-        f"{published.statistic(*runs.experiment.tables)} in percent, **bold** within the margin, "
-        "and how many seeds. *First symbol alone*: what a model has that remembers the first "
+        caption=f"Readings beside the printed numbers at every test. A cell has the "
+        f"{published.statistic(*runs.experiment.tables)} in percent and the number of seeds. It is "
+        "**bold** within the margin. *First symbol alone* is a model that remembers the first "
         "symbol it read and guesses all others.",
         numbers=heads,
     )
 
 
 def _one_by_one(runs: Runs, survey: Survey) -> str:
-    """What is worth how much at 2(L+1), of all that was changed of PANM on its own."""
+    """Effect of each single change of PANM at 2(L+1)."""
     main, second = (
         Runs.read(experiment(name), runs.scale, load_margins().least_seeds, survey.store)
         for name in (MAIN, SECOND)
@@ -186,27 +234,31 @@ def _one_by_one(runs: Runs, survey: Survey) -> str:
         ("one thing changed", *heads),
         rows,
         name="tab-findings-panm-one-by-one",
-        caption="What one thing is worth at 2(L+1), in points of tokens right: the median over "
-        "pairs of runs of equal seed, and how many pairs.",
+        caption="Effect of one change at 2(L+1), in points of tokens right: the median over pairs "
+        "of runs of equal seed, and the number of pairs.",
         numbers=heads,
     )
     more = "{doc}`/executed/panm_readings` has the other lengths, and how far pairs differ."
     return f"{body}\n{more}{few_seeds(data['seeds']) if len(data) else ''}"
 
 
-def _best_by_task(runs: Runs) -> str:
-    """Of every task the readings with which most of the numbers come out that tell them apart."""
-    data, parts = _several(runs, load_margins().least_seeds), []
+def best_by_task(runs: Runs) -> dict[str, dict[str, tuple[int, int]]]:
+    """{task: {arm: (near, of)}} of the readings that meet most numbers that tell them apart."""
+    data, found = _several(runs, load_margins().least_seeds), {}
     for task, cells in data[data["telling"] & data["earned"]].groupby("task", sort=False):
-        near = cells.groupby("arm")["near"].agg(["sum", "size", "mean"])
-        first = near[near["mean"] == near["mean"].max()]
-        words = (
-            f"{words} ({first.loc[arm, 'sum']:g} of {first.loc[arm, 'size']:g})"
-            for arm, words in ARM_LABELS.items()
-            if arm in first.index
-        )
-        parts.append(f"on {title(task)} {' and '.join(words)}")
-    return f"These come out most often, {'; '.join(parts)}." if parts else ""
+        counts = near_counts(cells)
+        most = max(near / of for near, of in counts.values())
+        found[task] = {arm: (near, of) for arm, (near, of) in counts.items() if near / of == most}
+    return found
+
+
+def _best_by_task(runs: Runs) -> str:
+    parts = [
+        f"on {title(task)} "
+        + " and ".join(f"{ARM_LABELS[arm]} ({near} of {of})" for arm, (near, of) in counts.items())
+        for task, counts in best_by_task(runs).items()
+    ]
+    return f"Most often they come out {', '.join(parts)}." if parts else ""
 
 
 def _several(runs: Runs, seeds: int) -> pd.DataFrame:
@@ -243,34 +295,63 @@ def near(data: pd.DataFrame, runs: Runs) -> str:
 
     data: of :func:`relength.report.findings_readings.of_several_readings`
     """
+    counts, earned = near_where_told_apart(data, runs)
+    return (
+        "Some numbers beyond L+1 come out with one reading and not with another: "
+        f"{counts_in_words(counts) or 'none'}. Remembering the first symbol gives some of these as "
+        f"well; without them: **{counts_in_words(earned) or 'none'}**."
+    )
+
+
+def near_where_told_apart(
+    data: pd.DataFrame, runs: Runs
+) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[int, int]]]:
+    """The counts of :func:`near` by reading: all, and those that the first symbol does not give."""
     data = _telling(data, runs)
     telling = data[data["telling"]]
-    return (
-        "Of those beyond L+1 that come out with one reading and not with another: "
-        f"{near_counts(telling) or 'none'}; without those that remembering the first symbol "
-        f"gives as well: **{near_counts(telling[telling['earned']]) or 'none'}**."
-    )
+    return near_counts(telling), near_counts(telling[telling["earned"]])
+
+
+class KnownTokens(NamedTuple):
+    """Runs that know their lengths by tokens, and what these have right at the longest test.
+
+    median  percent of tokens right
+    best    the run furthest above the floor, which is what the first symbol alone gives
+    """
+
+    knows: int
+    median: float
+    best: pd.Series | None
+    floor: float
+
+
+def known_tokens(data: pd.DataFrame, runs: Runs) -> KnownTokens:
+    """Count the :func:`relength.report.outcomes.ends` that know their lengths."""
+    knows = data[data["known"].map(is_solved)]
+    if knows.empty:
+        return KnownTokens(0, np.nan, None, np.nan)
+    tasks = {spec.task.name: spec.task for spec in runs.specs}
+    floors = [first_symbol_alone(tasks[t], runs.tests[t][-1]) for t in knows["task"]]
+    best = int((knows["longest"] - floors).argmax())
+    return KnownTokens(len(knows), knows["longest"].median(), knows.iloc[best], floors[best])
 
 
 def known(data: pd.DataFrame, start: str, runs: Runs) -> str:
-    """How many runs know their lengths by tokens, and what these have right at the longest test."""
-    level = load_margins().levels["solved"].at_least
-    knows = data[data["known"].map(is_solved)]
+    """:func:`known_tokens` in words."""
+    level, found = load_margins().levels["solved"].at_least, known_tokens(data, runs)
     said = (
-        f"{start}{len(data)} runs, {len(knows)} know the lengths they were trained on: at least "
+        f"{start}{len(data)} runs, {found.knows} know the lengths they were trained on: at least "
         f"{level:g} % of their tokens are right."
     )
-    if knows.empty:
+    run = found.best
+    if run is None:
         return said
-    tasks = {spec.task.name: spec.task for spec in runs.specs}
-    floors = [first_symbol_alone(tasks[t], runs.tests[t][-1]) for t in knows["task"]]
-    best = (knows["longest"] - floors).argmax()
-    run = knows.iloc[best]
-    above = "Furthest above" if run["longest"] > floors[best] else "None is above, and nearest to"
+    above = run["longest"] > found.floor
     return (
-        f"{said} At the longest test of their tasks, where guessing gives {100 / CLASSES:g} %, "
-        f"these have right **{knows['longest'].median():.0f} %** in the median. {above} "
-        f"what remembering the first symbol alone gives, {floors[best]:.0f} %, is a run of "
+        f"{said} At the longest test of their tasks, these have **{found.median:.0f} %** of their "
+        f"tokens right in the median; guessing gives {100 / CLASSES:g} %. Remembering the first "
+        f"symbol alone gives {found.floor:.0f} %. "
+        f"{'Furthest above that' if above else 'No run is above that; nearest to it'} is a run of "
         f"{runs.label(run['model'], run['arm'])} on {title(run['task'])}, with "
         f"{run['longest']:.0f} %."
     )

@@ -30,11 +30,40 @@ from relength.specs import published
 from relength.specs.margins import load_margins
 
 
-def against_baselines(survey: Survey) -> str:
-    """PANM beside the best of the baselines that have runs, at every test beyond L+1."""
-    runs = busiest(survey, "panm_algorithmic")
-    every = beside_printed(runs)
-    data = beyond_next(runs, every)
+class Lead(NamedTuple):
+    """Tests with both numbers, and those at which one is ahead or behind beyond the margin."""
+
+    tests: int
+    ahead: int
+    behind: int
+
+
+def lead(numbers: pd.Series, others: pd.Series) -> Lead:
+    """Compare accuracies test by test."""
+    apart = (numbers - others).dropna()
+    margin = others[apart.index].map(load_margins().measures["accuracy"].around)
+    return Lead(len(apart), int((apart > margin).sum()), int((apart < -margin).sum()))
+
+
+class Beside(NamedTuple):
+    """PANM and the best baseline with runs at every test beyond L+1, by task and test.
+
+    readings            our numbers, a column per arm
+    best, best_printed  the rows of the baseline that is best by ours, and by the printed numbers
+    printed             PANM's printed number
+    others              the rows of all baselines
+    """
+
+    readings: pd.DataFrame
+    best: pd.DataFrame
+    best_printed: pd.DataFrame
+    printed: pd.Series
+    others: pd.DataFrame
+
+
+def beside_baselines(runs: Runs) -> Beside | None:
+    """Set PANM beside the best baselines; None without runs of both."""
+    data = beyond_next(runs, beside_printed(runs))
     own, others = data[data["model"] == "PANM"], data[data["model"] != "PANM"]
     cells = ["task", "test"]
     readings = own.pivot(index=cells, columns="arm", values="ours")
@@ -44,21 +73,31 @@ def against_baselines(survey: Survey) -> str:
     )
     readings = readings.reindex(best.index).dropna(how="all")
     if readings.empty:
-        return NOTHING
+        return None
+    readings = readings[[arm for arm in ARM_LABELS if arm in readings]]
+    own = own.drop_duplicates(cells).set_index(cells)["paper"].loc[readings.index]
     best, best_printed = best.loc[readings.index], best_printed.loc[readings.index]
-    margin = load_margins().measures["accuracy"].around
-    printed_own = own.drop_duplicates(cells).set_index(cells)["paper"].loc[readings.index]
-    arms = [arm for arm in ARM_LABELS if arm in readings]
-    said = []
-    for words, numbers, least in (
-        *((ARM_LABELS[arm], readings[arm], best["ours"]) for arm in arms),
-        ("as printed", printed_own, best_printed["paper"]),
-    ):
-        lead = (numbers - least).dropna()
-        level = least[lead.index].map(margin)
-        ahead, behind = int((lead > level).sum()), int((lead < -level).sum())
-        of = f" of {len(lead)}" if len(lead) < len(readings) else ""
-        said.append(f"{words}, ahead in **{ahead}**{of}, behind in {behind}")
+    return Beside(readings, best, best_printed, own, others)
+
+
+def leads(found: Beside) -> dict[str, Lead]:
+    """{arm, or "printed": its lead over the best baseline}"""
+    ours = {arm: lead(found.readings[arm], found.best["ours"]) for arm in found.readings}
+    return ours | {"printed": lead(found.printed, found.best_printed["paper"])}
+
+
+def against_baselines(survey: Survey) -> str:
+    """PANM beside the best of the baselines that have runs, at every test beyond L+1."""
+    runs = busiest(survey, "panm_algorithmic")
+    found = beside_baselines(runs)
+    if found is None:
+        return NOTHING
+    readings, best, best_printed, printed_own, others = found
+    arms, said = list(readings), []
+    for name, own in leads(found).items():
+        of = f" of {own.tests}" if own.tests < len(readings) else ""
+        words = ARM_LABELS.get(name, "as printed")
+        said.append(f"{words}, ahead in **{own.ahead}**{of}, behind in {own.behind}")
     heads = [*(ARM_LABELS[arm] for arm in arms), "best baseline", "PANM printed", "best printed"]
     rows = [
         (
@@ -79,8 +118,8 @@ def against_baselines(survey: Survey) -> str:
         ("task", "test", *heads),
         rows,
         name="tab-findings-panm-against",
-        caption=f"PANM in its readings and the best of the baselines that have runs of a task, "
-        f"first by ours and then by the printed numbers: token accuracy, the "
+        caption=f"PANM in its readings and the best baseline with runs of a task, first by our "
+        f"numbers and then by the printed ones. Token accuracy, the "
         f"{published.statistic(*runs.experiment.tables)} in percent.",
         numbers=heads,
     )
@@ -90,10 +129,13 @@ def against_baselines(survey: Survey) -> str:
         f"{', '.join(models)} on {' and '.join(map(title, tasks))}"
         for models, tasks in same.items()
     )
+    every = beside_printed(runs)
+    seeds = beyond_next(runs, every).set_index(["task", "test"])["seeds"]
     return (
-        f"Baselines with runs: {names}. Against the best of them at each of {len(readings)} tests "
-        f"beyond L+1, by more than the margin, PANM is: {'; '.join(said)}."
-        f"{few_seeds(data.set_index(cells).loc[readings.index, 'seeds'])}\n\n```{{raw}} html\n"
+        f"Baselines with runs: {names}. PANM is compared with the best of them at each of "
+        f"{len(readings)} tests beyond L+1. A lead counts if it is larger than the margin. PANM "
+        f"is: {'; '.join(said)}."
+        f"{few_seeds(seeds.loc[readings.index])}\n\n```{{raw}} html\n"
         f"{_by_length(runs, every[every['task'].isin(have.index)]).html}\n```\n\n{body}"
     )
 
@@ -124,10 +166,11 @@ def _by_length(runs: Runs, data: pd.DataFrame) -> Exhibit:
 
     key = ", ".join(f"{MARKS[arm].sign} {ARM_LABELS[arm]}" for arm in arms)
     caption = (
-        f"Which reading falls off as printed, and which like its neighbours? Tokens right over the "
-        f"length of a test, the {published.statistic(*runs.experiment.tables)} of our seeds: PANM "
-        f"({key}), what the paper prints for it (dashed), and from the lowest to the highest of "
-        "the baselines that have runs (grey)."
+        f"Which reading falls off as printed, and which like its neighbours? Lines show the share "
+        f"of right tokens over the length of a test, the "
+        f"{published.statistic(*runs.experiment.tables)} of our seeds of PANM ({key}). Dashed: "
+        "what the paper prints for it. Grey: from the lowest to the highest of the baselines that "
+        "have runs."
     )
     told = "; ".join(
         f"{title(task)}, {runs.label(model, arm)}: "
