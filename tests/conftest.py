@@ -3,10 +3,11 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import handmade
 import pytest
 import torch
 from filelock import FileLock
@@ -17,6 +18,7 @@ from relength.paths import RESULTS, ROOT
 from relength.runs.store import Store
 from relength.specs.experiments import experiments
 from relength.specs.spec import RunSpec, make_spec
+from relength.verdicts import claims
 
 if not os.environ.get("RELENGTH_DATA"):
     os.environ["RELENGTH_OFFLINE"] = "1"
@@ -108,6 +110,19 @@ def book(tmp_path_factory) -> Path:
         if not bookbuild.is_current(every / "book" / "html", RESULTS):
             bookbuild.render(RESULTS, every / "book", say=lambda _: None)
     return every / "book" / "html"
+
+
+@pytest.fixture(
+    scope="module",
+    params=["few claims", pytest.param("all claims", marks=pytest.mark.weekly)],
+)
+def claimed(request) -> Iterator[int]:
+    """How many claims are judged: about twenty in the place of a thousand, and weekly all."""
+    load = claims.load
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "few claims":
+            patch.setattr(claims, "load", lambda *a: [c for c in load(*a) if c.id in handmade.FEW])
+        yield sum(len(claims.load(paper)) for paper in claims.papers())
 
 
 @pytest.fixture

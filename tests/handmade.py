@@ -9,6 +9,21 @@ from relength.runs.store import Record
 from relength.specs.spec import RunSpec
 from relength.training import provenance
 
+# Claims of every kind, for tests of what is made from any: judging a thousand takes its time.
+FEW = {
+    *("mla-001", "mla-003", "mla-010", "mla-011", "mla-012", "mla-016", "mla-017", "mla-030"),
+    *("mla-052", "mla-057", "mla-060", "panm-004", "panm-019", "panm-020", "panm-084", "panm-092"),
+    *(
+        f"mla-table-2/{cell}"
+        for cell in (
+            *("Content/copy/15", "Content/copy/30", "Content/copy/100", "Content/recopy/15"),
+            *("LocAttn/copy/15", "LocAttn/recopy/15", "OneStepAttn/recopy/100"),
+            *("OneStepAttn/inv_recopy/100", "Bi-Relative/copy/100", "MonoAttn/lookup/11"),
+        )
+    ),
+    "mla-table-3/Content/cfq/length",
+    "panm-table-13/PANM/panm_copy/20",
+}
 Accuracy = Callable[[RunSpec, str], float]  # of a run at a test, a fraction
 
 

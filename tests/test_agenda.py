@@ -17,6 +17,8 @@ from relength.runs.store import Store
 from relength.specs.experiments import experiments
 from relength.verdicts import claims
 
+pytestmark = pytest.mark.usefixtures("claimed")
+
 TABLE_2 = experiments()["mla_table2"]
 HERE = Device("cpu", "a processor")
 
@@ -90,7 +92,7 @@ def four_seeds(tmp_path_factory) -> Store:
     )
 
 
-def test_runs_that_complete_claims_soonest_come_first(four_seeds):
+def test_runs_that_complete_claims_soonest_come_first(four_seeds, claimed):
     steps = agenda.agenda(four_seeds, HERE, ["reduced"])
     first = steps[0].runs
     assert {run.spec.model.name for run in first} == {"Bi-Relative"}
@@ -99,7 +101,7 @@ def test_runs_that_complete_claims_soonest_come_first(four_seeds):
     assert any(step.claims for step in steps[:4])  # several cells may complete one claim together
     assert steps[0].hours == pytest.approx(128 / 3600)
     every = [claim for step in steps for claim in step.claims]
-    assert len(every) == len(set(every)) > 300
+    assert len(every) == len(set(every)) > claimed / 4
 
 
 def test_at_reduced_scale_nothing_is_asked_of_claims_that_runs_speak_against(four_seeds):

@@ -22,6 +22,8 @@ from relength.specs.experiments import experiments
 from relength.specs.published import artifacts
 from relength.verdicts import claims
 
+pytestmark = pytest.mark.usefixtures("claimed")
+
 TABLE_2 = experiments()["mla_table2"]
 RUN_IDS = itertools.count()
 
@@ -81,7 +83,7 @@ def min_seeds(store):
 
 
 @pytest.fixture(scope="module")
-def no_verdicts(tmp_path_factory):
+def no_verdicts(tmp_path_factory, claimed):
     """The ledger of an empty store: judging takes its time and has tests of its own."""
     return scoreboard.ledger(Store(tmp_path_factory.mktemp("empty")))
 

@@ -102,6 +102,7 @@ def test_a_gpu_where_there_is_none_is_one_sentence_and_exit_code_2(relength, tmp
     assert "no GPU here" in problems and "--device cpu" in problems
 
 
+@pytest.mark.usefixtures("claimed")
 def test_a_plan_for_a_gpu_elsewhere_has_the_prices_of_one_that_is_recorded_or_none(
     relength, tmp_path, no_gpu, make_record
 ):
@@ -117,6 +118,7 @@ def test_a_plan_for_a_gpu_elsewhere_has_the_prices_of_one_that_is_recorded_or_no
     assert "There is no GPU here: hours are of a GPU, by recorded runs." in out
 
 
+@pytest.mark.usefixtures("claimed")
 def test_no_column_of_a_plan_is_squeezed_away_where_a_terminal_is_narrow(
     relength, tmp_path, monkeypatch
 ):
@@ -159,6 +161,7 @@ def test_a_place_that_cannot_be_written_is_found_before_anything_is_trained(
     assert "name another folder with --results" in problems and problems.count("\n") == 1
 
 
+@pytest.mark.usefixtures("claimed")
 @pytest.mark.parametrize("command", [["status", "--json"], ["claims"], ["plan"]], ids=str)
 def test_a_folder_that_is_not_there_is_empty_and_said_once(relength, tmp_path, command):
     code, out, problems = relength(*command, "--results", tmp_path / "reslts")
@@ -265,6 +268,7 @@ def test_a_key_that_nothing_has_and_what_is_no_key_are_refused(relength, tmp_pat
     assert code == 2 and full in problems and problems.count("\n") == 1
 
 
+@pytest.mark.usefixtures("claimed")
 def test_status_shows_what_is_begun_and_counts_the_rest(relength, tmp_path, monkeypatch):
     monkeypatch.setattr(console, "width", 160)
     code, out, _ = relength("status", "--results", tmp_path)
@@ -417,7 +421,7 @@ def test_missing_data_are_found_before_anything_is_trained(relength, tmp_path, m
     assert code == 2 and "RELENGTH_DATA names" in problems and "unset it" in problems
 
 
-@pytest.mark.parametrize("paper", [(), ("mla",)], ids=str)
+@pytest.mark.parametrize("paper", [(), pytest.param(("mla",), marks=pytest.mark.weekly)], ids=str)
 def test_every_claim_is_shown_with_its_verdict_from_the_recorded_runs(relength, monkeypatch, paper):
     monkeypatch.setattr(console, "width", 400)
     code, out, problems = relength("claims", *paper)
@@ -431,6 +435,7 @@ def test_every_claim_is_shown_with_its_verdict_from_the_recorded_runs(relength, 
     assert all(shown[claim][1] == "–" for claim in judged[judged["seeds"] == 0]["claim"])
 
 
+@pytest.mark.usefixtures("claimed")
 def test_a_paper_without_claims_and_a_damaged_freshness_file_are_named(relength, tmp_path):
     code, _, problems = relength("claims", "pnam", "--results", tmp_path)
     assert code == 2 and "'pnam'" in problems and "mla" in problems

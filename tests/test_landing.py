@@ -33,6 +33,8 @@ from relength.specs.experiments import experiment
 from relength.verdicts import claims
 from relength.verdicts.claims import VERDICTS
 
+pytestmark = pytest.mark.usefixtures("claimed")
+
 EXPERIMENT = experiment("mla_table2")
 
 
@@ -52,17 +54,17 @@ def recorded(folder: Path, seeds: int, scale: str = "paper", result=accuracy) ->
 
 
 @pytest.fixture(scope="module")
-def full(tmp_path_factory) -> Survey:
+def full(tmp_path_factory, claimed) -> Survey:
     return recorded(tmp_path_factory.mktemp("full"), 5)
 
 
 @pytest.fixture(scope="module")
-def begun(tmp_path_factory) -> Survey:
+def begun(tmp_path_factory, claimed) -> Survey:
     return recorded(tmp_path_factory.mktemp("begun"), 2, "reduced")
 
 
 @pytest.fixture(scope="module")
-def empty(tmp_path_factory) -> Survey:
+def empty(tmp_path_factory, claimed) -> Survey:
     return survey(Store(tmp_path_factory.mktemp("empty") / "nothing"))
 
 

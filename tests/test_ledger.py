@@ -30,6 +30,8 @@ from relength.verdicts.claim_models import (
     ValuePart,
 )
 
+pytestmark = pytest.mark.usefixtures("claimed")
+
 EXPERIMENT = experiment("mla_table2")
 
 
@@ -39,7 +41,7 @@ def survey(records) -> Survey:
 
 
 @pytest.fixture(scope="module")
-def solved() -> Survey:
+def solved(claimed) -> Survey:
     """Five seeds of two cells of Content, all perfect."""
     return survey(
         handmade.record(spec, lambda *_: 1.0)
@@ -54,7 +56,7 @@ def text(solved) -> str:
 
 
 @pytest.fixture(scope="module")
-def empty() -> Survey:
+def empty(claimed) -> Survey:
     return survey([])
 
 
