@@ -1,4 +1,5 @@
-"""What docutils and MathJax leave out that readers need, above all without a mouse or the sight.
+"""Add to pages what docutils and MathJax leave out: what readers need who use no mouse or do not
+see.
 
 Entries of the bibliography have the role ``doc-biblioentry``, which its standard has since replaced
 by plain list items; with the old role the list counts as empty. Boxes that scroll become stops of

@@ -1,4 +1,4 @@
-"""What a user is meant to read: one exception, and warnings as notes."""
+"""Messages to users: one exception, and warnings printed as notes."""
 
 import warnings
 

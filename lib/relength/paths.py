@@ -1,4 +1,4 @@
-"""Where the parts of the repository are."""
+"""Paths of the repository's parts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""When to stop training: the time is up, or somebody asks.
+"""Decide when training stops: the time is up, or somebody asks.
 
 A campaign that is asked to stop (SIGTERM, Ctrl-C) goes on to the end of the current epoch of each
 run and saves it. Who asks twice gets the usual, immediate end.
@@ -24,12 +24,12 @@ _asked: Any = multiprocessing.RawValue(ctypes.c_int, 0)
 
 
 def asked() -> bool:
-    """Whether somebody has asked this process, or the one it works for, to stop."""
+    """Tell whether somebody has asked this process, or the one it works for, to stop."""
     return bool(_asked.value)
 
 
 def exit_code(left: int) -> int:
-    """What a command exits with that was to do so many things more: 0 unless it was stopped.
+    """Return the exit code of a command that leaves so many things undone: 0 unless it was stopped.
 
     128 and the signal's number, as a shell has it: 130 for Ctrl-C, 143 for SIGTERM.
     """
@@ -37,12 +37,14 @@ def exit_code(left: int) -> int:
 
 
 def time_is_up(deadline: float | None) -> bool:
-    """Whether a run should save itself and end: asked to, or past ``deadline`` (epoch seconds)."""
+    """Tell whether a run should save itself and end: asked to, or past ``deadline`` (epoch
+    seconds).
+    """
     return asked() or (deadline is not None and time.time() >= deadline)
 
 
 def shared() -> Any:
-    """What a worker process needs to hear of it, see :func:`listen`; only for its start."""
+    """Return what a worker process needs to hear of it, see :func:`listen`; only for its start."""
     return _asked
 
 

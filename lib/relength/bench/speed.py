@@ -1,4 +1,4 @@
-"""How fast training is here, as ratios of what was measured side by side in one run.
+"""Measure how fast training is here, as ratios within one side-by-side run.
 
 Beside the rates stands how far a device could go: the matrix products of a step and the bytes that
 its optimiser must move, both counted on the model, over what the device was seen to multiply and
@@ -141,7 +141,8 @@ def keep(store: Store, outcome: dict[str, Any], device: str = "cpu") -> None:
 
 
 def limits(task: str, device: str = "cpu") -> dict[str, Any]:
-    """What a step must do at least, and what one core, and the device, were seen to do in a second.
+    """Return what a step must do at least, and what one core and the device were seen to do in a
+    second.
 
     Keys: flops_per_step (of the matrix products), bytes_per_step (weights and moments, read and
     written once), flops_per_second and bytes_per_second by kind of device.

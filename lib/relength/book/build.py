@@ -62,7 +62,7 @@ def render(results: Path, out: Path = BUILD, say: Callable[[str], None] = print)
 
 
 def pace(seconds: float) -> str:
-    """How long a build took, beside what one should take.
+    """Say how long a build took, beside what one should take.
 
     It is said and not asserted: how busy a machine is, is no fact about the book.
     """
@@ -86,7 +86,7 @@ def fingerprint(results: Path) -> str:
 
 
 def is_current(made: Path, results: Path) -> bool:
-    """Whether :func:`render` would make the pages or executed notebooks in a folder as they are."""
+    """Tell whether another :func:`render` would build the pages in ``html`` as they are."""
     sources = made / SOURCES
     return sources.exists() and sources.read_text() == fingerprint(results)
 

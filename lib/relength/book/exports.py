@@ -60,7 +60,7 @@ def codecheck(store: Store) -> str:
 
 
 def _shows(path: Path, store: Store) -> str:
-    """What a notebook is about, which artifacts it rebuilds, and how many of its runs there are."""
+    """Describe a notebook: its subject, the artifacts it rebuilds, the number of its runs."""
     heading, *_ = nbformat.read(path, as_version=4).cells[0].source.splitlines()
     parts, shown = [heading.removeprefix("# ")], shown_by(path.stem)
     if shown is None:
@@ -90,7 +90,7 @@ def _sentences(parts: list[str]) -> str:
 
 
 def rescience(store: Store) -> str:
-    """What an article in ReScience C says of itself; its abstract is counted from the store."""
+    """Build the metadata of an article in ReScience C; its abstract is counted from the store."""
     from pybtex.database import parse_file  # comes with Jupyter Book
 
     bibliography = parse_file(str(BOOK / "references.bib")).entries

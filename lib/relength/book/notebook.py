@@ -1,4 +1,4 @@
-"""What every notebook needs around its results: checked parameters, runs, glue, and a uniform form.
+"""Give every notebook what it needs around its results: checked parameters, runs, glue, one form.
 
 A notebook declares its parameters in one cell tagged ``parameters``, where papermill finds them,
 and hands its names over right after it::
@@ -48,7 +48,7 @@ LONGEST_FUNCTION = 6  # lines; anything longer belongs into the library
 
 
 class Parameters(BaseModel):
-    """What a notebook can be told. Text is converted: papermill hands over ``true`` as 'true'."""
+    """The parameters of a notebook. Text is converted: papermill hands over ``true`` as 'true'."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -69,11 +69,11 @@ class Parameters(BaseModel):
 
     @property
     def trains(self) -> bool:
-        """Whether missing runs are trained: when asked for, and always at scale smoke."""
+        """True when missing runs are trained: when asked for, and always at scale smoke."""
         return self.train or self.refresh or self.scale == "smoke"
 
     def store(self) -> Store:
-        """Where records are read and written; a smoke run leaves the recorded results alone."""
+        """The store that is read and written; a smoke run leaves the recorded results alone."""
         if self.results:
             return Store(self.results)
         if self.scale == "smoke":
@@ -202,7 +202,7 @@ def _counted(shown: Runs, plan: list[Run]) -> str:
 
 
 def many_seeds(name: str, chosen: Parameters, page: str) -> Runs:
-    """What is recorded of an experiment's models whose success rate is asked for; trains nothing.
+    """Read the recorded runs of models whose success rate is asked for; train nothing.
 
     page  the notebook that shows it
     """
@@ -344,7 +344,7 @@ def _joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]
 
 
 def problems(notebook: nbformat.NotebookNode) -> list[str]:
-    """Where a notebook departs from the form that all share; empty when it does not."""
+    """List where a notebook departs from the form that all share; empty when it does not."""
     found = []
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     sections = [

@@ -1,4 +1,4 @@
-"""What all commands share: the application, its consoles, and options that several of them have."""
+"""Shared by all commands: the application, its consoles, and options that several of them have."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path

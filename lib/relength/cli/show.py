@@ -35,7 +35,7 @@ def plan(
     ] = None,
     most: Annotated[int, typer.Option(min=1, help="How many lines.")] = 40,
 ) -> None:
-    """What to run next: the cells whose runs could decide the most claims per hour.
+    """List what to run next: the cells whose runs could decide the most claims per hour.
 
     Cells that no open claim waits for come last. `relength run --plan` trains in this order.
     """

@@ -150,7 +150,7 @@ def run(
 
 
 def _usual_seeds(scale: str, follow_plan: bool) -> int | None:
-    """How many seeds where nobody says; None for all that anything asks for."""
+    """Return how many seeds a command takes unless told; None for all that anything asks for."""
     from relength.runs import plan
 
     if scale == "smoke":
@@ -159,7 +159,7 @@ def _usual_seeds(scale: str, follow_plan: bool) -> int | None:
 
 
 def _cluster(executor: str, scheduler: str | None, workers: int | None) -> str | None:
-    """Where to train, as a campaign takes it."""
+    """Return the place to train, as a campaign takes it."""
     from relength.runs.executors import THIS_MACHINE
 
     if executor not in ("local", "dask"):

@@ -1,4 +1,4 @@
-"""What models share that write without hearing what they wrote: their decoder's input is zero.
+"""The base of models that write without hearing what they wrote: their decoder's input is zero.
 
 The PANM paper trains all its algorithmic models so (Appendix D.1), after Graves et al. (2014). How
 long a target is, is given. Training, testing and writing are then one computation.
@@ -52,7 +52,7 @@ class FreeRunning(nn.Module, ABC):
         return self.decode(self._read(batch), batch.targets.shape[1], key)
 
     def loss(self, batch: Batch, key: Tensor | None = None) -> Tensor:
-        """What training minimises: cross-entropy, mean over all tokens."""
+        """Return the training loss: cross-entropy, mean over all tokens."""
         return self.criterion(self(batch, key), batch)
 
     @torch.no_grad()

@@ -40,7 +40,7 @@ class Controller(Protocol):
 
 
 class DNCState(NamedTuple):
-    """What a DNC carries from step to step.
+    """The state that a DNC carries from step to step.
 
     controller  the controller's own state
     fed         (B, R·W) the read vectors that the controller gets next

@@ -50,7 +50,9 @@ class Interface(NamedTuple):
 
 
 class MemoryState(NamedTuple):
-    """What the memory carries from step to step; symbols and shapes in the table above."""
+    """The state that the memory carries from step to step; symbols and shapes in the table
+    above.
+    """
 
     memory: Tensor
     usage: Tensor

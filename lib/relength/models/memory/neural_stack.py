@@ -23,7 +23,7 @@ from relength.models.recurrence import LSTMState
 
 
 class NeuralStackState(NamedTuple):
-    """What the model carries from step to step; symbols and shapes in the table above."""
+    """The state that the model carries from step to step; symbols and shapes in the table above."""
 
     controller: LSTMState
     values: Tensor
@@ -32,7 +32,7 @@ class NeuralStackState(NamedTuple):
 
 
 def above(strengths: Tensor) -> Tensor:
-    """How much lies on top of each item: Σ_{j>i} s[j]."""
+    """Sum the strengths on top of each item: Σ_{j>i} s[j]."""
     return strengths.flip(1).cumsum(1).flip(1) - strengths
 
 
@@ -50,7 +50,7 @@ def update(strengths: Tensor, pop: Tensor, push: Tensor) -> Tensor:
 
 
 def top(values: Tensor, strengths: Tensor) -> Tensor:
-    """What the topmost items hold, up to a total strength of 1: r_t (B, m).
+    """Read the topmost items, up to a total strength of 1: r_t (B, m).
 
     r_t = Σ_i min(s_t[i], max(0, 1 - Σ_{j=i+1}^{t} s_t[j]))·V_t[i]
 

@@ -55,7 +55,9 @@ CONSTANTS = (0, 1, 2)
 
 
 class NRAMState(NamedTuple):
-    """What the machine carries from step to step; symbols and shapes in the table above."""
+    """The state that the machine carries from step to step; symbols and shapes in the table
+    above.
+    """
 
     controller: LSTMState
     registers: Tensor

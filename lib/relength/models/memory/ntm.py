@@ -32,7 +32,7 @@ SHIFTS = (-1, 0, 1)
 
 
 class NTMState(NamedTuple):
-    """What an NTM carries from step to step; symbols and shapes in the table above."""
+    """The state that an NTM carries from step to step; symbols and shapes in the table above."""
 
     controller: LSTMState
     memory: Tensor

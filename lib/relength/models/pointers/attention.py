@@ -77,7 +77,9 @@ def evaluation_key(device: torch.device) -> Tensor:
 
 
 def quick(module: nn.Module, x: Tensor) -> bool:
-    """Whether a CPU's faster way to the same numbers may be taken, one that vmap cannot batch."""
+    """Tell whether a CPU's faster way to the same numbers may be taken, one that vmap cannot
+    batch.
+    """
     return module.fused and x.device.type == "cpu"
 
 
@@ -161,11 +163,11 @@ class Pointing(nn.Module, ABC):
 
     @abstractmethod
     def keys(self, bank: Tensor) -> Tensor:
-        """What queries are compared with: (H, B, L, d) for addresses (B, L, b)."""
+        """Map addresses (B, L, b) to keys (H, B, L, d), with which queries are compared."""
 
     @abstractmethod
     def query(self, h: Tensor) -> Tensor:
-        """What is compared with the keys, (H, B, d) for states (H, B, d)."""
+        """Map states (H, B, d) to queries (H, B, d), which are compared with the keys."""
 
     def folded(self, bank: Tensor) -> tuple[Tensor, Tensor]:
         """Keys (H, B, L, d) and shares (H, B, L): query(h)·keys(bank) is h·keys + shares.

@@ -99,7 +99,7 @@ class Controller(nn.Module):
 
 
 class Reading(NamedTuple):
-    """What the pointers of all steps read, and the weights with which they read it.
+    """Everything that the pointers of all steps read, and the weights with which they read it.
 
     Weights are (H, B, T, L) with the heads of their mode; mask (B, L) is None without padding.
     """
@@ -233,7 +233,7 @@ class PANM(nn.Module):
         return memory, (memory * mask[:, :, None]).sum(1)
 
     def fitting(self, memory: Tensor, x: Tensor) -> Tensor:
-        """What an encoder gave for x (B, L, …), if it is (B, L, d); else RelengthError."""
+        """Return an encoder's output for x (B, L, …) if it is (B, L, d); else RelengthError."""
         wanted = (*x.shape[:2], self.memory_size)
         given = tuple(memory.shape) if isinstance(memory, Tensor) else type(memory).__name__
         if given != wanted:
@@ -273,7 +273,7 @@ class PANM(nn.Module):
 def starts(
     n_mode1: int, n_mode2: int, single_from: str = STARTS[0], every: Sequence[str] = STARTS
 ) -> Sequence[str]:
-    """Where Mode-1 pointers begin; RelengthError when the numbers do not fit.
+    """Return the slots where Mode-1 pointers begin; RelengthError when the numbers do not fit.
 
     every  where they begin one after the other, if there are several
     """

@@ -182,7 +182,7 @@ class ContentAttention(nn.Module):
         return linear(memory, self.map.weight[:, -memory.shape[2] :], self.map.bias)
 
     def forward(self, h: Tensor, prepared: Tensor, memory: Tensor, mask: Tensor | None) -> Tensor:
-        """What is read (B, d) for the state h (B, hidden)."""
+        """Read (B, d) for the state h (B, hidden)."""
         asked = F.linear(h, self.map.weight[:, : h.shape[1]])
         weights = masked_softmax(torch.relu(prepared + asked[:, None]) @ self.v, mask)
         return (weights[:, None] @ memory).squeeze(1)

@@ -133,7 +133,9 @@ class AlgorithmicPANM(FreeRunning):
         return bank.random_base(count, key, bank.size + 1 if code else None)
 
     def trace(self, inputs: Tensor, steps: int) -> dict[str, Tensor]:
-        """Where the pointers point: by where a Mode-1 pointer began, and by number for Mode 2."""
+        """Return the slots that the pointers point at: by start for Mode 1, by number for Mode
+        2.
+        """
         base = self.base(inputs, None).expand(len(inputs))
         reading, _ = self.panm.read(inputs, steps, base)
         mode1 = {

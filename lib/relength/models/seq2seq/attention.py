@@ -1,4 +1,4 @@
-"""What attention modules offer the decoder; attention by content and by relative distance.
+"""The interface of attention modules to the decoder; attention by content and by relative distance.
 
 Source: "Monotonic Location Attention for Length Generalization", Sections 4.1, 4.2 and 5.2, and
 Appendix B.1.

@@ -138,7 +138,8 @@ class Seq2Seq(nn.Module):
         return torch.lerp(take(encodings, reversal(lengths, encodings.shape[1])), encodings, gate)
 
     def values(self, encodings: Tensor) -> Tensor:
-        """What attention retrieves (B, S, inner): LeakyReLU of the inner map (Appendix E.1).
+        """Map encodings to the values that attention retrieves (B, S, inner): LeakyReLU of the
+        inner map (Appendix E.1).
 
         The value, output and gate projections that follow are linear without bias, so they act on
         the attended sum, as one matrix: see :meth:`input_maps`.
@@ -206,7 +207,7 @@ class Seq2Seq(nn.Module):
         )
 
     def loss(self, batch: Batch, dropout: Tensor | None = None) -> Tensor:
-        """What training minimises, see relength.tasks.losses.token_loss."""
+        """Return the training loss, see relength.tasks.losses.token_loss."""
         return self.criterion(self(batch, dropout), batch)
 
     @torch.no_grad()

@@ -53,7 +53,7 @@ def softstair(x: Tensor) -> Tensor:
 
 
 class Reference(NamedTuple):
-    """Where steps are counted from.
+    """The position from which steps are counted.
 
     scalars: how many are read from l_t; compute: ref_t from pa_{t-1} and those; before: pa_0
     """

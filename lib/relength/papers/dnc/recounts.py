@@ -58,7 +58,7 @@ def longer_with_memory() -> str:
 
 
 def baselines_with_memory() -> str:
-    """What the baselines still do with the extended memory."""
+    """Count what the baselines still do with the extended memory."""
     before, after = grid("dnc-table-2"), grid("dnc-table-5")
     gains = [
         f"{task} ({number(before.loc[STATEFUL, task])} to {number(after.loc[STATEFUL, task])})"
@@ -84,7 +84,7 @@ def stateless_in_sort() -> str:
 
 
 def significant_in_sort() -> str:
-    """Which differences from the stateless controller are significant in sort."""
+    """List the differences from the stateless controller that are significant in sort."""
     p = grid("dnc-table-4")["sort"]
     with_it = p[[row for row in p.index if STATELESS in row]]
     found = [f"{row} ({value:.2f})" for row, value in with_it.items() if value <= SIGNIFICANT]

@@ -71,7 +71,7 @@ def near_perfect() -> str:
 
 
 def larimar_on_task_1() -> str:
-    """Where Larimar is not above RMT and Mamba on task 1 beyond 0k."""
+    """List where Larimar is not above RMT and Mamba on task 1 beyond 0k."""
     cells = _lengths("memreasoner-table-2").drop(columns=[SHORT, LONG, "0k"])
     larimar = cells.loc[next(row for row in cells.index if "Larimar" in row)]
     rivals = cells.loc[[r for r in cells.index if r.startswith(("RMT", "Mamba")) and "(bAbi)" in r]]
@@ -95,7 +95,7 @@ def larimar_on_task_2() -> str:
 
 
 def inference_time() -> str:
-    """How the time per input grows with length in Table 6."""
+    """Compute how the time per input grows with length in Table 6."""
     seconds = _lengths("memreasoner-table-6").loc["MemReasoner"].dropna()
     factor = (seconds / seconds.shift()).dropna()
     each = [f"{length} {number(value)}" for length, value in factor.items()]
@@ -103,7 +103,7 @@ def inference_time() -> str:
 
 
 def query_update() -> str:
-    """What alpha = 1 and alpha = 8 differ by on task 2 in Table 18."""
+    """Compute the difference between alpha = 1 and alpha = 8 on task 2 in Table 18."""
     cells = grid("memreasoner-table-18")
     at_1k = cells["babilong/task2/1k"]
     main = _lengths("memreasoner-table-3").loc[OURS, "1k"]

@@ -1,4 +1,4 @@
-"""Where wrong outputs go wrong: the first divergence from the target, found in every recorded run.
+"""Find where wrong outputs go wrong: the first divergence from the target, in every recorded run.
 
 Three sources. Every record has, for each test set, the mean share of an output that is right before
 its first error; with the share of outputs that are right to the end, this gives the same for the
@@ -87,7 +87,7 @@ def _share(record: Record, test: str) -> dict[str, float]:
 
 
 def if_independent(record: Record, lengths: Mapping[str, int]) -> dict[str, float]:
-    """What a run's right_before would be at each test, in percent, were its errors independent.
+    """Compute a run's right_before at each test, in percent, if its errors were independent.
 
     lengths  symbols of an output of each unseen test, the shortest first
 
@@ -116,7 +116,9 @@ def _right_before(q: float, n: int) -> float:
 
 
 def where(runs: Runs, number: int) -> Exhibit:
-    """How much of a wrong output is right before its first error: a panel per model and task."""
+    """Draw how much of a wrong output is right before its first error: a panel per model and
+    task.
+    """
     data = shares(runs)
 
     def draw(layout: Layout) -> Figure:
@@ -189,7 +191,7 @@ def _panel(grid: Grid, i: int, j: int, model: str, tests: list[pd.DataFrame]) ->
 
 
 def tenths(runs: Runs) -> pd.DataFrame:
-    """Where first errors are at the longest test: a row per run and tenth of the target.
+    """Draw where first errors are at the longest test: a row per run and tenth of the target.
 
     Of each run the first execution that counted them. Columns: task, model, arm, seed, test, part
     (tenths that are written, 0 to 10) and failed (percent of the outputs that fail, whose first

@@ -1,4 +1,5 @@
-"""What is asked of Monotonic Location Attention alone: one function printed twice, mixtures, ways.
+"""Answer what is asked of Monotonic Location Attention alone: one function printed twice, mixtures,
+ways.
 
 Like :mod:`relength.report.findings`, it counts and judges nothing.
 """
@@ -227,7 +228,7 @@ def printed_twice(survey: Survey) -> str:
 
 
 def whether_mixed(survey: Survey) -> str:
-    """Which reading gives the printed numbers of the models that mix content in."""
+    """Say which reading gives the printed numbers of the models that mix content in."""
     said = mixtures.in_words(busiest(survey, "mla_variants"))
     return f"{said}\n" if said else "*No mixed model has a run that counts yet.*\n"
 
@@ -248,7 +249,7 @@ def free(survey: Survey, scale: str) -> pd.DataFrame:
 
 
 def which_way(survey: Survey) -> str:
-    """What becomes of runs whose focus may go either way, by the way that it walks."""
+    """Say what becomes of runs whose focus may go either way, by the way that it walks."""
     data, full = free(survey, "reduced"), free(survey, "paper")
     if data.empty:
         return NOTHING

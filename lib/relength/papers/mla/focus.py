@@ -95,7 +95,7 @@ def as_asked(model: str, task: str, sample: dict) -> tuple[np.ndarray, np.ndarra
 
 
 def _turns(model: str) -> bool:
-    """Whether a model interpolates its encodings with their reversal (Section 5.2)."""
+    """Tell whether a model interpolates its encodings with their reversal (Section 5.2)."""
     return ATTENTIONS[model].bidirectional
 
 

@@ -1,4 +1,4 @@
-"""What a recorded sample shows: where its attention looks, and where its output goes wrong.
+"""Read recorded samples: where attention looks, and where the output goes wrong.
 
 A record keeps one decoded sample with its weights, the first of the shortest unseen test
 (:func:`relength.runs.execute.attention_sample`). Of the steps of its focus are counted, in percent:
@@ -52,7 +52,9 @@ def shares(record: Mapping[str, Any]) -> dict[str, dict[str, float]]:
 
 
 class Divergence(NamedTuple):
-    """Where an output leaves its target: so many symbols are right, then this goes wrong."""
+    """The place where an output leaves its target: so many symbols are right, then this goes
+    wrong.
+    """
 
     right: int
     kind: Kind
@@ -76,7 +78,7 @@ def divergence(target: Sequence[str], prediction: Sequence[str]) -> Divergence |
 
 
 def once_more(target: Sequence[str]) -> np.ndarray:
-    """Which symbols (steps,) of a target of ReCopy write the digit before them once more.
+    """Mark the symbols (steps,) of a target of ReCopy that write the digit before them once more.
 
     Of two equal digits in a row each is written as often as the rule says.
 

@@ -30,7 +30,7 @@ DRAWN = 200  # samples that tell how long an output is
 
 @cache
 def symbols(task: str, test: str) -> float:
-    """How many symbols an output of a test has on average, its end included.
+    """Return the mean number of symbols in an output of a test, its end included.
 
     test  a length, as the tests beyond the training lengths are called
     """
@@ -58,7 +58,7 @@ class Error(NamedTuple):
 
 
 def error_per_symbol(right: int, items: int, length: float) -> Error:
-    """What e is if `right` of `items` outputs of `length` symbols are right.
+    """Return e if `right` of `items` outputs of `length` symbols are right.
 
     The interval is that of the share, which is exact (Clopper and Pearson), turned into chances.
 
@@ -144,13 +144,13 @@ def _median_seed(cell: pd.DataFrame) -> int:
 
 
 def _shown(row) -> str:
-    """What a cell of the table says, with its interval below."""
+    """Word a cell of the table, with its interval below."""
     said, _, interval = str(Error(row.chance, row.low, row.high)).partition(" (")
     return escape(said) + (f"<br><small>{interval.rstrip(')')}</small>" if interval else "")
 
 
 def still_right(runs: Runs) -> pd.DataFrame:
-    """How many outputs have no error yet, over their course: a row per run, test and tenth.
+    """Draw how many outputs have no error yet, over their course: a row per run, test and tenth.
 
     The end apart: an output that is right but for its end is right here. Columns: task, model, arm,
     seed, test, symbols (of an output, on average, without its end), items, part (tenths of the
@@ -286,7 +286,8 @@ def halves_table(runs: Runs) -> Exhibit:
 
 
 def success(runs: Runs) -> pd.DataFrame:
-    """How many seeds solve the longest test. Columns: task, model, arm, seeds, solved, low, high.
+    """Count the seeds that solve the longest test. Columns: task, model, arm, seeds, solved, low,
+    high.
 
     low, high: exact 95 % interval of the share, in percent; NaN without seeds.
     """

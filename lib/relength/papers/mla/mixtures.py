@@ -1,4 +1,4 @@
-"""Which reading gives the printed numbers of models that mix content into location attention?
+"""Ask which reading gives the printed numbers of models that mix content into location attention.
 
 Three could. The released configurations of Mix OneStepAttn, Mix MonoAttn and Mix RMonoAttn, with PR
 or without, switch content off, and a mixture without content is its unmixed model (tests compare
@@ -114,7 +114,7 @@ def table(runs: Runs) -> Exhibit:
 
 
 def comparable(runs: Runs) -> pd.DataFrame:
-    """Of :func:`beside_printed` the numbers that two readings or more have of a model, and all."""
+    """Keep those rows of :func:`beside_printed` whose model has two readings or more."""
     data = beside_printed(runs)
     return data[data["shared"] & (data.groupby("model")["source"].transform("nunique") > 1)]
 
@@ -150,7 +150,7 @@ def near_by_source(data: pd.DataFrame) -> dict[str, Source]:
 
 
 def _part_of(own: pd.DataFrame, data: pd.DataFrame) -> str:
-    """Which models a reading's rows are of, if it is not of all."""
+    """Name the models that a reading's rows are of, if it is not of all."""
     models = own["model"].unique()
     return f" (of {' and '.join(models)})" if len(models) < data["model"].nunique() else ""
 

@@ -30,7 +30,7 @@ def lookup_conflict() -> str:
 
 
 def six_of_eight() -> str:
-    """How many tasks OneStepAttn and MonoAttn have at 100 % in Table 2."""
+    """Count the tasks that OneStepAttn and MonoAttn have at 100 % in Table 2."""
     cells = grid(PROBING)
     tasks = [column.partition("/")[0] for column in cells.columns]
     worst = cells.T.groupby(tasks, sort=False).min().T
@@ -154,7 +154,7 @@ def frozen_gate() -> str:
 
 
 def reverse_gap() -> str:
-    """What the two rows for one released function differ by."""
+    """Compute the difference between the two rows for one released function."""
     one, other = grid(PROBING).loc["MonoAttn"], grid(VARIANTS).loc["RMonoAttn"]
     gap = (one - other).abs().sort_values(ascending=False)
     largest = [

@@ -1,4 +1,4 @@
-"""What a pointer learns of an address: which of its bits are wrong, and how far it can count.
+"""Ask what a pointer learns of an address: which of its bits are wrong, and how far it can count.
 
 Beyond the paper. Addresses in a row differ in their low bits; how many bits training needs
 follows from its longest sequence (:func:`relength.papers.panm.pointing.told_apart`). Pages here
@@ -49,13 +49,14 @@ def expected(most: int, length: int, mixed: bool = False) -> float:
 
 
 def _any_of(k: int) -> float:
-    """How likely one of k symbols is the one that is wanted: it is, or is equal by chance."""
+    """Compute the chance that one of k symbols is the one wanted: it is, or is equal by chance."""
     return (1 + (k - 1) / CLASSES) / k
 
 
 @cache
 def _most_frequent(k: int) -> float:
-    """How likely the most frequent of k symbols is the one that is wanted: E[largest count] / k.
+    """Compute the chance that the most frequent of k symbols is the one wanted: E[largest count] /
+    k.
 
     That no count is above m has the probability k! [x^k] (Σ x^j / j!, j ≤ m)^10.
     """
@@ -109,7 +110,7 @@ class Drawing(NamedTuple):
 
 
 def bits(main: Runs, number: int) -> Exhibit:
-    """How often each bit of an address is wrong at 2(L+1)."""
+    """Draw how often each bit of an address is wrong at 2(L+1)."""
     made = bits_drawing(replace(main, page=PAGE))
     return exhibit(made.runs, number, made.draw, "bits", made.caption, made.alt, made.data)
 
@@ -163,7 +164,7 @@ def bits_drawing(runs: Runs) -> Drawing:
 
 
 def _lost(spec: RunSpec) -> list[float]:
-    """How often each bit would be wrong, in percent, if slots were chosen at random."""
+    """Compute how often each bit would be wrong, in percent, if slots were chosen at random."""
     wanted = pointing.places(spec.task, spec.task.tests[2], TRACED)
     bases = pointing.bases(spec, len(wanted))[:, None, None]
     slots = np.arange(wanted.shape[1] + 2 * spec.task.flags)
@@ -425,7 +426,7 @@ def _steps_axes(axes: Axes, data: pd.DataFrame, lengths: Sequence[int], longest:
 
 
 def bits_by_length(runs: Runs, number: int) -> Exhibit:
-    """How often each bit of an address is wrong, by the longest sequence in training."""
+    """Draw how often each bit of an address is wrong, by the longest sequence in training."""
     data = wrong(runs)
     lengths = sorted({spec.task.train_lengths[1] for spec in runs.specs})
     traced = runs.specs[0].task.tests[2]  # the longest that is traced, of all training lengths

@@ -27,7 +27,7 @@ TABLED_TASKS = (
 
 
 def _is_of(spec: RunSpec, task: str, **model: Any) -> bool:
-    """Whether a run is on this task, with a model that has these fields."""
+    """Tell whether a run is on this task, with a model that has these fields."""
     has = (getattr(spec.model, name) == value for name, value in model.items())
     return spec.task.name == task and all(has)
 
@@ -169,7 +169,8 @@ def long_to_short(scale: Scale, seed: int) -> list[RunSpec]:
 
 
 def readings(scale: Scale, seed: int) -> list[RunSpec]:
-    """What each contradiction between text and code is worth, beside the arms of the main table.
+    """Return the runs that show what each contradiction between text and code is worth, beside the
+    arms of the main table.
 
     The code with one thing as in the text; base addresses in tests as the other arms have them, and
     in training never drawn; the second readings of Mix and Dynamic Recall; those baselines that

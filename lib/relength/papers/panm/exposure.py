@@ -1,4 +1,4 @@
-"""How many training sequences it takes until every address was seen (PANM, Appendix B).
+"""Count the training sequences that it takes until every address was seen (PANM, Appendix B).
 
 A sequence of length L uses the addresses from its base to L - 1 further, modulo the number N of all
 addresses; its base is uniform. The paper likens this to collecting n = N/L coupons, which takes
@@ -183,7 +183,7 @@ def in_training() -> pd.DataFrame:
 
 
 def training_table(training: pd.DataFrame) -> Exhibit:
-    """What :func:`in_training` gives: a row per address space and scale."""
+    """Tabulate :func:`in_training`: a row per address space and scale."""
     columns = {"arms": "text", "addresses": "number", "scale": "text"}
     columns |= dict.fromkeys(("needed, at most", "seen", "seen over needed"), "number")
     rows = []
@@ -259,7 +259,7 @@ def checked(data: pd.DataFrame, training: pd.DataFrame) -> list[Checked]:
 
 
 def verdicts(found: Sequence[Checked]) -> Exhibit:
-    """What was computed for each claim, and what comes of it."""
+    """Tabulate what was computed for each claim, and what comes of it."""
     said = published.prose_claims().set_index("claim_id")["claim"]
     columns = {"claim": "text", "what the paper says": "prose wide", "computed": "prose"}
     columns |= {"verdict": "text"}

@@ -1,4 +1,5 @@
-"""What is asked of PANM alone: its readings against the baselines, and how far its pointers count.
+"""Answer what is asked of PANM alone: its readings against the baselines, and how far its pointers
+count.
 
 Like :mod:`relength.report.findings`, it counts and judges nothing.
 """
@@ -224,7 +225,7 @@ def _by_length_panel(axes: Axes, tests: Sequence[str], own: pd.DataFrame, others
 
 
 def counting(survey: Survey) -> str:
-    """What PANM's pointers have right where they are wrong, and how far they count."""
+    """Say what PANM's pointers have right where they are wrong, and how far they count."""
     runs = busiest(survey, "panm_algorithmic")
     found = address_bits.faults(runs)
     if found.empty:

@@ -1,4 +1,4 @@
-"""What PANM costs on top of its backbone: ratios of training speed, measured side by side.
+"""Measure what PANM costs on top of its backbone: ratios of training speed, side by side.
 
 The paper says 70 to 80 % of the backbone's speed (Appendix D). Both models of a pair train on Copy,
 one batch of the paper's at a time, in one process and one thread, taking turns, so that a noisy

@@ -215,7 +215,7 @@ def sizes() -> pd.DataFrame:
 
 
 def sized() -> rules.Decision:
-    """Whether the models of the public code have the sizes that the paper says."""
+    """Tabulate whether the models of the public code have the sizes that the paper says."""
     judged = sizes().query("judged")
     other = [f"{one.model} {one.weights / 1e6:.2f}" for one in judged.query("~near").itertuples()]
     seen = f"{judged['near'].sum()} of {len(judged)} models of the public code have the size said"
@@ -274,7 +274,9 @@ def sizes_table() -> Exhibit:
 
 
 def verdicts(measured: dict[str, Any] | None) -> Exhibit:
-    """What the measurement says of each claim about speed, and the count of that about size."""
+    """Tabulate what the measurement says of each claim about speed, and the count of that about
+    size.
+    """
     said = published.prose_claims().set_index("claim_id")["claim"]
     columns = {"claim": "text", "what the paper says": "prose wide", "seen": "prose"}
     columns |= {"verdict": "text"}
@@ -298,7 +300,7 @@ def verdicts(measured: dict[str, Any] | None) -> Exhibit:
 
 
 def judged(decision: rules.Decision | None) -> tuple[str, str]:
-    """What was seen, and the verdict."""
+    """Say what was seen, and the verdict."""
     return (
         ("nothing is measured", NOT_RUN) if decision is None else (decision.seen, decision.outcome)
     )

@@ -342,7 +342,7 @@ def _counts(artifact: str) -> tuple[str, ...]:
 
 
 def _row_of(pattern: str, count: str) -> str:
-    """How tables name the model with so many pointers."""
+    """Return the name that tables give the model with so many pointers."""
     name = "PANM " + pattern.format(count[0])
     return "PANM" if name == "PANM 2+1" else name + " from the end" * (count == FROM_THE_END)
 

@@ -1,4 +1,4 @@
-"""Where recorded pointers point: three shares per test, from the traces of a run.
+"""Count where recorded pointers point: three shares per test, from the traces of a run.
 
 A record keeps, of the first samples of the two shortest unseen tests, the slot with the largest
 weight of every pointer at every step (:func:`relength.runs.execute.traces`). What the PANM paper
@@ -64,7 +64,8 @@ def places(task: Task, test: str, count: int) -> np.ndarray:
 
 
 def told_apart(count: int) -> int:
-    """How many addresses the bits count that tell ``count`` addresses in a row from one another.
+    """Return how many addresses the bits count that tell ``count`` addresses in a row from one
+    another.
 
     It is the next power of two: of n consecutive numbers no two are equal modulo any power of two
     from n on, whatever the first, and no higher bit is needed to know which is which.

@@ -1,4 +1,6 @@
-"""What each contradiction between PANM's text and code is worth: runs that differ in one."""
+"""Measure what each contradiction between PANM's text and code is worth: runs that differ in
+one.
+"""
 
 from dataclasses import replace
 from typing import NamedTuple

@@ -132,7 +132,7 @@ def id_sort_lead() -> str:
 
 
 def fine_tuning() -> str:
-    """Where the fine-tuned language model is worse than the one that was not fine-tuned."""
+    """List where the fine-tuned language model is worse than the one that was not fine-tuned."""
     worse = []
     for artifact in ("panm-table-7", "panm-table-8"):
         cells = grid(artifact)
@@ -192,7 +192,7 @@ def mix_example() -> str:
 
 
 def mix_row() -> str:
-    """What PANM's printed accuracies in Mix say about the rule that was trained."""
+    """Derive from PANM's printed accuracies in Mix the rule that was trained."""
     row = grid("panm-table-15").loc[OURS]
     half = (100 + GUESS) / 2
     # Odd steps stay right at any length; of twenty even ones the first ten do, the rest is guessed.
@@ -228,7 +228,7 @@ def addresses() -> str:
 
 
 def dyck_strings() -> str:
-    """How many Dyck strings with two kinds of brackets have at most ten symbols."""
+    """Count the Dyck strings with two kinds of brackets and at most ten symbols."""
     count = sum(comb(2 * k, k) // (k + 1) * 2**k for k in range(1, 6))
     return (
         f"Only {count:,} strings of two bracket types have at most ten symbols, so 5,000 different "
@@ -255,7 +255,7 @@ def transformer_size() -> str:
 
 
 def panm_size() -> str:
-    """How many parameters the text's sizes give, beside the number that it names."""
+    """Count the parameters that the text's sizes give, beside the number that it names."""
     marks = {"paper": 0, "repaired": 0, "released": 2}  # the code has two besides digits
     sizes = {
         arm: weights(PANMConfig(arm=arm), (CLASSES + more, CLASSES)) for arm, more in marks.items()
@@ -269,7 +269,7 @@ def panm_size() -> str:
 
 
 def chat_gpt_lengths() -> str:
-    """Which test length the PANM numbers of Table 12 belong to."""
+    """Find the test length that the PANM numbers of Table 12 belong to."""
     here = grid("panm-table-12").loc[OURS]
     at_20 = {task: grid(TASKS[task][1]).loc[OURS, f"{task}/20"] for task in here.index}
     same = sum(at_20[task] == here[task] for task in here.index)
