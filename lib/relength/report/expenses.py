@@ -7,7 +7,7 @@ several shared the device. Prices come from the runs recorded on the device
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from relength.bench import STACKS, workload
 from relength.paths import EXECUTED
@@ -49,30 +49,45 @@ def prices(survey: Survey) -> str:
         ("rebuilds", "scale", "trainings", "judged", "recorded", "device", *hours),
         rows,
         name="tab-prices",
-        caption=f"The price of each artifact: {plan.SEEDS} seeds of every run that its experiment "
-        "has, other readings included; runs that another experiment's file keeps are *shared* and "
-        "count in both. *Judged* are those of the cells that claims judge. *Spent* is what the "
-        "clock says of the runs recorded from this device, other work on it included; *missing* "
-        "and *in all* are the runs' steps times the seconds per step of the fastest run of its "
-        "kind there, every training taken to run to its last epoch, though many end early.",
+        caption=f"The price of each artifact: {plan.SEEDS} seeds of every run of its experiment, "
+        "with all readings. Runs that another experiment's file keeps are *shared* and count in "
+        "both. *Judged* are the runs of cells that claims judge. *Spent* is the wall-clock time of "
+        "the runs recorded on this device, with any other work that it did. *Missing* and *in all* "
+        "multiply the runs' steps by the seconds per step of the fastest run of the same kind "
+        "there. They take every training to run to its last epoch, though many end early.",
         numbers=("trainings", "judged", "recorded", *hours),
     )
 
 
 def _in_words(experiment: Experiment, device: Device, recorded: list[OwnRun]) -> str:
-    """The price of the cells that claims judge, at the paper's scale, in a sentence."""
+    """:func:`at_the_papers_scale` in a sentence."""
+    found = at_the_papers_scale(experiment, device, recorded)
+    price = f"unknown on {device}"
+    if found.unpriced < found.trainings:
+        price = f"{clock(found.seconds)} of {device}"
+    if 0 < found.unpriced < found.trainings:
+        price += f" for {found.trainings - found.unpriced:,} of them; the others have no price yet"
+    return (
+        f"- **{rebuilds(experiment)}** at the scale *paper*: {found.trainings:,} trainings, "
+        f"{found.steps / 1e6:,.1f} million steps, {price}.\n"
+    )
+
+
+class Price(NamedTuple):
+    """What some trainings take on a device: those without a price add no seconds."""
+
+    trainings: int
+    steps: int
+    seconds: float
+    unpriced: int
+
+
+def at_the_papers_scale(experiment: Experiment, device: Device, recorded: list[OwnRun]) -> Price:
+    """The price of the cells that claims judge, at the paper's scale."""
     runs = plan.choose((experiment.name,), "paper", plan.SEEDS)
     specs = [r.spec for r in runs if experiment.judges(r.spec.row, r.spec.model.arm)]
     known = Prices(recorded, device)
-    seconds, unknown = known.total(specs)
-    steps = sum(map(known.steps, specs)) / 1e6
-    price = f"{clock(seconds)} of {device}" if unknown < len(specs) else f"unknown on {device}"
-    if 0 < unknown < len(specs):
-        price += f" for {len(specs) - unknown:,} of them, the others having no price yet"
-    return (
-        f"- **{rebuilds(experiment)}** at the scale *paper*: {len(specs):,} trainings, "
-        f"{steps:,.1f} million steps, {price}.\n"
-    )
+    return Price(len(specs), sum(map(known.steps, specs)), *known.total(specs))
 
 
 def rebuilds(experiment: Experiment) -> str:
@@ -187,7 +202,7 @@ def notebooks(survey: Survey) -> str:
         ),
         name="tab-notebooks",
         caption=f"The notebooks of this book, as papermill executed them from recorded runs: "
-        f"{clock(total)} in all, on the machine that built it. Several run at a time, which makes "
+        f"{clock(total)} in all, on the machine that built it. Several run at a time. That makes "
         "each slower, and the sum longer than the build. None of them trained anything.",
         numbers=("seconds", "its seconds"),
     )
@@ -233,12 +248,12 @@ def speed(survey: Survey) -> str:
         sizes = ", ".join(map(str, STACKS["cuda"]))
         parts.append(
             ":::{admonition} Not measured: a GPU\n:class: warning\nNo GPU was at hand when these "
-            "numbers were taken, so nothing is said about one. What waits for `relength bench "
-            "--device cuda`: the plain loop there, a run alone, and stacks of "
-            f"{sizes} runs, each with CUDA graphs and without; and whether `torch.compile` would "
-            "pay beside them. How many hours of a GPU a whole table takes at scale *paper* follows "
-            "from that, and is as unknown. The stepping code is the same, and tested on a CPU; "
-            "what only a GPU can show has tests that run wherever there is one."
+            "numbers were taken. `relength bench --device cuda` will measure the plain loop there, "
+            f"a run alone, and stacks of {sizes} runs, each with CUDA graphs and without. It will "
+            "also tell whether `torch.compile` pays beside them. Until then nobody knows how many "
+            "hours of a GPU a whole table takes at scale *paper*. The stepping code is the same as "
+            "on a CPU, where it is tested. What only a GPU can show has tests that run wherever "
+            "there is one."
             "\n:::\n"
         )
     return "\n".join(parts)
@@ -255,9 +270,9 @@ def _speed_table(number: int, device: Device, torch: str, outcomes: list[dict[st
         caption=f"Training {outcomes[0]['model']}, batch {outcomes[0]['batch_size']}, on "
         f"{device.name}, PyTorch {torch}; {' and '.join(map(str, sorted(rounds)))} rounds, "
         f"measured {' and '.join(dates)} at commit {', '.join(commits)}. *Steps* are optimiser "
-        "steps of single runs; *trainings* are those of the scale *paper*, steps alone. "
-        "*Share of limit*: products and traffic that no implementation can avoid, over what the "
-        "same device multiplied and copied per second in the same measurement.",
+        "steps of single runs. *Trainings* are those of the scale *paper*, steps alone. *Share of "
+        "limit* divides the products and the traffic that no implementation can avoid by what the "
+        "device multiplied and copied per second in the same measurement.",
         numbers=SPEED_NUMBERS,
     )
 
@@ -266,19 +281,38 @@ def _goals(outcomes: Sequence[dict[str, Any]]) -> str:
     """Whether a model trains as many times faster than the plain loop as it was meant to."""
     model = outcomes[0]["model"]
     said = []
-    for way, goal in _speed_of(model).goals.items():
-        found = {o["task"]: o["ratio_to_baseline"].get(way) for o in outcomes}
-        told = ", ".join(f"{ratio:.2f} on {task}" for task, ratio in found.items() if ratio)
-        if told:
-            missed = sum(ratio < goal for ratio in found.values() if ratio)
-            outcome = f"missed on {missed} of {len(found)}" if missed else "reached"
-            said.append(f"{goal:g} times on {way}, **{outcome}** ({told})")
+    for way, goal in aims(outcomes).items():
+        told = ", ".join(f"{ratio:.2f} on {task}" for task, ratio in goal.ratios.items())
+        missed = f"missed on {goal.missed} of {len(outcomes)}" if goal.missed else "reached"
+        said.append(f"{goal.times:g} times on {way}, **{missed}** ({told})")
     if not said:
         return ""
     return (
         f"What we aimed at for {model}: {'; '.join(said)}. The plain loop has all cores for its "
-        "one run; on several cores ours are as many runs, one on each, and counted together.\n"
+        "one run. On several cores ours are as many runs, one on each, counted together.\n"
     )
+
+
+class Aim(NamedTuple):
+    """How many times faster than the plain loop a way should be, and is, task by task."""
+
+    times: float
+    ratios: dict[str, float]
+
+    @property
+    def missed(self) -> int:
+        """Tasks on which it is slower."""
+        return sum(ratio < self.times for ratio in self.ratios.values())
+
+
+def aims(outcomes: Sequence[dict[str, Any]]) -> dict[str, Aim]:
+    """{way: its aim} of a model's measurements, for the ways that were measured."""
+    found = {}
+    for way, goal in _speed_of(outcomes[0]["model"]).goals.items():
+        ratios = {o["task"]: o["ratio_to_baseline"].get(way) for o in outcomes}
+        if measured := {task: ratio for task, ratio in ratios.items() if ratio}:
+            found[way] = Aim(goal, measured)
+    return found
 
 
 def _speed_of(model: str) -> Speed:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -56,16 +56,51 @@ def raw(html: str) -> str:
 # What held and what did not
 
 
+class Standing(NamedTuple):
+    """How the claims stand that runs decide.
+
+    words, numbers  claims in words and printed numbers that have runs
+    waiting         claims of both kinds without runs
+    untestable      in words; no run could test them
+    later           sentences of the papers that are not set up for judging
+    trainings       that count, with their hours
+    """
+
+    words: int
+    numbers: int
+    waiting: int
+    untestable: int
+    later: int
+    trainings: int
+    hours: float
+
+
+def standing(survey: Survey) -> Standing:
+    """Count claims and trainings."""
+    ledger, used = survey.ledger, survey.runs.drop_duplicates("run_id")
+    ledger = ledger[ledger["page"] == ""]
+    tested = ledger[_tested(ledger)]
+    stated = published.prose_claims()["claim_id"]
+    return Standing(
+        words=int(tested["prose"].sum()),
+        numbers=int((~tested["prose"].astype(bool)).sum()),
+        waiting=int((ledger["verdict"] == "not run").sum()),
+        untestable=int((ledger["verdict"] == "not testable").sum()),
+        later=int((~stated.isin(survey.ledger["claim"])).sum()),
+        trainings=len(used),
+        hours=used["seconds"].sum() / 3600 if len(used) else 0.0,
+    )
+
+
 def outcomes(survey: Survey) -> str:
     """Three columns: the claims reproduced, those contradicted, those that are open."""
     by_runs = survey.ledger["page"] == ""
     prose = survey.ledger[survey.ledger["prose"] & by_runs]
     reproduced, contradicted = (prose[prose["verdict"] == word] for word in DECIDED)
     undecided = prose[~prose["verdict"].isin((*DECIDED, "not testable"))]
-    seeds = claims.load_margins().least_seeds
-    used = survey.runs.drop_duplicates("run_id")
-    made = f"{len(used):,} trainings ({used['seconds'].sum() / 3600:,.1f} hours)"
-    made = made if len(used) else "no runs yet"
+    seeds, counts = claims.load_margins().least_seeds, standing(survey)
+    made = f"{counts.trainings:,} trainings ({counts.hours:,.1f} hours)"
+    made = made if counts.trainings else "no runs yet"
     tested = survey.ledger[_tested(survey.ledger) & by_runs]
     cells = tested[~tested["prose"]]
     tables = "; ".join(
@@ -73,10 +108,6 @@ def outcomes(survey: Survey) -> str:
         f"*{registry.papers()[paper].title}*"
         for paper, rows in cells.groupby("paper", sort=False)
     )
-    waiting = int((survey.ledger[by_runs]["verdict"] == "not run").sum())
-    untestable = int((survey.ledger[by_runs]["verdict"] == "not testable").sum())
-    stated = published.prose_claims()["claim_id"]
-    later = int((~stated.isin(survey.ledger["claim"])).sum())
     columns = (
         _column(reproduced, "reproduced", f"A verdict takes {seeds} seeds."),
         _column(
@@ -87,12 +118,12 @@ def outcomes(survey: Survey) -> str:
         _column(undecided, "open", _leanings(undecided)),
     )
     return raw(f'<div class="outcomes">{"".join(columns)}</div>') + (
-        f"\n**{int(tested['prose'].sum())} claims in words and {len(cells)} printed numbers** "
+        f"\n**{counts.words} claims in words and {counts.numbers} printed numbers** "
         f"({tables or 'of no table yet'}) have been put to the test so far, with {made}. Of the "
-        f"numbers: {counted(Counter(cells['verdict'])) or 'none is judged'}. {waiting} more claims "
-        f"and numbers are written down and wait for runs, {untestable} no run could test; {later} "
-        "sentences of the four papers are not set up for judging yet. The {doc}`ledger "
-        "</claims_ledger>` has each of them.\n"
+        f"numbers: {counted(Counter(cells['verdict'])) or 'none is judged'}. {counts.waiting} more "
+        f"claims and numbers are written down and wait for runs. {counts.untestable} are such that "
+        f"no run can test them. {counts.later} sentences of the four papers are not set up for "
+        "judging yet. The {doc}`ledger </claims_ledger>` has each of them.\n"
         f"\n{_without_training(survey.ledger[~by_runs])}"
     )
 

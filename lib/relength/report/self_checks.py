@@ -3,8 +3,9 @@ what the shorter of the two scales is worth."""
 
 import json
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from relength.report.freshness import freshness
+from relength.report.freshness import Freshness, freshness
 from relength.report.markdown import badge, run_link, table
 from relength.report.scoreboard import Survey
 from relength.report.style import title
@@ -42,13 +43,13 @@ def trained_again(survey: Survey) -> str:
     found = [(one, _outcome(one, survey.store.stale)) for one in repeats(survey.store)]
     if not found:
         return NOTHING
-    return f"{_in_words(found)}\n\n" + table(
+    return f"{_in_words(again(survey))}\n\n" + table(
         ("run", "arm", "task", "scale", "seed", "first", "again", "outcome", *NUMBERS),
         (_row(*pair) for pair in found),
         name="tab-again",
-        caption="Runs that were trained again from their first step. *First* and *again*: date, "
-        "version of the training code, and, where it was another one, the device. Numbers are "
-        "points by which the later execution is better; the *largest difference* is over all "
+        caption="Runs that were trained again from their first step. *First* and *again* have the "
+        "date, the version of the training code, and the device if it was another one. Numbers "
+        "are points by which the later execution is better. The *largest difference* is over all "
         "tests.",
         numbers=NUMBERS,
         classes="sortable dated",
@@ -61,30 +62,65 @@ def _outcome(one: Comparison, stale: frozenset[str]) -> str:
     return "identical" if one.identical else "agrees" if one.agrees else "differs"
 
 
-def _in_words(found: Sequence[tuple[Comparison, str]]) -> str:
+class Again(NamedTuple):
+    """Further executions of runs, and how many of them agree with the first one.
+
+    fair, agree, identical  those whose first execution is not stale
+    same, same_agree        of these, by the same version of the training code
+    elsewhere, …            on another device or with another PyTorch; furthest: in points
+    stale                   not counted above
+    """
+
+    fair: int
+    agree: int
+    identical: int
+    same: int
+    same_agree: int
+    elsewhere: int
+    elsewhere_agree: int
+    furthest: float
+    stale: int
+
+
+def again(survey: Survey) -> Again:
+    """Count the executions of runs that were made more than once."""
+    found = [(one, _outcome(one, survey.store.stale)) for one in repeats(survey.store)]
     fair = [one for one, outcome in found if outcome != STALE]
     same = [one for one in fair if _code(one.earlier) == _code(one.later)]
     elsewhere = [one for one in fair if one.elsewhere]
+    return Again(
+        fair=len(fair),
+        agree=sum(one.agrees for one in fair),
+        identical=sum(one.identical for one in fair),
+        same=len(same),
+        same_agree=sum(one.agrees for one in same),
+        elsewhere=len(elsewhere),
+        elsewhere_agree=sum(one.agrees for one in elsewhere),
+        furthest=max((abs(_largest(one)) for one in elsewhere), default=0.0),
+        stale=len(found) - len(fair),
+    )
+
+
+def _in_words(counts: Again) -> str:
     sentences = [
-        f"**{sum(c.agrees for c in fair)} of {len(fair)}** further executions agree with the first "
-        f"one of their run: no test differs by more than {_margin():g} points, the margin of the "
-        "verdicts.",
-        f"Exactly the same way, epoch by epoch, went {sum(c.identical for c in fair)}.",
-        f"By the same version of the training code were made {len(same)}, of which "
-        f"{sum(c.agrees for c in same)} agree; by another one {len(fair) - len(same)}, of which "
-        f"{sum(c.agrees for c in fair) - sum(c.agrees for c in same)} agree. What differs among "
-        "the latter may be rounding, or the code.",
+        f"**{counts.agree} of {counts.fair}** further executions agree with the first one of their "
+        f"run: no test differs by more than {_margin():g} points, the margin of the verdicts.",
+        f"{counts.identical} went exactly the same way, epoch by epoch.",
+        f"The same version of the training code made {counts.same}, and {counts.same_agree} of "
+        f"these agree. Another version made {counts.fair - counts.same}, and "
+        f"{counts.agree - counts.same_agree} of these agree; where they differ, it may be "
+        "rounding, or the code.",
     ]
-    if stale := len(found) - len(fair):
+    if counts.stale:
         sentences.append(
-            f"Not counted: {stale} whose first execution is stale, so that a difference is known."
+            f"{counts.stale} are not counted, because their first execution is stale: a difference "
+            "is known."
         )
-    if elsewhere:
-        spread = max(abs(_largest(one)) for one in elsewhere)
+    if counts.elsewhere:
         sentences.append(
-            f"On another device, or with another version of PyTorch: {len(elsewhere)} executions, "
-            f"of which {sum(c.agrees for c in elsewhere)} agree; the largest difference is "
-            f"{spread:.1f} points."
+            f"{counts.elsewhere} were made on another device or with another version of PyTorch. "
+            f"{counts.elsewhere_agree} of these agree; the largest difference is "
+            f"{counts.furthest:.1f} points."
         )
     else:
         sentences.append("None was made on another device or with another version of PyTorch yet.")
@@ -128,18 +164,23 @@ def _place(record: Record) -> str:
 
 def replayed(survey: Survey) -> str:
     """How many of the runs that enter tables today's code was seen to begin."""
-    records = survey.store.records()
-    if not records:
+    seen, stale = seen_again(survey)
+    if not survey.store.records():
         return "*Not run*: the store is empty.\n"
-    own = [record for _, record in own_runs(survey.store)]
-    seen = freshness(survey.store, own)
-    stale = sum(record["run_id"] in survey.store.stale for record in records)
     return (
-        f"Runs that experiments use: {seen.runs:,}. *Fresh*, made by the training code as it is "
-        f"now or begun by it with the recorded losses: {seen.fresh:,}. Seen to be so by an earlier "
-        f"version of it, and not looked at since: {seen.earlier:,}. Not replayed yet: "
-        f"{seen.runs - seen.fresh - seen.earlier:,}. *Stale*, and left out: {stale:,}.\n"
+        f"Experiments use {seen.runs:,} runs. {seen.fresh:,} of them are *fresh*: today's training "
+        "code made them, or began them again with the recorded losses. An earlier version of the "
+        f"code began {seen.earlier:,} more, which were not looked at since. "
+        f"{seen.runs - seen.fresh - seen.earlier:,} are not replayed yet. {stale:,} are *stale* "
+        "and left out.\n"
     )
+
+
+def seen_again(survey: Survey) -> tuple[Freshness, int]:
+    """How fresh the runs are that experiments use, and how many recorded runs are stale."""
+    own = [record for _, record in own_runs(survey.store)]
+    stale = sum(record["run_id"] in survey.store.stale for record in survey.store.records())
+    return freshness(survey.store, own), stale
 
 
 # --- scales ---------------------------------------------------------------------------------------
@@ -147,44 +188,73 @@ def replayed(survey: Survey) -> str:
 
 def scales(survey: Survey) -> str:
     """Runs that exist at both scales, side by side."""
-    pairs = _pairs(own_runs(survey.store))
+    pairs = pairs_of_scales(own_runs(survey.store))
     if not pairs:
         return (
             "*Not run*: no run exists at both scales yet. `relength run "
             f"{next(iter(experiments()))} --scale paper --seeds 1` trains the first ones.\n"
         )
+    counts, ends = both_scales(pairs), [_longest(*pair) for pair in pairs]
+    words = (
+        f"{counts.pairs} pairs of runs exist at both scales. {counts.fail} of them fail at the "
+        "longest test at both, which says little. "
+    )
+    if telling := counts.pairs - counts.fail:
+        words += (
+            f"Of the other {telling}, **{telling - counts.ahead - counts.behind}** are within "
+            f"{_margin():g} points of each other there. The longer training ends ahead in "
+            f"**{counts.ahead}** and behind in **{counts.behind}**. {_widest(*counts.widest)}A "
+            "difference is not only that of the budgets: the two executions are also two throws of "
+            "the dice above. "
+        )
+    words += (
+        f"Over all their tests, **{counts.moved}** of the {counts.pairs} pairs are somewhere more "
+        f"than {_margin():g} points apart."
+    )
+    return f"{words}\n\n" + table(
+        ("task", "model", "arm", "seed", "batch", *SCALE_NUMBERS, "at test"),
+        (_scale_row(*pair, *both) for pair, both in zip(pairs, ends, strict=True)),
+        name="tab-scales",
+        caption="The same task, model and seed at scale *reduced* and at scale *paper*. The table "
+        "has the optimiser steps that the runs took and percent at the longest test (of outputs"
+        f"{_of_tokens()}). *Difference* is paper less reduced there, *largest* where it is "
+        "largest.",
+        numbers=SCALE_NUMBERS,
+    )
+
+
+class BothScales(NamedTuple):
+    """Pairs of runs at both scales, compared at the longest test.
+
+    fail           both fail there
+    ahead, behind  of the others, where the longer training is better or worse than the margin
+    widest         of the others, the run and its gain in points; None without any
+    moved          pairs that are more than the margin apart at some test
+    """
+
+    pairs: int
+    fail: int
+    ahead: int
+    behind: int
+    widest: tuple[OwnRun, float] | None
+    moved: int
+
+
+def both_scales(pairs: Sequence[tuple[OwnRun, OwnRun]]) -> BothScales:
+    """Compare the runs of :func:`pairs_of_scales`."""
     failed, ends = load_margins().levels["failed"], [_longest(*pair) for pair in pairs]
     telling = [
         (run, paper - reduced)
         for (run, _), (reduced, paper) in zip(pairs, ends, strict=True)
         if not (failed.holds(reduced) and failed.holds(paper))
     ]
-    ahead = sum(gain > _margin() for _, gain in telling)
-    behind = sum(-gain > _margin() for _, gain in telling)
-    words = (
-        f"Pairs of runs at both scales: {len(pairs)}. Both fail at the longest test in "
-        f"{len(pairs) - len(telling)}, which says little. "
-    )
-    if telling:
-        words += (
-            f"Of the other {len(telling)}, **{len(telling) - ahead - behind}** are within "
-            f"{_margin():g} points of each other there; the longer training ends ahead in "
-            f"**{ahead}** and behind in **{behind}**. {_widest(telling)}A difference is not "
-            "only that of the budgets: the two executions are also two throws of the dice above."
-        )
-    moved = sum(abs(_furthest(*pair)[1]) > _margin() for pair in pairs)
-    words += (
-        f" Over all their tests, **{moved}** of the {len(pairs)} pairs are somewhere more than "
-        f"{_margin():g} points apart."
-    )
-    return f"{words}\n\n" + table(
-        ("task", "model", "arm", "seed", "batch", *SCALE_NUMBERS, "at test"),
-        (_scale_row(*pair, *both) for pair, both in zip(pairs, ends, strict=True)),
-        name="tab-scales",
-        caption="The same task, model and seed at scale *reduced* and at scale *paper*: optimiser "
-        f"steps that the runs took, percent at the longest test (of outputs{_of_tokens()}), "
-        "and paper less reduced, there and where it is largest.",
-        numbers=SCALE_NUMBERS,
+    return BothScales(
+        pairs=len(pairs),
+        fail=len(pairs) - len(telling),
+        ahead=sum(gain > _margin() for _, gain in telling),
+        behind=sum(-gain > _margin() for _, gain in telling),
+        widest=max(telling, key=lambda pair: abs(pair[1]), default=None),
+        moved=sum(abs(_furthest(*pair)[1]) > _margin() for pair in pairs),
     )
 
 
@@ -198,7 +268,7 @@ def _of_tokens() -> str:
     return f"; of tokens for {' and '.join(papers)}" if papers else ""
 
 
-def _pairs(runs: Iterable[OwnRun]) -> list[tuple[OwnRun, OwnRun]]:
+def pairs_of_scales(runs: Iterable[OwnRun]) -> list[tuple[OwnRun, OwnRun]]:
     """Runs at scale reduced with those at scale paper that share all but their budget."""
     by_scale: dict[str, dict[str, OwnRun]] = {}
     for run in runs:
@@ -223,9 +293,8 @@ def _furthest(reduced: OwnRun, paper: OwnRun) -> tuple[str, float]:
     return max(apart.items(), key=lambda pair: abs(pair[1]))
 
 
-def _widest(gains: Sequence[tuple[OwnRun, float]]) -> str:
+def _widest(run: OwnRun, gain: float) -> str:
     """What the longer training changed most, in a sentence with a space behind."""
-    run, gain = max(gains, key=lambda pair: abs(pair[1]))
     return (
         f"The widest gap is {gain:+.1f}: {row_name(run.record['spec']['model'])} "
         f"({run.spec.model.arm}) on {title(run.spec.task.name)}, seed {run.spec.seed}. "
