@@ -92,9 +92,9 @@ def figure(measured: dict[str, Any] | None, number: int) -> Exhibit:
         return drawing
 
     caption = (
-        "Training speed with PANM, in percent of the backbone's: a dot per round, the median at "
-        "the right. Band: what the paper says overall. Rings: the examples that it gives, measured "
-        f"on a GPU. {_where(measured)}"
+        "Training speed with PANM, in percent of the backbone's. A dot is a round; the median "
+        "stands at the right. Band: what the paper says overall. Rings: its examples, measured on "
+        f"a GPU. {_where(measured)}"
     )
     if measured is None:
         return exhibits.waiting(caption, f"{PAGE}-shares", COMMAND, found)
@@ -134,8 +134,8 @@ def table(measured: dict[str, Any] | None) -> Exhibit:
         speeds = (f"{middle['bare']:.1f}", f"{middle['with_pointers']:.1f}")
         rows.append((pair.name, *speeds, f"{middle['share']:.0f} %", printed, *sizes))
     caption = (
-        f"<b>Medians of the rounds.</b> {_where(measured)} In the last row the model alone is PANM "
-        "with two Mode-1 pointers and one of Mode 2, and beside it is one with three and two."
+        f"<b>Medians of the rounds.</b> {_where(measured)} In the last row both models are PANM: "
+        "alone, it has two Mode-1 pointers and one of Mode 2; beside it, three and two."
     )
     name = f"{PAGE}-table"
     if measured is None:
@@ -265,8 +265,8 @@ def sizes_table() -> Exhibit:
         printed = " to ".join(f"{n:g}" for n in dict.fromkeys((one.least, one.most)))
         rows.append((one.model, one.arm, f"{one.weights:,}", f"{printed} million"))
     caption = (
-        "<b>Weights of each model of Tables 13 to 18 on Copy.</b> Counted, in every reading that "
-        "it has; what the paper says is in Appendix D.1."
+        "<b>Weights of each model of Tables 13 to 18 on Copy.</b> We count them in every reading "
+        "that a model has. Printed are those of Appendix D.1."
     )
     links = [exhibits.csv(name, found), exhibits.notebook(PAGE)]
     html = exhibits.table(rows_table(columns, rows), titled(caption, COMPUTED), name, links)
@@ -288,10 +288,10 @@ def verdicts(measured: dict[str, Any] | None) -> Exhibit:
     ]
     name = f"{PAGE}-verdicts"
     caption = (
-        "<b>Verdicts on the claims about speed and size.</b> By the rule for costs: reproduced if "
-        "every round lies within the margin of the stated share, contradicted if every one lies "
-        "outside. That one is slower than the other is judged by a majority of rounds. Sizes have "
-        "the same margin, and need no rounds."
+        "<b>Verdicts on the claims about speed and size.</b> The rule is that for costs: a claim "
+        "is reproduced if every round lies within the margin of the stated share, contradicted "
+        "if every round lies outside. A majority of rounds decides whether one model is slower. "
+        "Sizes have the same margin and need no rounds."
     )
     table_of = pd.DataFrame(rows, columns=["claim", "statement", "seen", "verdict"])
     links = [exhibits.csv(name, table_of), exhibits.notebook(PAGE)]
