@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from relength.report import attention as heatmaps
 from relength.report import exhibits, reach
+from relength.report.dots import swarm
 from relength.report.exhibits import Exhibit, badges
 from relength.report.grid import BAND, NOT_RUN, Grid
 from relength.report.runs import Runs
@@ -255,11 +256,10 @@ def seeds(runs: Runs, artifact: str, test: str, number: int) -> Exhibit:
             ends = [cell.value - cell.spread, cell.value + cell.spread]
             axes.hlines(i, *ends, color=LIGHT.ink, linewidth=BAND, alpha=0.18)
             axes.vlines(cell.value, i - 0.26, i + 0.26, color=LIGHT.ink, linewidth=1, alpha=0.6)
-            axes.scatter(
-                cell.seeds, [i] * len(cell.seeds), s=11, color=shade, linewidth=0, zorder=3
-            )
             mean = f"{np.mean(cell.seeds):.1f}" if cell.seeds else NOT_RUN
             beside(axes, mean, (1, i), 6, color=LIGHT.muted, size=7)
+        dots = data[["model", "seeds"]].explode("seeds").dropna()
+        swarm(axes, dots["seeds"], dots.index, dots["model"].map(colour), size=3.3, bar=None)
         return figure
 
     caption = (
@@ -486,16 +486,12 @@ def cost(runs: Runs, number: int) -> Exhibit:
         for i, (model, arm) in enumerate(runs.rows):
             label = runs.label(model, arm)
             beside(axes, label, (0, i), -6, color=colour(model), size=7.5, weight="bold")
-            seconds = data.query("model == @model and arm == @arm")["seconds"].to_numpy()
-            words = _clock(seconds.sum()) if seconds.size else NOT_RUN
+            seconds = data.query("model == @model and arm == @arm")["seconds"]
+            words = _clock(seconds.sum()) if len(seconds) else NOT_RUN
             beside(axes, words, (1, i), 6, color=LIGHT.muted, size=7)
-            shift = 0.16 * np.sin(
-                2.4 * np.arange(seconds.size)
-            )  # dots of equal length side by side
-            axes.scatter(seconds, i + shift, s=10, color=colour(model), alpha=0.75, linewidth=0)
-            if seconds.size:
-                axes.vlines(np.median(seconds), i - 0.34, i + 0.34, color=LIGHT.ink, linewidth=1.6)
         _seconds_axis(axes, data["seconds"])
+        places = [runs.rows.index((run.model, run.arm)) for run in data.itertuples()]
+        swarm(axes, data["seconds"], places, data["model"].map(colour), size=3.2, alpha=0.75)
         return figure
 
     hours = data["seconds"].sum() / 3600

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from relength.papers.panm import overhead
 from relength.papers.panm.weights import weights
 from relength.report import exhibits
+from relength.report.dots import swarm
 from relength.report.exhibits import COMPUTED, MEASURED, Exhibit, rows_table, titled
 from relength.report.figures import drawn
 from relength.report.grid import NOT_RUN
@@ -76,11 +77,11 @@ def figure(measured: dict[str, Any] | None, number: int) -> Exhibit:
             if rounds.empty:
                 axes.text(60, i, NOT_RUN, size=7, style="italic", va="center", color=LIGHT.muted)
                 continue
-            shift = 0.12 * np.sin(2.4 * np.arange(len(rounds)))
-            axes.scatter(rounds["share"], i + shift, s=12, color=colour("PANM"), linewidth=0)
             axes.scatter(rounds["printed"][:1], [i], s=44, facecolors="none", edgecolors=LIGHT.ink,
                          linewidths=0.9)  # fmt: skip
             beside(axes, f"{rounds['share'].median():.0f} %", (1, i), 6, color=LIGHT.muted, size=7)
+        places = found["backbone"].map(names.index)
+        swarm(axes, found["share"], places, colour("PANM"), size=3.5, bar=None)
         high = max(100, found["share"].max() * 1.05) if len(found) else 100
         axes.set(xlim=(0, high), ylim=(len(names) - 0.5, -0.5), yticks=[])
         ticks = [0, 50, 100] if layout.narrow else [0, 25, 50, 75, 100]

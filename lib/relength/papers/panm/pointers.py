@@ -8,6 +8,7 @@ from math import exp
 
 import numpy as np
 import pandas as pd
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from relength.papers.panm import pointing
@@ -434,15 +435,23 @@ def _over_time_panel(axes, data: pd.DataFrame, counts: Sequence[str], steps: int
     if data.empty:
         beside(axes, NOT_RUN, (steps / 2, 50), 0, ha="center", color=LIGHT.muted, size=7,
                style="italic")  # fmt: skip
-    shades = dict(zip(counts, np.linspace(0.25, 1, len(counts)), strict=True))
-    ends = []
-    for count, cell in data.groupby("pointers", sort=False):
-        course = cell.groupby("step")["accuracy"].agg(["mean", "std"]).fillna(0)
-        look = {"color": colour("PANM"), "alpha": shades[count]}
-        axes.plot(course.index, course["mean"], linewidth=1.3, **look)
-        low, high = course["mean"] - course["std"], course["mean"] + course["std"]
-        axes.fill_between(course.index, low, high, linewidth=0, color=look["color"], alpha=0.1)
-        ends.append((course["mean"].iloc[-1], count))
+        return
+    import seaborn  # here, since it takes time that a page without such a figure can save
+
+    depths = zip(counts, np.linspace(0.25, 1, len(counts)), strict=True)
+    seaborn.lineplot(
+        x=data["step"].to_numpy(),
+        y=data["accuracy"].to_numpy(),
+        hue=data["pointers"].to_numpy(),
+        palette={count: to_rgba(colour("PANM"), depth) for count, depth in depths},
+        errorbar="sd",
+        err_kws={"linewidth": 0, "alpha": 0.1},
+        linewidth=1.3,
+        legend=False,
+        ax=axes,
+    )
+    means = data.groupby(["pointers", "step"])["accuracy"].mean().groupby("pointers").last()
+    ends = [(height, count) for count, height in means.items()]
     for (_, count), height in zip(sorted(ends), apart(sorted(y for y, _ in ends)), strict=True):
         axes.text(steps * 1.02, height, count, size=6.8, va="center", color=LIGHT.ink)
 
