@@ -1,6 +1,7 @@
 """Every run as a dot, none hidden behind another, and their median as a bar.
 
-seaborn draws the dots. It is imported with the first of them: pages without dots need no time for it.
+seaborn draws the dots. It is imported with the first of them, so that pages without dots need no
+time for it.
 """
 
 from collections.abc import Sequence

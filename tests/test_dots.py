@@ -1,0 +1,35 @@
+"""Every run has a dot of its own, at its value, and each row a bar at its median."""
+
+import numpy as np
+import pytest
+
+from relength.report.dots import swarm
+from relength.report.style import WIDE, canvas
+
+
+def drawn(orient, values, places):
+    figure = canvas(WIDE, 2)
+    axes = figure.add_axes((0, 0, 1, 1))
+    limits = {"xlim": (-5, 105), "ylim": (-0.5, 1.5)}
+    axes.set(**limits if orient == "h" else {"xlim": limits["ylim"], "ylim": limits["xlim"]})
+    swarm(axes, values, places, "#123456", size=4, orient=orient)
+    figure.draw_without_rendering()  # seaborn spreads the dots when they are drawn
+    *dots, _, _ = axes.collections
+    return figure, np.concatenate([group.get_offsets() for group in dots]), axes.collections[-2:]
+
+
+@pytest.mark.parametrize("orient", ["h", "v"])
+def test_equal_values_lie_side_by_side_and_every_dot_has_its_value(orient):
+    values, places = [100, 100, 100, 40, 0, 10], [0, 0, 0, 0, 1, 1]
+    figure, dots, bars = drawn(orient, values, places)
+    at = 0 if orient == "h" else 1
+    assert sorted(dots[:, at]) == sorted(values)
+    pixels = figure.axes[0].transData.transform(dots)
+    apart = np.linalg.norm(pixels[:, None] - pixels, axis=-1) + 1e9 * np.eye(len(dots))
+    assert apart.min() > 3.9 * figure.dpi / 72  # points
+    assert [bar.get_segments()[0][0][at] for bar in bars] == [100, 5]
+
+
+def test_a_row_too_narrow_for_its_dots_keeps_them_all():
+    _, dots, _ = drawn("h", [50.0] * 60 + [20.0], [0] * 60 + [1])
+    assert len(dots) == 61 and (dots[:60, 1] >= -0.5).all() and (dots[:60, 1] <= 0.5).all()
