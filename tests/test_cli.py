@@ -1,8 +1,10 @@
 """What a user can mend is one sentence and exit code 2; what is killed has lost nothing."""
 
+import io
 import json
 import random
 import re
+import shutil
 import signal
 import sys
 import tempfile
@@ -10,14 +12,17 @@ import time
 import warnings
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import typer
 
 from relength.cli import main as cli
+from relength.cli import output
 from relength.cli.app import console
-from relength.paths import RESULTS
+from relength.paths import RESULTS, ROOT
 from relength.report.scoreboard import ledger
 from relength.runs.store import Store
+from relength.specs.experiments import experiments
 from relength.specs.spec import make_spec
 
 ONE_CELL = [
@@ -282,9 +287,106 @@ def test_status_shows_what_is_begun_and_counts_the_rest(relength, tmp_path, monk
     assert row["cells"] == 48 and row["min_seeds"] == {"reduced": 0, "paper": 0}
 
 
-def test_list_shows_the_experiments(relength):
+EXPERIMENTS = {experiment.name: experiment for experiment in experiments().values()}
+
+
+@pytest.fixture(params=["a pipe", 140, 80, 20], ids=str)
+def place(request, monkeypatch):
+    """A pipe, or a terminal of some width."""
+    monkeypatch.setenv("COLUMNS", "80" if request.param == "a pipe" else str(request.param))
+    monkeypatch.setattr(console, "_force_terminal", request.param != "a pipe")
+    return request.param
+
+
+def test_list_cuts_no_name_of_an_experiment_or_artifact(relength, place):
     code, out, _ = relength("list")
-    assert code == 0 and "mla_table2" in out and "64" in out
+    words = set(re.findall(r"[^\s│,]+", out))
+    assert code == 0
+    for experiment in EXPERIMENTS.values():
+        assert {experiment.name, *experiment.artifacts} <= words
+    if place in (140, 80):
+        assert max(map(len, out.splitlines())) <= place
+    if place == "a pipe":
+        (line,) = [line for line in out.splitlines() if "panm_algorithmic" in line]
+        assert all(name in line for name in EXPERIMENTS["panm_algorithmic"].artifacts)
+
+
+def test_claims_cut_no_name_of_a_claim(relength, place, tmp_path, monkeypatch):
+    names = ["mla-001", "mla-table-3-a-name-as-long-as-the-longest-of-all-names"]
+    seen = "5 of 5 agree in each of 8 parts; on the lengths trained on, the lowest median is 98.8 %"
+    rows = pd.DataFrame(
+        [
+            {"claim": name, "paper": "mla", "label": "reproduced (reduced)", "seen": seen}
+            | {"scale": "reduced", "seeds": 5, "statement": "It is so.", "verdict": "reproduced"}
+            for name in names
+        ]
+    )
+    monkeypatch.setattr("relength.report.scoreboard.ledger", lambda store: rows)
+    code, out, _ = relength("claims", "--results", tmp_path)
+    words = set(re.findall(r"[^\s│:;,]+", out))
+    assert code == 0 and {*names, "98.8", "reproduced"} <= words
+    if place in (140, 80):
+        assert max(map(len, out.splitlines())) <= place
+    if place == "a pipe":
+        assert all(
+            any(name in line and seen in line for line in out.splitlines()) for name in names
+        )
+
+
+def test_list_and_claims_are_machine_readable(relength, tmp_path, monkeypatch):
+    code, out, _ = relength("list", "--json")
+    listed = {row["experiment"]: row for row in json.loads(out)}
+    assert code == 0 and listed.keys() == EXPERIMENTS.keys()
+    table_2 = listed["mla_table2"]
+    assert (table_2["paper"], table_2["artifacts"]) == ("mla", ["mla-table-2"])
+    assert table_2["runs_a_seed"] == {"smoke": 64, "reduced": 64, "paper": 64}
+
+    code, out, _ = relength("claims", "panm", "--json", "--results", tmp_path)
+    claims = json.loads(out)
+    assert code == 0 and {row["paper"] for row in claims} == {"panm"}
+    assert len({row["claim"] for row in claims}) == len(claims) > 50
+    assert all(type(row["seeds"]) is int and row["verdict"] for row in claims)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_tables_can_be_read_in_any_encoding(python, encoding):
+    done = python("-m", "relength", "list", PYTHONIOENCODING=encoding)
+    out, problems = done.communicate()
+    assert done.returncode == 0, problems
+    assert ("┃" in out) == (encoding == "utf-8") and "?" not in out
+    assert re.search(r"^[│|] mla_table2 +[│|] mla +[│|] mla-table-2 ", out, re.M)
+
+
+def test_signs_that_an_encoding_lacks_become_the_nearest(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    monkeypatch.setattr(sys, "stdout", stream)
+    output.accept_any_encoding()
+    stream.write("3–5 × ≥ 2 … é ﬁ 中 \udcff")
+    stream.flush()
+    assert stream.buffer.getvalue().decode("latin-1") == "3-5 × >= 2 ... é fi ? ?"
+
+
+@pytest.mark.parametrize("command", ["relength", "relength.cli.main"])
+def test_the_command_line_is_a_module_too(python, command):
+    done = python("-m", command, "list", "--json")
+    out, problems = done.communicate()
+    assert done.returncode == 0, problems
+    assert len(json.loads(out)) == len(EXPERIMENTS)
+
+
+def test_without_the_repository_around_it_one_sentence_says_how_to_install_it(python, tmp_path):
+    shutil.copytree(ROOT / "lib" / "relength", tmp_path / "relength")
+    done = python("-m", "relength", "list", cwd=tmp_path, PYTHONPATH=str(tmp_path))
+    out, problems = done.communicate()
+    assert (done.returncode, out, problems.count("\n")) == (2, "", 1)
+    assert str(tmp_path) in problems and "--editable" in problems
+
+
+def test_without_the_repository_around_it_every_command_says_so(relength, tmp_path, monkeypatch):
+    monkeypatch.setattr("relength.paths.NOTEBOOKS", tmp_path / "notebooks")
+    for command in COMMANDS:
+        code, out, problems = relength(command)
+        assert (code, out, problems.count("\n")) == (2, "", 1) and "--editable" in problems
 
 
 def test_merge_counts_what_is_new(relength, tmp_path, make_record):

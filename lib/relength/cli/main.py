@@ -8,7 +8,9 @@ from rich.markup import escape
 
 from relength.cli import check, pages, show, speed, train
 from relength.cli.app import app, stderr
+from relength.cli.output import accept_any_encoding
 from relength.errors import RelengthError, warn_in_notes
+from relength.paths import check_checkout
 
 COMMANDS = {  # in the order of the help
     "list": show.list_experiments,
@@ -30,8 +32,10 @@ for name, command in COMMANDS.items():
 def main() -> NoReturn:
     """Entry point: what a user can mend is printed as one sentence, with exit code 2."""
     warn_in_notes()
+    accept_any_encoding()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
+        check_checkout()
         app()
     except RelengthError as error:
         stderr.print("[bold red]Error:[/]", escape(str(error)), soft_wrap=True, highlight=False)

@@ -7,22 +7,40 @@ import typer
 from rich.table import Table
 
 from relength.cli.app import Results, console, device_of, scales_of, store_of
+from relength.cli.output import print_table
 from relength.errors import RelengthError
 from relength.paths import RESULTS
 
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable.")]
 
-def list_experiments() -> None:
+
+def list_experiments(as_json: Json = False) -> None:
     """The experiments, the artifacts they rebuild, and how many runs each scale needs."""
     from relength.specs.experiments import experiments
     from relength.specs.spec import SCALES
 
-    table = Table(
-        "experiment", "paper", "artifacts", *(f"runs a seed, {scale}" for scale in SCALES)
+    found = [
+        {
+            "experiment": experiment.name,
+            "paper": experiment.paper,
+            "artifacts": list(experiment.artifacts),
+            "runs_a_seed": {scale: len(experiment.specs(scale, [0])) for scale in SCALES},
+        }
+        for experiment in experiments().values()
+    ]
+    if as_json:
+        print(json.dumps(found, indent=1))
+        return
+    print_table(
+        ("experiment", "paper", "artifacts", *(f"runs a seed, {scale}" for scale in SCALES)),
+        [
+            (
+                *(row["experiment"], row["paper"], ", ".join(row["artifacts"])),
+                *map(str, row["runs_a_seed"].values()),
+            )
+            for row in found
+        ],
     )
-    for experiment in experiments().values():
-        sizes = (str(len(experiment.specs(scale, [0]))) for scale in SCALES)
-        table.add_row(experiment.name, experiment.paper, ", ".join(experiment.artifacts), *sizes)
-    console.print(table)
 
 
 def plan(
@@ -68,7 +86,7 @@ def plan(
 def status(
     results: Results = RESULTS,
     every: Annotated[bool, typer.Option("--all", help="What is not begun, too.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+    as_json: Json = False,
 ) -> None:
     """The artifacts of the four papers: runs and seeds per scale, what the rest costs, verdicts."""
     from relength.report.coverage import table
@@ -85,6 +103,7 @@ def status(
 def claims(
     paper: Annotated[str | None, typer.Argument(help="Only the claims of this paper.")] = None,
     results: Results = RESULTS,
+    as_json: Json = False,
 ) -> None:
     """Every claim with its verdict, computed now from the recorded runs."""
     from relength.report.scoreboard import ledger
@@ -93,7 +112,16 @@ def claims(
     if paper and paper not in set(rows.paper):
         known = ", ".join(sorted(set(rows.paper)))
         raise RelengthError(f"There are no claims of {paper!r}: choose from {known}.")
-    table = Table("claim", "verdict", "scale", "seeds", "seen")
-    for row in rows[rows.paper == paper].itertuples() if paper else rows.itertuples():
-        table.add_row(row.claim, row.label, row.scale or "–", str(row.seeds), row.seen)
-    console.print(table)
+    if paper:
+        rows = rows[rows.paper == paper]
+    if as_json:
+        columns = ["claim", "paper", "statement", "verdict", "scale", "seeds", "seen"]
+        print(json.dumps(rows[columns].to_dict("records"), indent=1))
+        return
+    print_table(
+        ("claim", "verdict", "scale", "seeds", "seen"),
+        [
+            (row.claim, row.label, row.scale or "–", str(row.seeds), row.seen)
+            for row in rows.itertuples()
+        ],
+    )

@@ -3,9 +3,9 @@
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from relength.cli.app import Results, console
+from relength.cli.output import print_table
 from relength.errors import RelengthError
 from relength.paths import RESULTS
 
@@ -46,7 +46,8 @@ def bench(
         speed.keep(Store(results), outcome | {"baseline_threads": 1})
         console.print(words, highlight=False)
         return
-    table = Table("task", "way", "steps/s", "× plain loop", "memory", "share of limit")
+
+    rows = []
     names = task or [
         name
         for one in registry.papers().values()
@@ -58,9 +59,7 @@ def bench(
         outcome = speed.measure(name, rounds, seconds or speed.SECONDS, device=device)
         speed.keep(Store(results), outcome, device)
         for trainer, rate in outcome["steps_per_second"].items():
-            table.add_row(
-                *(name, trainer, f"{rate:.1f}", f"{outcome['ratio_to_baseline'][trainer]:.2f}"),
-                f"{outcome['memory_bytes'][trainer] / 2**20:,.0f} MiB",
-                limit_share(outcome, trainer),
-            )
-    console.print(table)
+            row = name, trainer, f"{rate:.1f}", f"{outcome['ratio_to_baseline'][trainer]:.2f}"
+            memory = f"{outcome['memory_bytes'][trainer] / 2**20:,.0f} MiB"
+            rows.append((*row, memory, limit_share(outcome, trainer)))
+    print_table(("task", "way", "steps/s", "× plain loop", "memory", "share of limit"), rows)
