@@ -120,7 +120,7 @@ MARK = r"""(most) => {
 
 
 class View(NamedTuple):
-    """How a reader looks at the book."""
+    """A reader's view of the book: width and theme."""
 
     theme: str
     width: int
@@ -140,7 +140,7 @@ OPENED = {"file": AUDITED, "server": tuple(view for view in VIEWS if view not in
 
 @dataclass(frozen=True)
 class Visit:
-    """What one page showed in one view.
+    """The observations of one page in one view.
 
     complaints  of the browser: errors and warnings of its console, requests that failed
     outside     addresses that the page asked for and that are not on this machine
@@ -210,7 +210,7 @@ class Window:
         self.page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
 
     def violations(self) -> list[str]:
-        """What axe-core finds on the open page, everything that can be unfolded being unfolded.
+        """Run axe-core on the open page, everything that can be unfolded being unfolded.
 
         Of a long table or drawing it sees the first rows or marks and those that look otherwise,
         and of text that looks alike it measures the contrast of the first few: the others are of

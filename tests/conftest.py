@@ -1,4 +1,4 @@
-"""What all tests share: no network, one thread, repeatable examples, and very small runs."""
+"""Shared by all tests: no network, one thread, repeatable examples, and very small runs."""
 
 import os
 import subprocess
@@ -117,7 +117,9 @@ def book(tmp_path_factory) -> Path:
     params=["few claims", pytest.param("all claims", marks=pytest.mark.weekly)],
 )
 def claimed(request) -> Iterator[int]:
-    """How many claims are judged: about twenty in the place of a thousand, and weekly all."""
+    """Choose how many claims are judged: about twenty in the place of a thousand, and weekly
+    all.
+    """
     load = claims.load
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "few claims":

@@ -1,4 +1,4 @@
-"""What to run next: the ranking completes claims in the order of claims per hour."""
+"""The ranking of missing runs completes claims in the order of claims per hour."""
 
 from collections import Counter
 

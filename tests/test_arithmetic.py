@@ -100,7 +100,7 @@ def test_models_train_in_stacks_with_products_in_bfloat16(tiny, everywhere, mode
 
 
 def test_positions_are_exact_when_products_are_in_bfloat16():
-    """Of 100 places bfloat16 can tell apart about half; the lengths are no product."""
+    """bfloat16 can tell apart about half of 100 places; the lengths are no product."""
     encodings, lengths = torch.zeros(1, 100, 4, dtype=torch.bfloat16), torch.tensor([100])
     memory = lay_out(encodings, lengths)
     exact = lay_out(encodings.float(), lengths)

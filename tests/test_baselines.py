@@ -1,4 +1,4 @@
-"""What is true of all eleven baselines of PANM, in every reading."""
+"""Facts about all eleven baselines of PANM, in every reading."""
 
 import doctest
 import importlib

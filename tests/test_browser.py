@@ -45,7 +45,7 @@ from_anywhere = pytest.mark.parametrize("origin", ["file", "server"])
 
 @pytest.fixture(scope="module")
 def origins(book):
-    """Where readers get the book from: a folder, or a server."""
+    """The two ways readers get the book: from a folder, or from a server."""
     with served(book) as server:
         yield {"file": book.as_uri(), "server": server}
 

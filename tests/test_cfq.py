@@ -54,7 +54,7 @@ def members(texts=TEXTS, parts=PARTS, **instead) -> dict[str, bytes]:
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Where the data are looked for; nothing is there yet."""
+    """The folder where the data are looked for; nothing is there yet."""
     monkeypatch.setenv("RELENGTH_DATA", str(tmp_path))
     for remembered in (cfq.samples, cfq._symbols, data._sha256):
         remembered.cache_clear()

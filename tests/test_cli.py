@@ -1,4 +1,6 @@
-"""What a user can mend is one sentence and exit code 2; what is killed has lost nothing."""
+"""A mistake of the user is one sentence and exit code 2; a command that is killed has lost
+nothing.
+"""
 
 import io
 import json
@@ -481,7 +483,7 @@ def test_terminating_a_campaign_ends_its_workers_too(tmp_path, python):
 
 
 def is_running(pid: str) -> bool:
-    """Whether a process exists and is more than an entry that waits to be collected."""
+    """Tell whether a process exists and is more than an entry that waits to be collected."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
     except (FileNotFoundError, ProcessLookupError):

@@ -34,7 +34,9 @@ psutil = pytest.importorskip("psutil", reason="needs the extra cluster")
 
 
 def plain(record: dict) -> dict:
-    """What two executions of a spec have in common, as it is read back: no times, no identity."""
+    """Keep what two executions of a spec have in common, as it is read back: no times, no
+    identity.
+    """
     record = json.loads(json.dumps(record))
     return {k: v for k, v in record.items() if k not in ("run_id", "cost", "provenance")}
 

@@ -1,4 +1,4 @@
-"""What the findings chapters count and draw, on runs whose outcome is known."""
+"""The findings chapters count and draw runs whose outcome is known."""
 
 import json
 import re

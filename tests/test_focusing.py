@@ -1,4 +1,4 @@
-"""Where recorded attention looks, on samples whose path is known."""
+"""Shares of recorded attention, on samples whose path is known."""
 
 import handmade
 import numpy as np
@@ -25,7 +25,7 @@ def sample(places: list[int]) -> dict:
 
 
 def looking(places: list[int], task: str = "copy") -> dict:
-    """What of a record such a sample stands in."""
+    """Make the part of a record that holds such a sample."""
     return {"spec": {"task": {"name": task}}, "attention": sample(places)}
 
 

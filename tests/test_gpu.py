@@ -1,4 +1,4 @@
-"""What only a GPU can show; each fact has a twin on the CPU in test_stack.py or test_run.py."""
+"""Facts that only a GPU can show; each has a twin on the CPU in test_stack.py or test_run.py."""
 
 import pytest
 import torch
@@ -33,7 +33,7 @@ def test_captured_steps_are_the_eager_steps(tiny, model, arm):
 
 @pytest.mark.parametrize("model", STREAMING, ids=lambda m: f"{m['name']}-{m['arm']}")
 def test_captured_steps_on_fresh_samples_are_the_eager_steps(model):
-    """Of PANM and of all its baselines."""
+    """This holds for PANM and all its baselines."""
     assert_same_steps([streaming_spec(model, seed, "panm_id_sort") for seed in range(3)])
 
 

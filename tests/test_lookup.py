@@ -1,4 +1,4 @@
-"""What is true of every lookup sample, published or generated."""
+"""Facts about every lookup sample, published or generated."""
 
 import doctest
 import os

@@ -55,7 +55,7 @@ def batches(draw, most: int = 4, longest: int = 7) -> Batch:
 
 
 def previous_tokens(batch: Batch, row: int) -> list[int]:
-    """What teacher forcing feeds to the decoder for one sample."""
+    """Return what teacher forcing feeds to the decoder for one sample."""
     return [SOS, *batch.targets[row, : batch.target_lengths[row] - 1].tolist()]
 
 

@@ -106,13 +106,13 @@ def recorded(
 
 
 def heading(part: claims.Part) -> str:
-    """What heads the column of a claim about one printed number."""
+    """Return the heading of the column of a claim about one printed number."""
     (test,) = part.printed
     return "IID" if test == "iid" else test
 
 
 def agrees(text: str, value: float) -> bool:
-    """Whether a printed number stands for a value: two decimals, but 0 and 100 are exact."""
+    """Tell whether a printed number stands for a value: two decimals, but 0 and 100 are exact."""
     if text == ">99.99":
         return 99.99 < value < 100
     if text == "<0.01":
@@ -122,7 +122,7 @@ def agrees(text: str, value: float) -> bool:
 
 
 def disagreements(found: Experiment, artifacts: tuple[str, ...], text: str) -> list[str]:
-    """Where a printed table says something else than the records."""
+    """List where a printed table says something else than the records."""
     shown, values = read_back(text), recorded(found, artifacts)
     statistic = fmean if "mean of our seeds" in text.splitlines()[0] else median
     wrong = [f"{cell} is missing" for cell in values.keys() - shown.keys()]
@@ -277,7 +277,7 @@ def max_count(symbols: np.ndarray) -> np.ndarray:
 
 
 def bases_of_the_code(count: int) -> list[int]:
-    """Where memories begin in tests: 8 bits, one number of 257 for each sample of a test."""
+    """Return where memories begin in tests: 8 bits, one number of 257 for each sample of a test."""
     key = evaluation_key(torch.device("cpu"))
     return AddressBank(8).random_base(count, key, 257).tolist()
 

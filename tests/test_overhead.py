@@ -1,4 +1,6 @@
-"""What PANM costs: the pairs differ in the pointers, and the page shows what was measured."""
+"""The pairs that measure what PANM costs differ in the pointers, and the page shows what was
+measured.
+"""
 
 import re
 

@@ -24,7 +24,7 @@ def parsed(book) -> Callable[[str], html.HtmlElement]:
 
 @pytest.fixture(scope="module")
 def anchors(parsed) -> Callable[[str], set[str]]:
-    """What a link can lead to on a page."""
+    """List what a link can lead to on a page."""
     return cache(lambda page: set(parsed(page).xpath("//@id | //a/@name")))
 
 
@@ -111,7 +111,7 @@ def test_links_within_the_book_lead_somewhere(book, parsed, anchors, claims, pag
 
 
 def leads(book: Path, anchors, claims, address: str) -> bool:
-    """Whether a file is there, with the place that is named, or claims that a filter shows."""
+    """Tell whether a file is there, with the place that is named, or claims that a filter shows."""
     place, anchor = urldefrag(address)
     file = Path(unquote(urlparse(place).path))
     target = file.relative_to(book).as_posix()

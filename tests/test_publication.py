@@ -1,4 +1,4 @@
-"""What makes the book public: workflows, launch links, its other editions, how it is cited."""
+"""Workflows, launch links, other editions and citation make the book public."""
 
 import hashlib
 import importlib.util

@@ -25,7 +25,7 @@ CORE = Device("cpu", "a processor")
 
 
 def survey(folder, *records) -> Survey:
-    """What a store of these records shows, without verdicts."""
+    """Survey a store of these records, without verdicts."""
     store = Store(folder)
     for number, record in enumerate(records):
         store.append("mla", record | {"run_id": f"{number:016x}"})

@@ -49,7 +49,7 @@ CELL = ("recopy", "MonoAttn")
 
 
 def accuracy(spec, test: str) -> float:
-    """Of the hand-made runs: no two of a cell alike, some perfect, some hopeless."""
+    """Accuracies of the hand-made runs: no two of a cell alike, some perfect, some hopeless."""
     if test == "iid":
         return 1.0
     if spec.model.name in ("OneStepAttn", "MonoAttn"):
@@ -513,7 +513,7 @@ def test_the_caption_says_what_the_shorter_training_changed(tmp_path):
 
 
 def test_pairs_of_tasks_with_other_lengths_share_columns_with_numbers(tmp_path):
-    """Of a page about some of an experiment's tasks, too."""
+    """A page about some of an experiment's tasks does so, too."""
     both = [
         spec
         for scale in ("reduced", "paper")

@@ -74,7 +74,7 @@ def test_every_run_of_every_experiment_takes_a_step_and_answers(name):
 
 
 def plain(record: dict) -> dict:
-    """What two executions of a spec have in common: no times, no identity."""
+    """Keep what two executions of a spec have in common: no times, no identity."""
     return {k: v for k, v in record.items() if k not in ("run_id", "cost", "provenance")}
 
 
@@ -243,7 +243,7 @@ def test_a_run_that_diverges_is_recorded_and_the_grid_goes_on(tiny, table_2, sto
 
 @pytest.mark.parametrize("together", [1, 2], ids=["alone", "stacked"])
 def test_a_probe_that_is_no_number_is_a_divergence(tiny, table_2, store, monkeypatch, together):
-    """Of a run whose loss is a number again by the end of the epoch."""
+    """The loss of the run is a number again by the end of the epoch."""
     end_epoch = Course.end_epoch
 
     def probed(self, *arguments):
@@ -412,7 +412,7 @@ def test_a_stack_too_large_for_the_memory_is_split_and_nothing_is_lost(tiny, sto
 def test_a_run_whose_model_cannot_be_stacked_is_trained_alone_also_on_a_gpu(
     tiny, store, monkeypatch
 ):
-    """Of which a second, nameless device is a stand-in: there, a single run is a stack of one."""
+    """A second, nameless device stands for the GPU: there, a single run is a stack of one."""
     encode = Seq2Seq.encode
 
     def unbatched(self, batch, dropout):

@@ -400,7 +400,7 @@ def test_what_goes_wrong_after_the_first_step_is_no_matter_of_stacking(monkeypat
 
 
 class Replayed:
-    """What a CUDA graph does, on a CPU: takes the captured step again."""
+    """A stand-in for a CUDA graph, on a CPU: takes the captured step again."""
 
     def __init__(self, step):
         self.step, self.times = step, 0

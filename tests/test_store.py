@@ -1,4 +1,4 @@
-"""What is recorded stays recorded: whole lines, one writer at a time, nothing overwritten."""
+"""Recorded stays recorded: whole lines, one writer at a time, nothing overwritten."""
 
 import errno
 import json
@@ -215,7 +215,7 @@ def edited(record: dict, path: str, value: object = ...) -> dict:
 
 
 def refusal_of(store: Store, record: dict) -> str:
-    """What is said about a store whose second line is this record."""
+    """Return the refusal of a store whose second line is this record."""
     file = store.path / FILE
     file.parent.mkdir(parents=True, exist_ok=True)
     good = handmade.record(make_spec(task="copy", model="Content", scale="smoke", seed=9), HALF)
@@ -267,7 +267,7 @@ def test_a_line_that_is_json_but_no_record_is_an_error_with_file_and_line(
 
 
 def paths(value: object, before: str = "") -> list[str]:
-    """Where a dictionary has values, those of dictionaries in it included."""
+    """List where a dictionary has values, those of dictionaries in it included."""
     found = []
     for name, part in value.items() if isinstance(value, dict) else enumerate(value[:1]):
         found += [f"{before}{name}"] if isinstance(value, dict) else []

@@ -1,4 +1,4 @@
-"""What is true of every task, and of the six that copy digits."""
+"""Facts about every task, and about the six that copy digits."""
 
 import doctest
 import inspect

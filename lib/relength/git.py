@@ -1,4 +1,4 @@
-"""What git knows of the project's own checkout, and of nothing else.
+"""Ask git about the project's own checkout, and about nothing else.
 
 A copy without a repository may lie inside somebody else's, and a hook names its repository in the
 environment. Neither is asked: git answers only where ``root`` is the top level of its repository.

@@ -1,4 +1,4 @@
-"""Which run is timed on a task: as the papers say."""
+"""Choose the run that is timed on a task, as the papers say."""
 
 from relength.errors import RelengthError
 from relength.specs import registry

@@ -31,7 +31,7 @@ def dropout_mask(shape: torch.Size, rate: float, key: Tensor) -> Tensor:
 
 
 def row_hashes(shape: torch.Size, key: Tensor, max_length: int = 8192) -> Tensor:
-    """What a mask (B, S, C) hashes of batch and position: int32 (B, S)."""
+    """Hash batch and position of a mask (B, S, C): int32 (B, S)."""
     row = torch.arange(shape[0], dtype=torch.int32, device=key.device) * max_length
     position = torch.arange(shape[1], dtype=torch.int32, device=key.device)
     return _scramble((row[:, None] + position) * GOLDEN + key)

@@ -1,4 +1,4 @@
-"""What the configurations of all models share."""
+"""The base of all models' configurations."""
 
 from typing import ClassVar, Literal
 

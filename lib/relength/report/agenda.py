@@ -1,4 +1,4 @@
-"""What to run next: the missing runs, ranked by how many claims they can decide per hour.
+"""Rank the missing runs by how many claims they can decide per hour.
 
 A claim can leave *inconclusive* once every cell that it speaks of has its five seeds at one scale.
 So what a run is worth depends on what else is missing: the ranking takes, again and again, the set
@@ -35,7 +35,7 @@ SHOWN = 40  # steps on the page
 
 
 class Step(NamedTuple):
-    """What is missing of one cell at one scale.
+    """The missing runs of one cell at one scale.
 
     runs    lowest seeds first
     hours   of the device; None where no price is known
@@ -147,7 +147,7 @@ def _cells(claim: Claim, cells: dict[tuple[str, str, str], str]) -> set[str]:
 
 
 def _away(row: pd.Series) -> bool:
-    """Whether the runs at scale reduced speak against a claim, in some part at least."""
+    """Tell whether the runs at scale reduced speak against a claim, in some part at least."""
     seen = row["scale"] == "reduced" and row["seeds"] > 0
     return bool(seen and any(part.p_against < part.p_for for part in row["parts"]))
 

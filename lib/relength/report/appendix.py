@@ -1,4 +1,4 @@
-"""What closes a notebook: deviations from the paper's runs, costs, and the price of a rebuild."""
+"""Close a notebook: deviations from the paper's runs, costs, and the price of a rebuild."""
 
 from html import escape
 from typing import NamedTuple
@@ -23,7 +23,9 @@ LISTED = ("deviation", "omission", "assumption")
 
 
 def deviations(paper: str) -> Exhibit:
-    """What we do differently or had to choose: what text and code of the paper do, what we do."""
+    """Tabulate what we do differently or had to choose: what text and code of the paper do, what
+    we do.
+    """
     every = load(paper)
     entries = [entry for entry in every if entry.kind in LISTED]
     columns = dict.fromkeys(("what", "the paper", "here, and why", "expected effect"), "prose")
@@ -53,7 +55,7 @@ def deviations(paper: str) -> Exhibit:
 
 
 def costs(runs: Runs) -> Exhibit:
-    """What is recorded, by scale and device, and what a complete grid would take."""
+    """Tabulate what is recorded, by scale and device, and what a complete grid would take."""
     recorded = _recorded(runs.every)
     rows = [
         (
@@ -107,7 +109,7 @@ def _shared(runs: Runs) -> str:
 
 
 class Shorter(NamedTuple):
-    """What the shorter training changes: pairs of runs, and the row of the largest change."""
+    """The effect of the shorter training: pairs of runs, and the row of the largest change."""
 
     within: int  # the margin of accuracies, at every test
     pairs: int

@@ -152,7 +152,7 @@ def _at(tokens: Sequence[str], t: int) -> str:
 
 
 def in_words(task: str, model: str, sample: Sample | None, naming: Naming = title) -> str:
-    """What a panel shows, for readers who do not see it."""
+    """Describe a panel for readers who do not see it."""
     name = f"{model} on {naming(task)}"
     if sample is None:
         return f"{name}: {NOT_RUN}"

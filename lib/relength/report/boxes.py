@@ -30,7 +30,9 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def told(row: Any) -> str:
-    """What is seen of a claim, what runs at the paper's own scale say, and what keeps it open."""
+    """Word what is seen of a claim, what runs at the paper's own scale say, and what keeps it
+    open.
+    """
     scale = f" ({row.scale})" if row.scale else ""
     return sentences(f"{row.seen}{scale}{row.at_full_scale}", kept_open(row))
 
@@ -143,7 +145,7 @@ def _other_arms(rows: Iterable[Any]) -> list[str]:
 
 
 def _verdict_of(row: Any, arm: str) -> str:
-    """What a claim's verdict is in another reading, and how many seeds agree."""
+    """Word a claim's verdict in another reading, and how many seeds agree."""
     verdict = row.beside.get(arm) if isinstance(row.beside, dict) else None
     return _with_votes(verdict.label, verdict.votes) if verdict is not None else ""
 
@@ -173,7 +175,8 @@ def of_effects(paper: str, titles: Mapping[str, str], survey: Survey) -> str:
 
 
 def in_short(page: str, survey: Survey) -> str:
-    """How the claims of a notebook's page stand, how many printed numbers ours meet, two links.
+    """Sum up a notebook's page: how its claims stand, how many printed numbers ours meet, two
+    links.
 
     The links lead to labels that ``book/_ext/run_stamp.py`` gives the sections of that page.
     """

@@ -1,4 +1,4 @@
-"""What `relength status` prints: the artifacts that are begun, and in a line each paper's rest."""
+"""Print `relength status`: the artifacts that are begun, and in a line each paper's rest."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -56,7 +56,7 @@ def _device(kind: str, name: str) -> str:
 
 
 def price(rest: dict[str, Any]) -> str:
-    """What runs cost: as much as is known of it."""
+    """Word what runs cost, as far as it is known."""
     if not rest["runs"]:
         return "nothing"
     if rest["unpriced"] == rest["runs"]:

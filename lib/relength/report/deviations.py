@@ -94,7 +94,7 @@ def _said(text: str) -> str:
 
 
 def measured(entry: Deviation, runs: pd.DataFrame) -> str:
-    """What the recorded runs say of an entry's effect, in words."""
+    """Word what the recorded runs say of an entry's effect."""
     return plain(" ".join(map(in_words, _effects(entry, runs)))) or NOT_MEASURED
 
 
@@ -104,7 +104,7 @@ def _effects(entry: Deviation, runs: pd.DataFrame) -> list[Effect]:
 
 
 class Moves(NamedTuple):
-    """What a difference does at the longest test, over pairs of runs.
+    """The effect of a difference at the longest test, over pairs of runs.
 
     pairs              {scale: pairs}
     same, more, fewer  pairs that stay within the margin, rise and fall
@@ -129,7 +129,7 @@ class Moves(NamedTuple):
 
 
 def moves(found: Effect) -> Moves:
-    """How many pairs a difference moves at the longest test, which way and how far."""
+    """Count the pairs that a difference moves at the longest test, which way and how far."""
     measure = "edit_distance" if found.measure.metric == "edit_distance" else "accuracy"
     margin, far = load_margins().measures[measure], found.longest["difference"]
     moved = far.abs() > found.longest["first"].map(margin.around)
@@ -179,7 +179,7 @@ def _caution(counts: Moves) -> str:
 
 
 def _pairs(pairs: dict[str, int]) -> str:
-    """How many pairs, and of which scale where runs of both are among them."""
+    """Word the number of pairs, and their scale where runs of both are among them."""
     counted = plural(sum(pairs.values()), "pair") + " of runs"
     if len(pairs) == 1:
         return counted
@@ -187,7 +187,9 @@ def _pairs(pairs: dict[str, int]) -> str:
 
 
 def _seeds(seeds: pd.Series) -> str:
-    """How many seeds a model has on a task at one scale: *5 seeds*, *1 to 5 seeds per cell*."""
+    """Word the number of seeds of a model on a task at one scale: *5 seeds*, *1 to 5 seeds per
+    cell*.
+    """
     most = plural(seeds.max(), "seed")
     return most if seeds.min() == seeds.max() else f"{seeds.min()} to {most} per cell"
 

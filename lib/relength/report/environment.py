@@ -56,7 +56,7 @@ def _canonical(name: str) -> str:
 
 
 def machines(survey: Survey) -> str:
-    """Where the recorded runs were made, and with which versions."""
+    """Tabulate the machines that made the recorded runs, and their versions."""
     records = survey.store.records()
     if not records:
         return "*Not run*: the store is empty.\n"
@@ -81,7 +81,7 @@ def machines(survey: Survey) -> str:
 
 
 def code(survey: Survey) -> str:
-    """Which versions of the code made the recorded runs."""
+    """Tabulate the versions of the code that made the recorded runs."""
     records = survey.store.records()
     if not records:
         return "*Not run*: the store is empty.\n"

@@ -1,4 +1,4 @@
-"""What results cost: prices of artifacts, hours spent, notebooks' times, and how fast training is.
+"""Say what results cost: prices of artifacts, hours spent, notebooks' times, speed of training.
 
 Hours are a core's, or a GPU's: what a run took there, evaluation included, or its share where
 several shared the device. Prices come from the runs recorded on the device
@@ -29,7 +29,9 @@ SPEED_NUMBERS = ("steps/s", "× plain loop", "trainings/hour", "memory", "share 
 
 
 def prices(survey: Survey) -> str:
-    """What a full set of runs costs, what is spent of it and what is missing, per device."""
+    """Tabulate what a full set of runs costs, what is spent of it and what is missing, per
+    device.
+    """
     recorded = own_runs(survey.store)
     priced = [experiment for experiment in experiments().values() if not experiment.borrows]
     rows = [
@@ -91,7 +93,7 @@ def at_the_papers_scale(experiment: Experiment, device: Device, recorded: list[O
 
 
 def rebuilds(experiment: Experiment) -> str:
-    """What an experiment rebuilds, as readers know it: ABC Tables 3, 13; Figures 2a, 2b.
+    """Name what an experiment rebuilds, as readers know it: ABC Tables 3, 13; Figures 2a, 2b.
 
     With what is made from its runs alone, on whichever page.
     """
@@ -110,7 +112,9 @@ def rebuilds(experiment: Experiment) -> str:
 
 
 def _devices(experiment: Experiment, recorded: list[OwnRun]) -> list[Device | None]:
-    """Where an experiment's runs were made; None stands for anywhere if there are none."""
+    """List the devices that made an experiment's runs; None stands for anywhere if there are
+    none.
+    """
     mine = (run.record for run in recorded if experiment.wants(run.spec))
     return list(dict.fromkeys(map(Device.of, mine))) or [None]
 
@@ -145,7 +149,7 @@ def _price(
 
 
 def _of_these(runs: list[Run], experiment: Experiment) -> str:
-    """How many runs, and how many of them the file of another experiment keeps."""
+    """Word the number of runs, and how many of them the file of another experiment keeps."""
     shared = sum(run.experiment != experiment for run in runs)
     return f"{len(runs):,} ({shared:,} shared)" if shared else f"{len(runs):,}"
 
@@ -189,7 +193,7 @@ def spent(survey: Survey) -> str:
 
 
 def notebooks(survey: Survey) -> str:
-    """How long papermill took for each notebook of this book, and for its slowest cell."""
+    """Tabulate how long papermill took for each notebook of this book, and for its slowest cell."""
     rows = list(_executed())
     if not rows:
         return "No notebook has been executed for this book.\n"
@@ -231,7 +235,7 @@ def _last_line(source: list[str] | str) -> str:
 
 
 def speed(survey: Survey) -> str:
-    """How fast training is, a table per device, and what has not been measured for want of one."""
+    """Tabulate how fast training is on each device, and name what was never measured."""
     latest: dict[tuple[Device, str, str], dict[str, dict[str, Any]]] = {}
     speeds = (one for one in survey.store.benchmarks() if "steps_per_second" in one)
     for outcome in speeds:
@@ -278,7 +282,7 @@ def _speed_table(number: int, device: Device, torch: str, outcomes: list[dict[st
 
 
 def _goals(outcomes: Sequence[dict[str, Any]]) -> str:
-    """Whether a model trains as many times faster than the plain loop as it was meant to."""
+    """Say whether a model trains as many times faster than the plain loop as it was meant to."""
     model = outcomes[0]["model"]
     said = []
     for way, goal in aims(outcomes).items():
@@ -316,7 +320,7 @@ def aims(outcomes: Sequence[dict[str, Any]]) -> dict[str, Aim]:
 
 
 def _speed_of(model: str) -> Speed:
-    """Of the paper whose speed is measured on this model."""
+    """Return the Speed of the paper that is measured on this model."""
     speeds = (paper.speed for paper in registry.papers().values() if paper.speed)
     return next(speed for speed in speeds if speed.model == model)
 
@@ -343,7 +347,7 @@ def _steps(task: str) -> int:
 
 
 def limit_share(outcome: dict[str, Any], way: str) -> str:
-    """How much of what the device can do is done, and which of its two limits is nearer."""
+    """Word how much of what the device can do is done, and which of its two limits is nearer."""
     limits = outcome.get("limits")
     if limits is None:
         return "not measured"

@@ -324,7 +324,7 @@ def learning(runs: Runs, number: int) -> Exhibit:
 
 
 def _course(runs: Runs) -> str:
-    """What learning curves show, and how often it was measured."""
+    """Word what learning curves show, and how often it was measured."""
     training, measure = runs.specs[0].training, MEASURE_WORDS[runs.experiment.measure]
     if isinstance(training, Streaming):
         return f"{measure} every {training.validate_every} steps"
@@ -382,8 +382,9 @@ def attention(
     tasks: Sequence[str],
     models: Sequence[str],
 ) -> Exhibit:
-    """Where models look while they write one sample of unseen length: of each cell a run of
-    median accuracy at that length."""
+    """Draw where models look while they write one sample of unseen length: for each cell, a run
+    of median accuracy at that length.
+    """
     records = runs_to_look_at(runs, tasks, models)
     paper = registry.papers()[runs.experiment.paper]
     panels = {cell: _with_spans(run, paper) if run else None for cell, run in records.items()}
@@ -429,7 +430,7 @@ def runs_to_look_at(
 
 
 def _middle_run(cell: Sequence[Record]) -> Record | None:
-    """Of the runs with recorded attention the first whose accuracy is the (lower) median."""
+    """Pick the first run with recorded attention whose accuracy is the (lower) median."""
     reached = [(list(accuracies(run).values())[1], run) for run in cell if run.get("attention")]
     if not reached:
         return None
@@ -438,7 +439,9 @@ def _middle_run(cell: Sequence[Record]) -> Record | None:
 
 
 def _seeds_of(records: Mapping[tuple[str, str], Record | None]) -> str:
-    """Which seed stands for each cell, with a space before: Seeds shown: LocAttn 0 on ReCopy."""
+    """Name the seed that stands for each cell, with a space before: Seeds shown: LocAttn 0 on
+    ReCopy.
+    """
     said = [
         f"{model} {run['spec']['seed']} on {title(task)}"
         for (task, model), run in records.items()

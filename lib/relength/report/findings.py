@@ -1,4 +1,4 @@
-"""What all runs of a paper's main table say together: numbers and figures of the findings chapters.
+"""Sum up all runs of a paper's main table: numbers and figures of the findings chapters.
 
 Nothing here judges a claim. It counts: which runs know what they were trained on and fail beyond
 it, which cells depend on the seed, and which printed numbers come out.
@@ -137,7 +137,7 @@ def conclusion(
 
 
 def printed_numbers(paper: str, survey: Survey) -> str:
-    """How many printed numbers come out, by the paper's own statistic, and which do not."""
+    """Say how many printed numbers come out, by the paper's own statistic, and which do not."""
     runs = busiest(survey, main_table(paper))
     data = judged_rows(runs, beside_printed(runs))
     if data.empty:
@@ -214,7 +214,9 @@ def _come_out(runs: Runs, data: pd.DataFrame) -> str:
 
 
 def other_tables(paper: str, survey: Survey) -> str:
-    """How many numbers of the other tables come out, and where ours say the opposite of print."""
+    """Say how many numbers of the other tables come out, and where ours say the opposite of
+    print.
+    """
     said, opposed, seeds = [], [], []
     for runs, data in beside_other_tables(paper, survey):
         numbers = " and ".join(map(published.name_of, runs.experiment.tables))
@@ -281,7 +283,9 @@ def opposite(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def known_is_not_enough(paper: str, survey: Survey) -> str:
-    """What success on the lengths trained on says about the longest test, counted and drawn."""
+    """Show what success on the lengths trained on says about the longest test, counted and
+    drawn.
+    """
     runs = busiest(survey, main_table(paper))
     data = ends(runs, runs.experiment.measure)
     if data.empty:
@@ -291,7 +295,7 @@ def known_is_not_enough(paper: str, survey: Survey) -> str:
 
 
 def _known(runs: Runs) -> list[str]:
-    """How many runs know the lengths trained on, and what they are worth at the longest.
+    """Count the runs that know the lengths trained on, and say what they are worth at the longest.
 
     A paragraph on the readings that are judged, and, where there are others, one on those.
     """
@@ -305,7 +309,7 @@ def _known(runs: Runs) -> list[str]:
 
 
 def is_solved(value: float) -> bool:
-    """Whether a percentage is at the level of the margins file from which a test is solved."""
+    """Tell whether a percentage is at the level of the margins file from which a test is solved."""
     return load_margins().levels["solved"].holds(value)
 
 
@@ -576,7 +580,7 @@ def solved_by_reading(runs: Runs, data: pd.DataFrame) -> pd.DataFrame:
 
 
 def tasks_solved(paper: str, survey: Survey) -> str:
-    """How many tasks each reading solves at every length: as printed, by our medians, by seed."""
+    """Count the tasks each reading solves at every length: as printed, by our medians, by seed."""
     runs = busiest(survey, main_table(paper))
     data = beside_printed(runs)
     if data.empty:
@@ -689,7 +693,9 @@ RULES = {
 
 
 def selection(paper: str, survey: Survey) -> str:
-    """What the choice of the checkpoint is worth, at the first length beyond training and later."""
+    """Say what the choice of the checkpoint is worth, at the first length beyond training and
+    later.
+    """
     runs = busiest(survey, main_table(paper))
     found = checkpoints(runs)
     if found is None:
@@ -711,7 +717,7 @@ def selection(paper: str, survey: Survey) -> str:
 
 
 class Gain(NamedTuple):
-    """What the paper's checkpoint gains at one test over the best one on known lengths."""
+    """The gain of the paper's checkpoint at one test over the best one on known lengths."""
 
     mean: float  # points
     gained: int  # runs that gain more than the margin
@@ -719,7 +725,7 @@ class Gain(NamedTuple):
 
 
 class Checkpoints(NamedTuple):
-    """What the choice of the checkpoint changes in runs of judged readings.
+    """The effect of the choice of the checkpoint in runs of judged readings.
 
     solve  {rule of RULES: runs that solve the longest test}
     gains  at each test beyond training, the shortest first
@@ -773,7 +779,7 @@ def by_kind(paper: str, survey: Survey) -> dict[str, Counter[str]]:
 
 
 def trainings(paper: str, survey: Survey) -> tuple[int, float]:
-    """How many trainings of a paper count, and their hours."""
+    """Count a paper's trainings, and their hours."""
     own = [name for name, found in experiments().items() if found.paper == paper]
     used = survey.runs[survey.runs["experiment"].isin(own) & survey.runs["scale"].isin(SCALES)]
     used = used.drop_duplicates("run_id")
@@ -781,7 +787,7 @@ def trainings(paper: str, survey: Survey) -> tuple[int, float]:
 
 
 def standing(paper: str, survey: Survey) -> str:
-    """Where a paper's claims stand today: a table of verdicts, and what stands behind it."""
+    """Show where a paper's claims stand today: a table of verdicts, and what stands behind it."""
     judged, kinds = survey.ledger[survey.ledger["paper"] == paper], by_kind(paper, survey)
     found = judged.drop_duplicates("label")
     order = sorted(

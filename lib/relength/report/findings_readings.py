@@ -1,4 +1,4 @@
-"""Which reading of a paper gives its printed numbers: text, code, repaired, side by side.
+"""Compare the readings of a paper with its printed numbers: text, code, repaired, side by side.
 
 Like :mod:`relength.report.findings`, it counts and judges nothing.
 """
@@ -152,7 +152,7 @@ def of_several_readings(runs: Runs, seeds: int) -> pd.DataFrame:
 
 
 def near_by_reading(runs: Runs) -> str:
-    """How many printed numbers come out with each reading that has the seeds of a verdict."""
+    """Say how many printed numbers come out with each reading that has the seeds of a verdict."""
     seeds = load_margins().least_seeds
     data = of_several_readings(runs, seeds)
     if data.empty:

@@ -17,7 +17,7 @@ EARLIER = "replayed with an earlier version"
 
 
 class Freshness(NamedTuple):
-    """How many runs are shown, and how many of them code was seen to give again.
+    """The number of runs that are shown, and of those that code was seen to give again.
 
     fresh    made by today's code, or reproduced by it
     earlier  reproduced by an earlier version of the code, and not looked at since
@@ -46,7 +46,7 @@ class Freshness(NamedTuple):
 
     @property
     def hint(self) -> str:
-        """What the badge means, in a sentence."""
+        """Explain the badge in a sentence."""
         said = (
             f"{self.fresh} of {self.runs} runs were made by the training code as it is now, or "
             "their first steps were replayed with it by relength verify"
@@ -55,7 +55,7 @@ class Freshness(NamedTuple):
 
 
 def freshness(store: Store, records: Iterable[Record]) -> Freshness:
-    """How many of some records are known to be what today's code gives."""
+    """Count the records that are known to be what today's code gives."""
     return freshness_of(store, made_by(records))
 
 
@@ -70,7 +70,7 @@ def made_by(records: Iterable[Record]) -> dict[str, str]:
 
 
 def states(store: Store, made: Mapping[str, str]) -> dict[str, State]:
-    """What is known of each run: {run_id: state} from {run_id: fingerprint of the code}."""
+    """Map each run_id to what is known of its run, from {run_id: fingerprint of the code}."""
     replayed, today = _replayed(store), code_fingerprint()
     current = verified_with(store) == today
     return {
@@ -89,7 +89,7 @@ def verified_with(store: Store) -> str | None:
 
 
 def outdated(store: Store) -> bool:
-    """Whether records were replayed, and the training code has changed since."""
+    """Tell whether records were replayed, and the training code has changed since."""
     return verified_with(store) not in (None, code_fingerprint())
 
 

@@ -138,7 +138,7 @@ class Grid:
             self.text(0.0, middle + 0.03, reading, va="top", size=7)
 
     def _key(self, entries: Sequence[tuple[str, str]]) -> None:
-        """What the marks mean, in one line at the top. entries: (mark, meaning)."""
+        """Explain the marks in one line at the top. entries: (mark, meaning)."""
         x, y = (0.06 if self.narrow else self.left), 0.09
         shades = [colour(model) for model, _ in self.runs.rows]
         # A swatch in grey, one model's colour, would look like the marks that belong to none.

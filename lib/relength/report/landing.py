@@ -143,7 +143,7 @@ def _without_training(rows: pd.DataFrame) -> str:
 
 
 def _tested(rows: pd.DataFrame) -> pd.Series:
-    """Whether there is a run for a claim."""
+    """Tell which claims have a run."""
     return ~rows["verdict"].isin(("not run", "not testable"))
 
 
@@ -166,7 +166,7 @@ def _column(rows: pd.DataFrame, word: str, note: str) -> str:
 
 
 def _lean(row: Any) -> str:
-    """Where the seeds of an open claim point so far: away if they do so in any of its parts."""
+    """Say where the seeds of an open claim point so far: away if they do so in any of its parts."""
     sides = [(part.p_for, part.p_against) for part in row.parts]
     if not sides or row.seeds == 0:
         return "unknown"
@@ -193,7 +193,7 @@ def _leanings(rows: pd.DataFrame) -> str:
 
 
 def picture(survey: Survey) -> str:
-    """How far the models reach, at the scale with the most runs; empty without a front."""
+    """Draw how far the models reach, at the scale with the most runs; empty without a front."""
     if (shown := front()) is None:
         return ""
     return raw(reach(busiest(survey, shown.experiment), shown.artifact, shown.tasks).html)
@@ -336,7 +336,7 @@ def _answer(
 
 
 def _question(row: Any, claim: Claim | None) -> tuple[str, str]:
-    """What a claim says in a line, and the words by which it is found."""
+    """Word a claim in a line, and list the words by which it is found."""
     if row.prose:
         return row.statement, f"{row.statement} {row.quote or ''} {row.claim}".lower()
     _, model, task, test = row.claim.split("/")
@@ -347,7 +347,7 @@ def _question(row: Any, claim: Claim | None) -> tuple[str, str]:
 
 
 def _verb(claim: Claim, test: str) -> str:
-    """What a printed number says in a word, by the levels of the margins file."""
+    """Word a printed number, by the levels of the margins file."""
     levels, value = claims.load_margins().levels, claim.parts[0].printed[test]
     if claim.source.metric == "edit_distance":
         return "on"
@@ -428,7 +428,7 @@ def _again(claim: Claim, scale: str, priced: Priced) -> str:
 
 
 def command(claim: Claim, scale: str) -> str:
-    """What trains the runs of a claim again, into a folder of its own."""
+    """Return the command that trains the runs of a claim again, into a folder of its own."""
     rows = dict.fromkeys(row for row, _ in claim.cells)
     grid = experiment(claim.source.experiment).specs("reduced", [0])
     named = {
@@ -444,7 +444,7 @@ def command(claim: Claim, scale: str) -> str:
 
 
 def cited(survey: Survey) -> str:
-    """How to cite the verdict on one number, as it stands today."""
+    """Show how to cite the verdict on one number, as it stands today."""
     rows = survey.ledger[survey.ledger["claim"] == _answered_first()]
     if rows.empty:
         return "*No claim on a printed number is judged yet.*\n"

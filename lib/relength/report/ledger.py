@@ -96,7 +96,7 @@ def claims_list(survey: Survey) -> str:
 
 
 def facets(row: Any) -> str:
-    """What a claim can be filtered by, as classes."""
+    """Return what a claim can be filtered by, as classes."""
     chosen = {
         "paper": row.paper,
         "kind": row.kind,

@@ -1,4 +1,4 @@
-"""What is said of margins: those in force, their versions, and which ones runs were made under."""
+"""Say of margins which are in force, their versions, and which ones runs were made under."""
 
 import pandas as pd
 
@@ -26,14 +26,14 @@ def in_force(survey: Survey) -> str:
 
 
 def level_words(word: str, fixed: Margins) -> str:
-    """What "solved" or "failed" means: *exact match ≥ 95 %*."""
+    """Word the meaning of "solved" or "failed": *exact match ≥ 95 %*."""
     level = fixed.levels[word]
     bound = f"≥ {level.at_least:g} %" if level.at_least is not None else f"< {level.below:g} %"
     return f"exact match {bound}"
 
 
 def measure_words(measure: str, fixed: Margins) -> str:
-    """How far from the printed value still counts as the same: *± 5 points*."""
+    """Word how far from the printed value still counts as the same: *± 5 points*."""
     return margin_words(fixed.measures[measure], measure)
 
 

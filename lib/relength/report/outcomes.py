@@ -1,4 +1,6 @@
-"""How the runs of a paper's tables ended, beside what it prints: what the findings count from."""
+"""Tell how the runs of a paper's tables ended, beside what it prints: the findings count from
+it.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -96,13 +98,13 @@ def beside_printed(runs: Runs) -> pd.DataFrame:
 
 
 def judged_rows(runs: Runs, data: pd.DataFrame) -> pd.DataFrame:
-    """Those rows of data that belong to the readings on which claims are judged."""
+    """Keep the rows of data that belong to the readings on which claims are judged."""
     rows = zip(data["model"], data["arm"], strict=True)
     return data[np.array([runs.experiment.judges(*row) for row in rows], dtype=bool)]
 
 
 def beyond_next(runs: Runs, data: pd.DataFrame) -> pd.DataFrame:
-    """Those rows of data that are of tests beyond L+1, the first unseen length."""
+    """Keep the rows of data that are of tests beyond L+1, the first unseen length."""
     far = [row.test not in runs.tests[row.task][:2] for row in data.itertuples()]
     return data[np.array(far, dtype=bool)]
 

@@ -16,7 +16,9 @@ COLUMNS = registry.united("columns")
 
 
 def facts(paper: str, survey: Survey) -> str:
-    """What the paper has, what of it is begun here, how its claims stand, and the other pages."""
+    """List what the paper has, what of it is begun here, how its claims stand, and the other
+    pages.
+    """
     made = published.prose_claims().query("paper == @paper")
     judged = survey.ledger[survey.ledger["prose"] & (survey.ledger["paper"] == paper)]
     board = survey.board[survey.board["paper"] == paper]

@@ -1,4 +1,4 @@
-"""How far beyond their training lengths the models reach: the picture on the landing page.
+"""Draw how far beyond their training lengths the models reach: the picture on the landing page.
 
 Its panels, accuracy against length with a line per model, also make figures of notebooks.
 """
@@ -65,7 +65,7 @@ def judged(runs: Runs, artifact: str | None, tasks: Sequence[str]) -> pd.DataFra
 
 
 def judged_runs(runs: Runs, tasks: Sequence[str]) -> Runs:
-    """Those runs of which :func:`judged` shows the outcome."""
+    """Keep the runs of which :func:`judged` shows the outcome."""
     return runs.of([row for row in runs.rows if runs.experiment.judges(*row)], tasks)
 
 
@@ -109,13 +109,15 @@ def _panel(axes: Axes, task: str, data: pd.DataFrame, runs: Runs) -> None:
 
 
 def lifts(models: int) -> list[float]:
-    """How far above its numbers each of the models of a panel is drawn, in points."""
+    """Compute how far above its numbers each of the models of a panel is drawn, in points."""
     step = APART * min(1.0, 5 / models)
     return [step * (k - (models - 1) / 2) for k in range(models)]
 
 
 def furthest(data: pd.DataFrame) -> float:
-    """How many points a line may stand above or below its numbers, so that none hides another."""
+    """Return how many points a line may stand above or below its numbers, so that none hides
+    another.
+    """
     return max(lifts(int(data.groupby("task")["model"].nunique().max())))
 
 
@@ -155,7 +157,7 @@ def _ends_of(data: pd.DataFrame) -> list[tuple[str, bool]]:
 
 
 def _ending(model: str, has_runs: bool) -> str:
-    """What stands beside the end of a line."""
+    """Word what stands beside the end of a line."""
     return model if has_runs else f"{model}, {NOT_RUN}"
 
 

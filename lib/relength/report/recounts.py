@@ -23,7 +23,9 @@ def recounts() -> dict[str, dict[str, Callable[[], str]]]:
 
 
 def recount(paper: str, name: str) -> str:
-    """What a recount finds, as plain text. RelengthError for a name that the paper has none of."""
+    """Run a recount and return its finding as plain text. RelengthError for a name that the
+    paper has none of.
+    """
     known = recounts().get(paper, {})
     if name not in known:
         raise RelengthError(

@@ -112,7 +112,9 @@ def _row(store: Store, key: str, made: list[Record]) -> str:
 
 
 def _used_by(record: Record) -> str:
-    """What is made from runs of this spec; nothing, where no experiment has its settings now."""
+    """List what is made from runs of this spec; nothing, where no experiment has its settings
+    now.
+    """
     return "; ".join(map(rebuilds, _users(record))) or "nothing"
 
 
@@ -129,7 +131,7 @@ def _longest(record: Record) -> str:
 
 
 def _fresh(store: Store, record: Record) -> str:
-    """What is known of today's code and a record."""
+    """Say whether today's code is known to give a record again."""
     if record["run_id"] in store.stale:
         return "stale"
     found = freshness(store, [record])
@@ -167,7 +169,8 @@ def write(store: Store, folder: Path) -> list[Path]:
 
 
 def commands(record: Record) -> dict[str, str]:
-    """What to type: ``compare`` trains the run again beside its record, ``record`` adds to it.
+    """Return what to type: ``compare`` trains the run again beside its record, ``record`` adds to
+    it.
 
     A run with settings that no experiment has any longer can be compared, and not recorded anew.
     """

@@ -34,7 +34,7 @@ def wanted_specs(
 
 @dataclass(frozen=True)
 class Runs:
-    """What is recorded of an experiment's own specs; specs without a record are simply missing.
+    """The recorded runs of an experiment's own specs; specs without a record are simply missing.
 
     specs      those that the page is about, all of a grid or some
     records    the usable ones of ``specs``: one execution per spec, none that is stale
@@ -120,12 +120,12 @@ class Runs:
 
     @cached_property
     def freshness(self) -> Freshness:
-        """How many of ``records`` today's code is known to reproduce."""
+        """Count those of ``records`` that today's code is known to reproduce."""
         return Freshness.of(self.states[record["run_id"]] for record in self.records)
 
     @cached_property
     def generated(self) -> int:
-        """How many of ``records`` were trained on data made in place of published files."""
+        """Count those of ``records`` that were trained on data made in place of published files."""
         return sum(map(on_generated_data, self.records))
 
     @property
@@ -206,7 +206,9 @@ class Runs:
         return sorted(pairs, key=lambda pair: not self.experiment.judges(*pair))
 
     def label(self, model: str, arm: str) -> str:
-        """What tables call a row: the model, and its arm where that is not the judged one."""
+        """Return a row's name in tables: the model, and its arm where that is not the judged
+        one.
+        """
         return row_label(model, arm, self.experiment.judged_arms[model])
 
     @cached_property
@@ -226,7 +228,7 @@ class Runs:
         return {spec.task.name: spec.task.tests for spec in self.specs}
 
     def test_label(self, task: str, test: str) -> str:
-        """What axes call a test: its length, or the longest that was trained on."""
+        """Return a test's name on axes: its length, or the longest that was trained on."""
         if test != "iid":
             return test
         config = next(spec.task for spec in self.specs if spec.task.name == task)
@@ -248,7 +250,7 @@ class Runs:
         return cells
 
     def plans(self, model: str, arm: str, task: str) -> bool:
-        """Whether the grid has runs of a cell, recorded or not."""
+        """Tell whether the grid has runs of a cell, recorded or not."""
         return (model, arm, task) in self._planned
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What of the four papers is recorded and judged, and what it cost.
+"""Survey what of the papers is recorded and judged, and what it cost.
 
 A *cell* is a distinct (row, task) pair of an artifact that needs a run. ``min_seeds`` is the
 minimum over the cells of successful seeds of the arm that the claims judge; runs count when their
@@ -104,7 +104,7 @@ def _rest(
     missing: set[str],
     prices: Prices,
 ) -> dict[str, Any]:
-    """How many runs an artifact is made from, how many are missing, and what they cost.
+    """Count the runs an artifact is made from, those that are missing, and what they cost.
 
     wanted: all runs of each experiment and scale; missing: keys of those that are not recorded
     """

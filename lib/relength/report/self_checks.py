@@ -163,7 +163,7 @@ def _place(record: Record) -> str:
 
 
 def replayed(survey: Survey) -> str:
-    """How many of the runs that enter tables today's code was seen to begin."""
+    """Say how many of the runs that enter tables today's code was seen to begin."""
     seen, stale = seen_again(survey)
     if not survey.store.records():
         return "*Not run*: the store is empty.\n"
@@ -294,7 +294,7 @@ def _furthest(reduced: OwnRun, paper: OwnRun) -> tuple[str, float]:
 
 
 def _widest(run: OwnRun, gain: float) -> str:
-    """What the longer training changed most, in a sentence with a space behind."""
+    """Say what the longer training changed most, in a sentence with a space behind."""
     return (
         f"The widest gap is {gain:+.1f}: {row_name(run.record['spec']['model'])} "
         f"({run.spec.model.arm}) on {title(run.spec.task.name)}, seed {run.spec.seed}. "

@@ -33,7 +33,7 @@ ARM_LABELS = {
 
 
 class Mark(NamedTuple):
-    """How a reading is drawn: its sign in words, matplotlib's, filled or not, and how far below."""
+    """The mark of a reading: its sign in words, matplotlib's, filled or not, and how far below."""
 
     sign: str
     marker: str

@@ -132,7 +132,7 @@ def _outside(room: Margin, said: float, ours: float) -> bool | None:
 
 
 def _statistic(runs: Runs, artifact: str | None) -> str:
-    """What the column ``ours`` of a :func:`comparison` is of the seeds."""
+    """Say which statistic of the seeds the column ``ours`` of a :func:`comparison` is."""
     return published.statistic(*(runs.experiment.tables if artifact is None else (artifact,)))
 
 
@@ -211,7 +211,7 @@ def published_table(artifact: str, name: str = "", note: str = "") -> Exhibit:
 
 
 def _untouched(runs: Runs) -> bool:
-    """Whether nothing of a grid is recorded, at any scale that counts."""
+    """Tell whether nothing of a grid is recorded, at any scale that counts."""
     places = itertools.product(runs.rows, runs.tasks)
     return not runs.records and not any(runs.elsewhere(*row, task) for row, task in places)
 
@@ -303,7 +303,9 @@ def printed_cells(runs: Runs, artifact: str) -> pd.DataFrame:
 
 
 def _disagree(cell: dict) -> bool:
-    """Whether of three seeds or more some solve a test and some do not, which a median hides."""
+    """Tell whether of three seeds or more some solve a test and some do not, which a median
+    hides.
+    """
     return cell["seeds"] > 2 and 0 < cell["solved"] < cell["seeds"]
 
 
@@ -323,7 +325,7 @@ READINGS = {  # what a row is whose arm is not the judged one
 
 
 def _readings(runs: Runs) -> str:
-    """What the rows of other arms are, for a caption."""
+    """Say for a caption what the rows of other arms are."""
     others = dict.fromkeys(arm for row, arm in runs.rows if not runs.experiment.judges(row, arm))
     said = [f" Rows <i>{ARM_LABELS.get(arm, arm)}</i> train {READINGS[arm]}." for arm in others]
     said += [
@@ -382,7 +384,7 @@ def matrix(
 
 
 def _length(test: str) -> str:
-    """What heads a column; none is the mean over the tests."""
+    """Return the heading of a column; none is the mean over the tests."""
     return {"": "mean", "iid": "IID"}.get(test, test)
 
 

@@ -1,4 +1,4 @@
-"""What recounts have in common: printed tables as grids, and numbers in a sentence."""
+"""Help recounts: printed tables as grids, and numbers in a sentence."""
 
 from collections.abc import Iterable
 
@@ -41,7 +41,7 @@ def words(items: Iterable[str]) -> str:
 
 
 def higher_lower(one: pd.Series, other: pd.Series) -> str:
-    """How two rows compare cell by cell: *higher in 8, lower in 4, equal in 12 of 24 cells*."""
+    """Compare two rows cell by cell: *higher in 8, lower in 4, equal in 12 of 24 cells*."""
     more, less = int((one > other).sum()), int((one < other).sum())
     equal = len(one) - more - less
     return f"higher in {more}, lower in {less}, equal in {equal} of {len(one)} cells"

@@ -1,4 +1,4 @@
-"""What campaigns that record into one folder tell each other: which runs they train now.
+"""Let campaigns that record into one folder tell each other which runs they train now.
 
 Each keeps a list of its runs in a file of that folder, and a lock beside it. The lock goes with the
 process that holds it, so a campaign that was killed is in nobody's way.

@@ -112,7 +112,9 @@ class Campaign:
                 ) from None
 
     def seconds(self) -> tuple[float, int]:
-        """What all runs cost on the device, as far as prices are known, and how many have none."""
+        """The price of all runs on the device, as far as prices are known, and how many have
+        none.
+        """
         if self.prices is None:
             return 0.0, len(self.runs)
         return self.prices.total(run.spec for run in self.runs)
@@ -146,7 +148,7 @@ class Campaign:
         return min(known, default=None)
 
     def saved(self) -> int:
-        """How many of the runs have begun and left a state to resume from."""
+        """The number of runs that have begun and left a state to resume from."""
         return sum(self._state(run.spec.key).exists() for run in self.runs)
 
     def _state(self, key: str) -> Path:

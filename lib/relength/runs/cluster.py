@@ -187,7 +187,7 @@ async def _identity(address: str) -> str:
 
 
 def on_worker(code: str, work: Callable[[Job], Any], job: Job) -> Any:
-    """What a worker does with a job: ``work``, under the conditions of every other executor.
+    """Work on a job on a worker: ``work``, under the conditions of every other executor.
 
     code  fingerprint of the code that the campaign was started with
 

@@ -144,7 +144,7 @@ def _margins_of(commit: str, root: Path) -> str | None:
 
 
 def _date_of(commit: str, root: Path) -> str:
-    """When a commit was made, as records have it."""
+    """Return the date of a commit, as records have it."""
     shown = git.output(root, "log", "-1", "--format=%cd", "--date=format-local:%FT%TZ", commit)
     return (shown or b"").decode().strip()
 
@@ -180,7 +180,7 @@ def _is_hash(commit: str) -> bool:
 
 
 def _possible(record: Record) -> bool:
-    """Whether every number of a record is finite, and every share one."""
+    """Tell whether every number of a record is finite, and every share one."""
     kept = record["checkpoints"].values()
     tests = [test for checkpoint in kept for test in checkpoint["tests"].values()]
     shares = [test[name] for test in tests for name in METRICS if test.get(name) is not None]

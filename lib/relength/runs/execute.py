@@ -186,7 +186,8 @@ def without_results(record: Record, error: str) -> Record:
 
 
 def attention_sample(spec: RunSpec, result: Trained, device: str) -> dict[str, Any] | None:
-    """Where the selected checkpoint looks, decoding the shortest unseen length's first sample.
+    """Record where the selected checkpoint looks, decoding the shortest unseen length's first
+    sample.
 
     None for models whose attention is recorded by :func:`traces`.
     """
@@ -198,7 +199,8 @@ def attention_sample(spec: RunSpec, result: Trained, device: str) -> dict[str, A
 
 
 def traces(spec: RunSpec, result: Trained, device: str) -> list[dict[str, Any]]:
-    """What a model with several kinds of attention shows, at the two shortest unseen lengths.
+    """Record what a model with several kinds of attention shows, at the two shortest unseen
+    lengths.
 
     weights  name -> the first sample's, (steps, source)
     slots    name -> the place with the largest weight at each step of the first TRACED samples

@@ -1,4 +1,4 @@
-"""Where jobs are worked on: this process, processes of its own, threads of a GPU, or Dask."""
+"""Work on jobs in this process, in processes of their own, in threads of a GPU, or through Dask."""
 
 import multiprocessing
 import os
@@ -50,7 +50,9 @@ def check_device(device: str, *, elsewhere: bool = False) -> None:
 
 
 def gpu_here() -> bool:
-    """Whether PyTorch finds a GPU. Without a driver it does not: then PyTorch is not imported."""
+    """Tell whether PyTorch finds a GPU. Without a driver it does not: then PyTorch is not
+    imported.
+    """
     if not any(map(os.path.exists, DRIVERS)) and shutil.which("nvidia-smi") is None:
         return False
     import torch

@@ -1,4 +1,4 @@
-"""Which runs there are to train: everything that the experiments want, or what is chosen of it."""
+"""List the runs to train: everything that the experiments want, or what is chosen of it."""
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
@@ -73,7 +73,7 @@ def wanted(pairs: Iterable[tuple[Experiment, RunSpec]]) -> list[Run]:
 
 
 def missing(runs: Iterable[Run], *stores: Store) -> list[Run]:
-    """Those without a successful record in any of the stores, in the order given."""
+    """Keep the runs without a successful record in any of the stores, in the order given."""
     runs = list(runs)
     files = {name for run in runs for name in run.experiment.files}
     done = {record["key"] for store in stores for record in store.usable(*files)} if files else ()

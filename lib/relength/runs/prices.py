@@ -1,4 +1,4 @@
-"""What a run costs on a device: from the runs recorded there, or not known. Never a guess.
+"""Price a run on a device: from the runs recorded there, or not known. Never a guess.
 
 A run's price is the seconds it keeps a core busy, or its share of a GPU: seconds per optimiser
 step, evaluation included, of the fastest recorded run of the same task, model and batch size,
@@ -19,7 +19,7 @@ Key = tuple[str, ...]
 
 
 class Device(NamedTuple):
-    """What runs are made on, as their provenance names it."""
+    """The device that runs are made on, as their provenance names it."""
 
     kind: str
     name: str
@@ -41,7 +41,7 @@ class OwnRun(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """How fast a kind of run trains.
+    """The training speed of a kind of run.
 
     seconds   of the device, per step of one run
     together  how many runs were trained as one program when it was measured
@@ -79,7 +79,7 @@ class Prices:
         self._paces[_work(spec)] = pace
 
     def pace(self, spec: RunSpec) -> Pace | None:
-        """How fast runs like this one train here; None where nothing was measured."""
+        """Return how fast runs like this one train here; None where nothing was measured."""
         return self._paces.get(_work(spec))
 
     def steps(self, spec: RunSpec) -> int:
@@ -111,26 +111,28 @@ def own_runs(*stores: Store) -> list[OwnRun]:
 
 
 def own(experiment: Experiment, records: Iterable[Record]) -> Iterator[OwnRun]:
-    """Those records that are of an experiment's own specs."""
+    """Keep the records that are of an experiment's own specs."""
     for record in records:
         if (spec := experiment.spec_of(record)) is not None:
             yield OwnRun(spec, record)
 
 
 def device_seconds(record: Record) -> float:
-    """What a run took, evaluation included: of a core, or its share of a GPU; 0 if it failed."""
+    """Return what a run took, evaluation included: of a core, or its share of a GPU; 0 if it
+    failed.
+    """
     cost = record.get("cost", {})
     seconds = cost.get("training_seconds", 0.0) + cost.get("evaluation_seconds", 0.0)
     return seconds / cost.get("sharing", 1)
 
 
 def cell(spec: RunSpec) -> str:
-    """What runs have in common that differ in the seed only."""
+    """Return what runs have in common that differ in the seed only."""
     return spec.model_copy(update={"seed": 0}).key
 
 
 def _work(spec: RunSpec) -> Key:
-    """What a step consists of: runs of equal work train equally fast."""
+    """Describe the work of a step: runs of equal work train equally fast."""
     training = spec.training.model_dump()
     return (
         spec.task.model_dump_json(),
@@ -140,6 +142,6 @@ def _work(spec: RunSpec) -> Key:
 
 
 def pace_of(record: Record) -> Pace:
-    """How fast a recorded run was trained."""
+    """Return how fast a recorded run was trained."""
     cost = record["cost"]
     return Pace(device_seconds(record) / cost["steps"], cost.get("stacked", 1))

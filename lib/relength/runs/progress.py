@@ -1,4 +1,4 @@
-"""What a campaign tells on a terminal or in a log: outlook, a line per finished run, outcome."""
+"""Tell of a campaign on a terminal or in a log: outlook, a line per finished run, outcome."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ def clock(seconds: float) -> str:
 
 
 def outlook(campaign: "Campaign", chosen: int) -> str:
-    """What is to be done, and what it costs as far as that is known."""
+    """Say what is to be done, and what it costs as far as that is known."""
     runs = len(campaign.runs)
     text = f"{runs} of {chosen} runs to train, recorded in {campaign.store.path}"
     seconds, unknown = campaign.seconds()
@@ -98,7 +98,7 @@ def line(record: dict[str, Any]) -> str:
 
 
 def outcome(campaign: "Campaign", *, stopped: bool) -> str:
-    """What was done of it, and how it goes on."""
+    """Say what was done of it, and how it goes on."""
     done, runs, saved = campaign.done, len(campaign.runs), campaign.saved()
     if done == runs:
         return f"All {runs} runs are recorded." if runs else "Nothing is left to train."

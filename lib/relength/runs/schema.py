@@ -1,4 +1,4 @@
-"""What a line of the store must hold, so that whatever reads records finds what it reads.
+"""Define what a line of the store must hold, so that whatever reads records finds what it reads.
 
 The rest of a record is free to grow.
 """
@@ -55,7 +55,7 @@ class _Checkpoints(_Part):
 
 
 class _Point(_Part):
-    """Of the curve."""
+    """A point of the learning curve."""
 
     epoch: int = Field(ge=0)
     train_loss: float
@@ -66,7 +66,7 @@ class _Point(_Part):
 
 
 class _Sample(_Part):
-    """What is kept of attention; how far its weights reach in is left to what draws them."""
+    """A recorded sample of attention; how far its weights reach in is left to what draws them."""
 
     test: str
     source: list[Any]

@@ -51,7 +51,7 @@ class Store:
         self.path = Path(path).expanduser().resolve()
 
     def file(self, paper: str, experiment: str) -> Path:
-        """Where the records of an experiment are."""
+        """Return the file of an experiment's records."""
         return self.path / paper / f"{experiment}{SUFFIX}"
 
     def files(self) -> list[Path]:
@@ -81,12 +81,14 @@ class Store:
 
     @property
     def announcements(self) -> Path:
-        """What is being trained now (:mod:`relength.runs.announcements`); never committed."""
+        """The folder of announcements of what is trained now
+        (:mod:`relength.runs.announcements`); never committed.
+        """
         return self.path / ".campaigns"
 
     @property
     def freshness(self) -> Path:
-        """What `relength verify` found, written beside the records."""
+        """The file of what `relength verify` found, written beside the records."""
         return self.path / "freshness.json"
 
     def digest(self) -> bytes:
@@ -96,7 +98,7 @@ class Store:
         return digest(*(part for name, file in there for part in (name, *_lines(file))))
 
     def benchmarks(self) -> list[dict[str, Any]]:
-        """What `relength bench` measured, in the order of measuring; of several kinds.
+        """Read what `relength bench` measured, in the order of measuring; of several kinds.
 
         Raises RelengthError naming file and line when a line is damaged. A last line that was cut
         off while it was written is left out with a warning.
@@ -124,7 +126,7 @@ class Store:
             raise self._damaged() from None
 
     def replayed(self) -> dict[str, Any]:
-        """What `relength verify` found last; parsed once per process and content."""
+        """The last findings of `relength verify`; parsed once per process and content."""
         if not self.freshness.exists():
             return {"code": None, "stale": [], "probes": []}
         try:
@@ -138,7 +140,7 @@ class Store:
         )
 
     def usable(self, *experiments: str) -> list[Record]:
-        """What tables, figures and verdicts are made from: see :func:`usable`."""
+        """Read the records that tables, figures and verdicts are made from: see :func:`usable`."""
         return usable(self.records(*experiments), self.stale)
 
     def append(self, paper: str, record: Record) -> None:
@@ -258,7 +260,7 @@ def _lines(file: Path) -> list[bytes]:
 
 
 def _is_complete(line: bytes) -> bool:
-    """Whether a line without newline lacks nothing else: no beginning of an object is JSON."""
+    """Tell whether a line without newline lacks nothing else: no beginning of an object is JSON."""
     try:
         return isinstance(JSON.decode(line.decode("utf-8")), dict)
     except ValueError:
@@ -352,7 +354,8 @@ def usable(records: Iterable[Record], stale: frozenset[str] = frozenset()) -> li
 
 
 def on_generated_data(record: Record) -> bool:
-    """Whether a run was trained on data made in place of published files that were not at hand.
+    """Tell whether a run was trained on data made in place of published files that were not at
+    hand.
 
     Such a run has the key of those on the published files. Tasks without published files draw all
     their samples and give no reason for it.

@@ -142,7 +142,7 @@ def write(store: Store, done: Iterable[Probe]) -> Path:
 
 
 def _comparable(spec: RunSpec, record: Record) -> bool:
-    """Whether this CPU can make the run again: from the same data, in the same arithmetic."""
+    """Tell whether this CPU can make the run again: from the same data, in the same arithmetic."""
     if spec.task.lacks():
         return False
     here, there = spec.task.provenance().get("sha256"), record["provenance"]["data"].get("sha256")
@@ -203,14 +203,14 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        """Whether every test differs by at most the margin for accuracies."""
+        """True when every test differs by at most the margin for accuracies."""
         margin = load_margins().measures["accuracy"].around(0)
         points = self.points.values()
         return bool(points) and all(abs(difference) <= margin for difference in points)
 
     @property
     def identical(self) -> bool:
-        """Whether both took the same way: each epoch's loss and accuracies, and the results."""
+        """True when both took the same way: each epoch's loss and accuracies, and the results."""
         return (
             self.agrees
             and self.earlier["curve"] == self.later["curve"]
@@ -219,7 +219,9 @@ class Comparison:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether the two were made on different devices or with different versions of PyTorch."""
+        """True when the two were made on different devices or with different versions of
+        PyTorch.
+        """
         place = ("device", "device_name", "torch")
         then, now = self.earlier["provenance"], self.later["provenance"]
         return any(then[name] != now[name] for name in place)

@@ -1,1 +1,1 @@
-"""What determines a run, and registries that find tasks, models and papers by name."""
+"""Define what determines a run, and find tasks, models and papers by name."""

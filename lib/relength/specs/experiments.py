@@ -42,7 +42,7 @@ class Experiment:
 
     @property
     def heading(self) -> str:
-        """What pages call it."""
+        """The experiment's name on pages."""
         return self.title or published.name_of(self.artifacts[0])
 
     @property
@@ -57,11 +57,11 @@ class Experiment:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Those of its artifacts that print a number per test, in order."""
+        """Its artifacts that print a number per test, in order."""
         return tuple(name for name in self.artifacts if published.prints_tests(name))
 
     def makes(self, artifact: str, spec: RunSpec) -> bool:
-        """Whether a run of this experiment is one of those that an artifact is made from."""
+        """Tell whether a run of this experiment is one of those that an artifact is made from."""
         return artifact not in self.parts or self.parts[artifact](spec)
 
     def specs(self, scale: Scale, seeds: Iterable[int]) -> list[RunSpec]:
@@ -82,24 +82,28 @@ class Experiment:
         return list(dict.fromkeys(pairs))
 
     def judges(self, row: str, arm: str) -> bool:
-        """Whether claims judge this arm of a row."""
+        """Tell whether claims judge this arm of a row."""
         return self.judged_arms.get(row) == arm
 
     def spec_of(self, record: dict[str, Any]) -> RunSpec | None:
-        """Which of this experiment's specs a record is of; None if it has other settings."""
+        """Return this experiment's spec of a record; None if the record has other settings."""
         spec = record["spec"]
         return _by_key(self, spec["scale"], spec["seed"]).get(record["key"])
 
     def owns(self, record: dict[str, Any]) -> bool:
-        """Whether a record's run is one of this experiment's, and not one with other settings."""
+        """Tell whether a record's run is one of this experiment's, and not one with other
+        settings.
+        """
         return self.spec_of(record) is not None
 
     def own(self, records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Those records whose runs are this experiment's, in its name whoever keeps them."""
+        """Keep the records whose runs are this experiment's, in its name whoever keeps them."""
         return [record | {"experiment": self.name} for record in records if self.owns(record)]
 
     def keeper(self, spec: RunSpec) -> "Experiment":
-        """Whose file keeps the records of a run: the paper's first experiment that wants it."""
+        """Return the experiment whose file keeps the records of a run: the paper's first one
+        that wants it.
+        """
         return _keepers(self.paper, spec.scale, spec.seed).get(spec.key, self)
 
     @property
@@ -113,7 +117,7 @@ class Experiment:
         return _borrows(self)
 
     def wants(self, spec: RunSpec) -> bool:
-        """Whether a run is one of this experiment's."""
+        """Tell whether a run is one of this experiment's."""
         return spec.key in _by_key(self, spec.scale, spec.seed)
 
 
@@ -197,8 +201,8 @@ def shown_by(notebook: str) -> tuple[Experiment, tuple[str, ...]] | None:
 
 
 def anchor_of(artifact: str, page: str) -> str:
-    """What links to an artifact on a page end in, where several pages share it: its name alone on
-    the first page that shows it.
+    """Return the end of links to an artifact on a page, where several pages share it: its name
+    alone on the first page that shows it.
     """
     makers = [found.name for found in experiments().values() if artifact in found.artifacts]
     return f"{artifact}-{page.partition('_')[2]}" if page in makers[1:] else artifact

@@ -28,7 +28,7 @@ class _Frozen(BaseModel):
 
 
 class Margin(_Frozen):
-    """How far from a printed value still counts as the same."""
+    """The distance from a printed value that still counts as the same."""
 
     absolute: float = Field(default=0.0, ge=0)
     relative: float = Field(default=0.0, ge=0)
@@ -39,7 +39,7 @@ class Margin(_Frozen):
 
 
 class Level(_Frozen):
-    """What a word such as "solves" means, in percent of sequences right to the last token."""
+    """The meaning of a word such as "solves", in percent of sequences right to the last token."""
 
     at_least: float | None = Field(default=None, ge=0, le=100)
     below: float | None = Field(default=None, ge=0, le=100)
@@ -51,7 +51,7 @@ class Level(_Frozen):
         return self
 
     def holds(self, value: float) -> bool:
-        """Whether one result, in percent, is at this level."""
+        """Tell whether one result, in percent, is at this level."""
         if self.at_least is not None:
             return value >= self.at_least - ROUNDING
         return value < self.below - ROUNDING
@@ -68,7 +68,7 @@ class Margins(_Frozen):
 
 
 def margin_words(margin: Margin, measure: str) -> str:
-    """How far from the printed value still counts as the same: *± 5 points*."""
+    """Word the distance from the printed value that still counts as the same: *± 5 points*."""
     unit = " points" if measure == "accuracy" else ""
     parts = [f"± {margin.absolute:g}{unit}"] if margin.absolute else []
     parts += [f"± {100 * margin.relative:g} %"] if margin.relative else []

@@ -1,4 +1,4 @@
-"""What the rest of the project must know of a paper: one object per folder of relength.papers.
+"""Describe a paper to the rest of the project: one object per folder of relength.papers.
 
 A function that draws, recounts or reads traces is named as text, ``"module:name"`` within the
 paper's folder: importing a Paper stays cheap, and :meth:`Paper.load` imports the rest.
@@ -46,7 +46,7 @@ class Front:
 
 @dataclass(frozen=True)
 class Speed:
-    """How the training speed of a paper's runs is measured.
+    """The way the training speed of a paper's runs is measured.
 
     model  the model that is timed
     tasks  those that are timed unless others are asked for
@@ -159,6 +159,6 @@ class Paper:
     front: Front | None = None
 
     def load(self, text: str) -> Any:
-        """What a field names as ``"module:name"``."""
+        """Import what a field names as ``"module:name"``."""
         module, _, name = text.partition(":")
         return getattr(import_module(f"relength.papers.{self.name}.{module}"), name)

@@ -55,14 +55,14 @@ def table(artifact: str) -> pd.DataFrame:
 
 @cache
 def prints_tests(artifact: str) -> bool:
-    """Whether the paper prints numbers for an artifact, and one per test length."""
+    """Tell whether the paper prints numbers for an artifact, and one per test length."""
     has_numbers = artifacts().set_index("artifact").loc[artifact, "values"] != ""
     return bool(has_numbers and (table(artifact)["test"] != "").all())
 
 
 def statistic(*artifacts: str) -> Literal["mean", "median"]:
-    """What the paper's printed numbers are of its seeds: means where it prints a spread beside
-    them, medians otherwise, as for no artifact at all.
+    """Return what the paper's printed numbers are of its seeds: means where it prints a spread
+    beside them, medians otherwise, as for no artifact at all.
     """
     spread = [table(artifact)["spread"].notna().any() for artifact in artifacts]
     return "mean" if spread and all(spread) else "median"

@@ -1,4 +1,4 @@
-"""What a claim is: the entries of `book/claims/<paper>.yml`, validated, and what they consist of.
+"""Define claims: the entries of `book/claims/<paper>.yml`, validated, and what they consist of.
 
 An entry says in few words what a paper claims of which models and cells; :func:`parts` spells it
 out into parts that one rule each can judge, one per model and task because a training run is one
@@ -32,7 +32,7 @@ class _Frozen(BaseModel):
 
 
 class Source(_Frozen):
-    """Where the runs behind one artifact are, and which of them its claims judge."""
+    """The place of the runs behind one artifact, and which of them its claims judge."""
 
     experiment: str
     metric: Metric = "exact_match"

@@ -188,7 +188,7 @@ class PartVerdict(_Frozen):
 
 
 class Verdict(_Frozen):
-    """What the recorded runs say of a claim, computed."""
+    """The answer of the recorded runs to a claim, computed."""
 
     claim: str
     arm: str
@@ -214,7 +214,7 @@ class Verdict(_Frozen):
 
     @property
     def support(self) -> Votes | None:
-        """How many seeds agree in the least and in the most supported part.
+        """Count the seeds that agree in the least and in the most supported part.
 
         Where parts compare samples: how many parts hold on their own. None without runs.
         """
@@ -391,7 +391,9 @@ def _learnt(claim: Claim, run: Reading) -> float | None:
 
 
 def _cautious(claim: Claim, run: Reading, whole: rules.Decision) -> bool:
-    """Whether a failure is reproduced at reduced scale, where too little training causes it too."""
+    """Tell whether a failure is reproduced at reduced scale, where too little training causes it
+    too.
+    """
     of_failure = any(map(run.is_failure, claim.parts))
     return of_failure and whole.outcome == "reproduced" and run.scale == "reduced"
 
@@ -427,7 +429,7 @@ def _need(
     seeds: Sequence[int],
     margins: Margins,
 ) -> Need | None:
-    """What would decide a claim; ``seeds`` are those that each of its cells has."""
+    """Return what would decide a claim; ``seeds`` are those that each of its cells has."""
     if whole.outcome == "contradicted" and scale == "reduced":
         return Need("scale")
     if whole.outcome != "inconclusive":

@@ -1,4 +1,5 @@
-"""Where papers, their code and our runs differ: ``book/deviations/<paper>.yml``, and by how much.
+"""Read where papers, their code and our runs differ (``book/deviations/<paper>.yml``), and measure
+by how much.
 
 An entry is prose, except for its last two fields: `recount` names arithmetic that is done again
 from the paper's own numbers (:mod:`relength.report.recounts`), `measure` says which recorded runs
@@ -62,7 +63,7 @@ class Side(BaseModel):
 
 
 class Measure(BaseModel):
-    """Which pairs of runs show an effect: `from` and `to` say what they differ in.
+    """The pairs of runs that show an effect: `from` and `to` say what they differ in.
 
     metric  what is compared, unless the sides are two metrics of the same runs
     where   further columns and their values, for both sides
@@ -134,7 +135,7 @@ def load(paper: str, folder: Path = FOLDER) -> list[Deviation]:
 
 
 class Effect(NamedTuple):
-    """What pairs of runs show, as second side minus first, in points or edits.
+    """The difference of pairs of runs, second side minus first, in points or edits.
 
     table   a row per pair of runs and test: task, model, arm, scale, seed, test, the two values,
             difference

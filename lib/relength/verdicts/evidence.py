@@ -110,7 +110,7 @@ class Reading:
         return self.evidence.values(self.scale, model, self.arms[model], task, list(tests))
 
     def decide(self, part: Part) -> rules.Decision:
-        """What the rule of a part says of it."""
+        """Apply the rule of a part to it."""
         match part:
             case ValuePart():
                 return self._value(part)
@@ -242,7 +242,9 @@ class Reading:
         return None if np.isnan(value) else value
 
     def is_failure(self, part: Part) -> bool:
-        """Whether a part says that something fails, so that too little training makes it true."""
+        """Tell whether a part says that something fails, so that too little training makes it
+        true.
+        """
         match part:
             case LevelPart():
                 return part.level != "solved"
@@ -254,7 +256,7 @@ class Reading:
                 return False
 
     def margins_changed(self, claim: Claim, current: str) -> bool | None:
-        """Whether a run was made under other margins; None where the records do not say."""
+        """Tell whether a run was made under other margins; None where the records do not say."""
         used = [
             self.evidence.runs(self.scale, m, self.arms[m], t).get("margins")
             for m, t in claim.cells

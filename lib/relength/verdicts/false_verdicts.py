@@ -1,4 +1,4 @@
-"""How often the verdict rules are wrong: simulated on seeds that behave as those of this field do.
+"""Simulate how often the verdict rules are wrong, on seeds that behave as those of this field do.
 
 At long lengths seeds tend to end at 0 or at 100, so the situations are coin tosses, certain cells
 and a few smooth ones. In each the truth is known, hence which verdicts would be false. Most are

@@ -1,4 +1,4 @@
-"""Which margins were in force when: the versions of ``book/claims/margins.yml``.
+"""Find which margins were in force when: the versions of ``book/claims/margins.yml``.
 
 Git knows them, where there is a checkout with its history. Without one (an archive, a shallow
 clone) the fingerprints in the records still say how many versions runs were made under.
@@ -94,7 +94,7 @@ def _parsed(content: bytes) -> Margins | None:
 
 
 def changes(before: Version, after: Version) -> list[str] | None:
-    """What a version changed: *measures accuracy absolute: 5.0 to 3.0*.
+    """Word what a version changed: *measures accuracy absolute: 5.0 to 3.0*.
 
     Empty where only comments differ, None where the content of one of them is not known.
     """

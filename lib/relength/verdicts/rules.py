@@ -23,7 +23,7 @@ Relation = Literal["better", "on_par"]
 
 
 class Decision(NamedTuple):
-    """What one rule says of one part of a claim."""
+    """The answer of one rule to one part of a claim."""
 
     outcome: Outcome
     n: int  # seeds; the smaller sample where two are compared
@@ -54,7 +54,7 @@ def majority(yes: ArrayLike, margins: Margins, exceeds: bool = False) -> Decisio
 
 
 def fact(holds: bool) -> Decision:
-    """What arithmetic decides: chance has no part in it, so there is nothing to repeat."""
+    """Decide by arithmetic: chance has no part in it, so there is nothing to repeat."""
     outcome: Outcome = "reproduced" if holds else "contradicted"
     return Decision(outcome, 1, float(not holds), float(holds), "", agree=int(holds))
 

@@ -22,7 +22,7 @@ class FullScale(NamedTuple):
 
 
 class Need(NamedTuple):
-    """What would decide a claim.
+    """The runs that would decide a claim.
 
     for_want_of  "runs" (it was never run), "scale" (only full training can tell), "seeds" (fewer
                  than judging takes), "correction" (parts fail alone, but not after Holm), "order"
@@ -87,7 +87,7 @@ def full_scale(found: FullScale | None) -> str:
 
 
 def needed(need: Need | None) -> str:
-    """What would decide a claim; empty where it is decided."""
+    """Word what would decide a claim; empty where it is decided."""
     if need is None:
         return ""
     match need.for_want_of:
@@ -121,7 +121,9 @@ def counted(verdicts: Mapping[str, int], order: Sequence[str]) -> str:
 
 
 def tally(found: Tally, order: Sequence[str]) -> str:
-    """How many claims were judged, which verdicts are decisions, and how many may be wrong."""
+    """Count the claims that were judged, those whose verdict is a decision, and how many may be
+    wrong.
+    """
     groups = [
         f"{sum(verdicts.values())} {word} ({counted(verdicts, order)})"
         for word, verdicts in (("decided", found.decided), ("left open", found.left_open))

@@ -117,5 +117,5 @@ class PANMConfig(ModelConfig):
 
     @property
     def of_the_text(self) -> bool:
-        """Whether the arm follows the paper's text, rather than the authors' code."""
+        """True when the arm follows the paper's text, rather than the authors' code."""
         return self.arm in OF_THE_TEXT

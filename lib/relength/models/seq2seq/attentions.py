@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Motion:
-    """What makes a location attention; its parts are in relength.models.seq2seq.location.
+    """The parts of a location attention; relength.models.seq2seq.location defines them.
 
     reference      ref_t, of ``REFERENCES``: gated (Eq. 12), chosen once (Appendix B.1), or last
                    (Section 5.3, second change)
@@ -92,5 +92,5 @@ def arms_of(name: str) -> tuple[str, ...]:
 
 
 def mixes(name: str) -> bool:
-    """Whether an attention weighs content and location."""
+    """True when an attention weighs content and location."""
     return name in BY_LOCATION and BY_LOCATION[name].mixed

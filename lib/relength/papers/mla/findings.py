@@ -364,7 +364,7 @@ def _solving(runs: pd.DataFrame) -> str:
 
 
 def diverging(survey: Survey) -> str:
-    """What the first error of failing outputs is, and how much of them is right before it."""
+    """Say what the first error of failing outputs is, and how much of them is right before it."""
     runs = busiest(survey, "mla_table2")
     found = failing(runs)
     if not found.kinds:

@@ -91,7 +91,7 @@ def errors(runs: Runs) -> pd.DataFrame:
 
 
 def of_median_seed(data: pd.DataFrame) -> pd.DataFrame:
-    """Of each task, model and arm the rows of its median seed, and how many seeds it has.
+    """Keep the rows of the median seed of each task, model and arm, and its number of seeds.
 
     data: of :func:`errors`. The column ``seeds`` is added.
     """

@@ -1,4 +1,4 @@
-"""Where in its source the answer of a task can be read off, symbol by symbol."""
+"""Find where in its source the answer of a task can be read off, symbol by symbol."""
 
 from collections.abc import Sequence
 from itertools import groupby

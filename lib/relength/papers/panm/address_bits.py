@@ -480,7 +480,7 @@ def numbers(main: Runs, runs: Runs) -> str:
 
 
 class Outcome(NamedTuple):
-    """How the prediction fares, as counts.
+    """Counts that say how the prediction fares.
 
     runs, fewest, most  runs that test it, and seeds per training length
     agree               {test: runs whose steps right are nearest to the run's own prediction}

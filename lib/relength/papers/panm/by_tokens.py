@@ -51,7 +51,7 @@ class Away(NamedTuple):
 
 
 def away(runs: Runs) -> Away | None:
-    """How far each reading is from print; None without several readings."""
+    """Measure how far each reading is from print; None without several readings."""
     data = _several(runs, load_margins().least_seeds)
     if data.empty:
         return None
@@ -166,7 +166,8 @@ def _step_by_step(runs: Runs) -> str:
 
 
 def changes(data: pd.DataFrame) -> pd.DataFrame:
-    """What repair and code change of the text's reading: columns arm, task, gain and apart.
+    """Tabulate what repair and code change of the text's reading: columns arm, task, gain and
+    apart.
 
     data: rows of several readings at one test. gain is in points; apart: the seeds of one reading
     are all above those of the other.
@@ -188,7 +189,7 @@ def chance_apart(seeds: int) -> float:
 
 
 def _at_every_test(runs: Runs) -> str:
-    """What each reading gives at every test, beside the printed number."""
+    """Tabulate each reading at every test, beside the printed number."""
     data = _several(runs, seeds=1)
     arms = [arm for arm in ARM_LABELS if arm in set(data["arm"])]
     rows = []
@@ -291,7 +292,7 @@ def first_symbol_alone(task: AlgorithmicTask, test: str) -> float:
 
 
 def near(data: pd.DataFrame, runs: Runs) -> str:
-    """How many of the printed numbers come out that tell readings apart, with each reading.
+    """Count, for each reading, the printed numbers that come out and tell readings apart.
 
     data: of :func:`relength.report.findings_readings.of_several_readings`
     """

@@ -38,7 +38,7 @@ def latest(store: Store) -> dict[str, Any] | None:
 
 
 def benchmark(rounds: int) -> tuple[dict[str, Any], str]:
-    """What ``relength bench --paper panm`` measures, and its words."""
+    """Measure what ``relength bench --paper panm`` asks for, and word it."""
     outcome = overhead.measure(rounds)
     return outcome, numbers(outcome)
 

@@ -12,7 +12,7 @@ KEPT = Path(__file__).with_name("weights.json")
 
 
 def weights(config: ModelConfig, shape: Sequence[int]) -> int:
-    """How many weights a model has on a task of this shape.
+    """Count the weights that a model has on a task of this shape.
 
     What is not kept is counted. The tests count again what is kept; :func:`keep` writes it anew.
     """
