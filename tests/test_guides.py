@@ -70,6 +70,11 @@ def blocks(page: str) -> list[Block]:
     return found
 
 
+def code_of(page: str) -> list[Block]:
+    """The Python files that a page adds or edits."""
+    return [block for block in blocks(page) if block.file.endswith(".py")]
+
+
 def commands(block: Block) -> list[str]:
     """The commands of a console block without their prompts."""
     lines = re.sub(r"\\\n +", "", block.text).splitlines()
@@ -190,18 +195,15 @@ def test_what_a_page_says_can_be_pasted_in_its_order(page, here):
             shell(here, *map(smaller, commands(block)))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if "guide" in page])
+@pytest.mark.parametrize("page", [page for page in PAGES if code_of(page)])
 def test_what_a_guide_adds_to_the_package_is_as_tidy_as_the_package(page, tmp_path):
     shutil.copytree(ROOT / "lib", tmp_path / "lib", ignore=NOT_COPIED)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     for name in ("book", "notebooks", "tests"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=NOT_COPIED)
-    changed = {block.file for block in blocks(page) if block.file.endswith(".py")}
-    for block in blocks(page):
-        if block.file in changed:
-            save(block, tmp_path)
-    if changed:
-        tidy(tmp_path, *changed)
+    for block in code_of(page):
+        save(block, tmp_path)
+    tidy(tmp_path, *{block.file for block in code_of(page)})
 
 
 def test_code_is_tidy():

@@ -1,0 +1,21 @@
+"""Pages are read and written on all cores, for which Jupyter Book has no option.
+
+Sphinx reads on several only where every extension says that it may. Some of Jupyter Book's own say
+nothing: they write LaTeX, copy files, or number chapters when all pages have been read.
+"""
+
+import os
+
+SILENT = ("sphinx_jupyterbook_latex", "sphinx_multitoc_numbering", "sphinx-mathjax-offline")
+
+
+def _declare(app, env, docnames):
+    for name in SILENT:
+        if name in app.extensions:
+            app.extensions[name].parallel_read_safe = True
+
+
+def setup(app):
+    app.parallel = os.cpu_count()
+    app.connect("env-before-read-docs", _declare)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
