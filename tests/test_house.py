@@ -149,6 +149,7 @@ def test_the_library_stands_without_a_paper(without, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_the_book_of_the_others_builds_without_a_paper(without, tmp_path):
     run(without, "-m", "relength.cli.main", "render", "--out", tmp_path / "book")
     index = (tmp_path / "book" / "html" / "intro.html").read_text()
