@@ -9,9 +9,10 @@ import pytest
 from relength import git
 from relength.errors import RelengthError
 from relength.paths import ROOT
-from relength.runs import contributions, provenance
+from relength.runs import contributions
 from relength.runs.run import run_or_load
 from relength.runs.store import Store
+from relength.training import provenance
 
 NOBODY = ("-c", "user.name=n", "-c", "user.email=n@example.org", "-c", "commit.gpgsign=false")
 
