@@ -276,8 +276,7 @@ def test_a_key_that_nothing_has_and_what_is_no_key_are_refused(relength, tmp_pat
 
 
 @pytest.mark.usefixtures("claimed")
-def test_status_shows_what_is_begun_and_counts_the_rest(relength, tmp_path, monkeypatch):
-    monkeypatch.setattr(console, "width", 160)
+def test_status_shows_what_is_begun_and_counts_the_rest(relength, tmp_path):
     code, out, _ = relength("status", "--results", tmp_path)
     assert code == 0 and "mla-table-2" in out and "0/320" in out and "unknown" in out
     assert "panm-table-2 " not in out and "not begun: panm" in out

@@ -89,15 +89,16 @@ def status(
     as_json: Json = False,
 ) -> None:
     """The artifacts of the four papers: runs and seeds per scale, what the rest costs, verdicts."""
-    from relength.report.coverage import table
+    from relength.report import coverage
     from relength.report.scoreboard import status as scoreboard
 
     state = scoreboard(store_of(results))
     if as_json:
         print(json.dumps(state, indent=1))
         return
-    for part in table(state, every):
-        console.print(part)
+    print_table(coverage.HEADERS, coverage.rows(state, every))
+    for note in coverage.notes(state, every):
+        console.print(note)
 
 
 def claims(

@@ -3,47 +3,45 @@
 from collections.abc import Iterator
 from typing import Any
 
-from rich.console import RenderableType
-from rich.table import Table
-
 from relength.report.scoreboard import SCALES
 from relength.runs.progress import clock
 from relength.specs import registry
 from relength.verdicts.claims import counted
 
+HEADERS = ("artifact", "scale", "runs", "seeds", "rest", "verdicts")
 
-def table(state: dict[str, Any], every: bool) -> Iterator[RenderableType]:
-    """The state of the artifacts (:func:`relength.report.scoreboard.status`) for a terminal.
+
+def rows(state: dict[str, Any], every: bool) -> list[tuple[str, ...]]:
+    """The state of the artifacts (:func:`relength.report.scoreboard.status`), a row per scale.
 
     every  list also those that are not begun
     """
-    artifacts = state["artifacts"]
-    begun = {name: row for name, row in artifacts.items() if row["cells"]}
-    lines = Table("artifact", "scale", "runs", "seeds", "rest", "verdicts")
-    lines.columns[0].no_wrap = True
-    for name, row in (artifacts if every else begun).items():
+    found = []
+    for name, row in state["artifacts"].items():
         verdicts = counted(row["verdicts"]) or "–"
-        if name not in begun:
-            lines.add_row(name, "–", "–", "–", "–", verdicts)
+        if not row["cells"]:
+            if every:
+                found.append((name, "–", "–", "–", "–", verdicts))
             continue
         for scale in SCALES:
-            last = scale == SCALES[-1]
-            first = (name, verdicts) if scale == SCALES[0] else ("", "")
             runs, rest = row["runs"][scale], row["rest"][scale]
-            lines.add_row(
-                *(first[0], scale, f"{runs - rest['runs']}/{runs}", str(row["min_seeds"][scale])),
-                *(price(rest), first[1]),
-                end_section=last,
-            )
-    yield lines
+            done = f"{runs - rest['runs']}/{runs}"
+            found.append((name, scale, done, str(row["min_seeds"][scale]), price(rest), verdicts))
+            verdicts = ""  # of both scales, in the first of the two rows
+    return found
+
+
+def notes(state: dict[str, Any], every: bool) -> Iterator[str]:
+    """Sentences below the rows: what their columns mean, and what they leave out."""
     yield (
         "Runs: recorded, of five seeds of everything; those that two experiments share count in "
         "both. Seeds: the fewest in any cell of the judged "
         f"arm. Rest: what is missing, as time of {_device(**state['device'])}, by runs recorded "
         "on it."
     )
+    artifacts = state["artifacts"].values()
     waiting = {
-        paper: sum(row["paper"] == paper for name, row in artifacts.items() if name not in begun)
+        paper: sum(row["paper"] == paper and not row["cells"] for row in artifacts)
         for paper in registry.PAPERS
     }
     if not every and any(waiting.values()):
