@@ -58,6 +58,16 @@ def test_a_damaged_entry_is_compiled_again_and_replaced(cache, kind, share, rest
     assert [hits(jit.compiled(double)) for _ in range(2)] == [0, 1]
 
 
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.7])
+def test_machine_code_with_a_changed_bit_is_never_run(cache, share):
+    hits(jit.compiled(double))
+    (file,) = cache.rglob("*.nbc")
+    data = bytearray(file.read_bytes())
+    data[int(share * len(data))] ^= 1
+    file.write_bytes(data)
+    assert [hits(jit.compiled(double)) for _ in range(2)] == [0, 1]
+
+
 def test_where_nothing_usual_can_be_written_a_temporary_folder_keeps_it(
     read_only, tmp_path, monkeypatch
 ):

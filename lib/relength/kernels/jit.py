@@ -5,15 +5,18 @@ read, the code is compiled anew.
 """
 
 import os
+import pickle
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numba import config, njit
-from numba.core.caching import FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.serialize import dumps
 
 OPTIONS = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
 
@@ -31,8 +34,26 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return dispatcher
 
 
+class Checked(CompileResultCacheImpl):
+    """How a compiled function is kept: with its digest, as changed machine code ends a process."""
+
+    def reduce(self, cres: Any) -> tuple[bytes, bytes]:
+        """Digest and bytes of a compiled function."""
+        code = dumps(super().reduce(cres))
+        return sha256(code).digest(), code
+
+    def rebuild(self, target_context: Any, payload: tuple[bytes, bytes]) -> Any:
+        """The function of such bytes. Raises ValueError when they are not what was kept."""
+        digest, code = payload
+        if sha256(code).digest() != digest:
+            raise ValueError("the kept machine code was changed")
+        return super().rebuild(target_context, pickle.loads(code))
+
+
 class Cache(FunctionCache):
     """Numba's cache of one function; a damaged entry is compiled again and replaced."""
+
+    _impl_class = Checked
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled function, or None if it was not kept or cannot be read."""
