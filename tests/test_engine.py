@@ -13,9 +13,10 @@ from relength.kernels.hashing import step_key
 from relength.specs.spec import make_spec
 from relength.streams import dropout_key
 from relength.training import alone as training
-from relength.training import fresh, train
+from relength.training import train
 from relength.training.alone import Trainer, build
 from relength.training.course import Snapshot
+from relength.training.evaluate import Measured
 
 # The paper's sizes of everything but the data: what a rule does is seen after seconds.
 RULES = {"epochs": 30, "plateau_patience": 2, "patience": 5, "solved_epochs": 3}
@@ -154,7 +155,8 @@ def test_a_step_is_adamw_on_the_clipped_gradient_of_the_loss(tiny, clip_norm, de
     spec = tiny(precision="float64", clip_norm=clip_norm, weight_decay=decay)
     trainer, model = Trainer(spec), build(spec)
     batch = trainer.data.select(slice(0, 8))
-    loss = model.loss(batch, step_key(dropout_key(spec.seed, "encodings"), 0))
+    key = step_key(dropout_key(spec.seed, "encodings"), 0)
+    loss = spec.task.loss(model(batch, key), batch)
     loss.backward()
     norm = math.sqrt(sum(float((p.grad**2).sum()) for p in model.parameters()))
     assert trainer.train_step(batch).item() == pytest.approx(loss.item(), rel=1e-12)
@@ -248,10 +250,11 @@ def test_equal_seeds_show_every_arm_and_other_seeds_none_the_same_samples(monkey
 
 def test_lengths_are_uniform_over_the_whole_range():
     spec = streaming(steps=4000, validate_every=1000)
-    drawn = [length for interval in range(4) for length in fresh.lengths(spec, interval)]
+    lengths = [spec.training.lengths(spec.task, interval) for interval in range(4)]
+    drawn = [length for interval in lengths for length in interval]
     assert set(drawn) == {2, 3, 4, 5}
     assert all(abs(drawn.count(length) - 1000) < 5 * 27.4 for length in (2, 3, 4, 5))
-    assert fresh.lengths(spec, 0) != fresh.lengths(spec, 1)
+    assert lengths[0] != lengths[1]
 
 
 @pytest.mark.equality
@@ -281,11 +284,12 @@ def test_a_streaming_run_is_optimised_as_released():
     averages = {
         name: (torch.zeros_like(p), torch.zeros_like(p)) for name, p in twin.named_parameters()
     }
-    for step, drawn in enumerate(fresh.batches(spec, 0, 5)):
+    for step, drawn in enumerate(spec.training.drawn(spec, 0, 5)):
         batch = spec.task.encode(drawn)
         trainer.train_step(batch)
         twin.zero_grad()
-        twin.loss(batch, step_key(dropout_key(0, "encodings"), step)).backward()
+        key = step_key(dropout_key(0, "encodings"), step)
+        spec.task.loss(twin(batch, key), batch).backward()
         for name, p in twin.named_parameters():
             grad, (square, move) = p.grad.clamp(-1e-3, 1e-3), averages[name]
             square.mul_(0.8).addcmul_(grad, grad, value=0.2)
@@ -330,7 +334,7 @@ class Scripted(Trainer):
         monkeypatch.setattr(
             training,
             "validate",
-            lambda model, batches, _: (
+            lambda model, batches, _: Measured(
                 scores.get(id(batches), [0.0] * 99)[self.progress.epoch],
                 0.0,
             ),
@@ -425,7 +429,7 @@ def test_lookup_averages_its_two_development_sets(tiny, monkeypatch):
     trainer = Trainer(tiny("lookup", epochs=1))
     scores = {id(trainer.dev[0]): 0.2, id(trainer.dev[1]): 0.6}
     monkeypatch.setattr(
-        training, "validate", lambda _, batches, __: (scores.get(id(batches), 0.0), 0.0)
+        training, "validate", lambda _, batches, __: Measured(scores.get(id(batches), 0.0), 0.0)
     )
     trainer.run_epoch()
     assert trainer.progress.curve[0]["dev_accuracy"] == pytest.approx(0.4)
@@ -456,10 +460,10 @@ def test_a_result_brings_the_weights_of_the_selected_checkpoint(tiny, monkeypatc
     monkeypatch.setattr(
         training,
         "validate",
-        lambda model, batches, measure: (
-            (dev[trainer.progress.epoch], 0.0)
+        lambda model, batches, task: (
+            Measured(dev[trainer.progress.epoch], 0.0)
             if batches is trainer.dev[0]
-            else original(model, batches, measure)
+            else original(model, batches, task)
         ),
     )
     while not trainer.progress.finished:

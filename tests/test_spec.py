@@ -12,10 +12,13 @@ from relength.errors import RelengthError
 from relength.models import MODELS
 from relength.papers.mla import experiments as mla
 from relength.papers.panm import experiments as panm
+from relength.paths import RESULTS
+from relength.runs.store import Store
 from relength.specs.experiments import experiments
 from relength.specs.fields import added
-from relength.specs.spec import SCALES, RunSpec, Streaming, Training, make_spec
+from relength.specs.spec import SCALES, RunSpec, make_spec
 from relength.tasks import TASKS
+from relength.training.protocols import PROTOCOLS, Epochs
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_keys.json").read_text())
 LATER_TASKS = ("dedupe", "posretrieve", "scan", "cfq")
@@ -139,22 +142,24 @@ def test_every_field_is_part_of_the_key(change):
     assert spec(**change).key != spec().key
 
 
-class LaterTraining(Training):
+class LaterEpochs(Epochs):
     """A later version of the protocol, with a field that older records lack."""
 
     warm_up: int = added(200, before=0, ge=0)
 
 
-class LaterSpec(RunSpec):
-    training: LaterTraining = LaterTraining()
+@pytest.fixture
+def warm_up(monkeypatch):
+    """Today is later: the protocol has got a field."""
+    monkeypatch.setitem(PROTOCOLS, "epochs", LaterEpochs)
 
 
 def later(recorded: dict, **training) -> RunSpec:
-    return LaterSpec.model_validate(recorded | {"training": recorded["training"] | training})
+    return RunSpec.model_validate(recorded | {"training": recorded["training"] | training})
 
 
 @pytest.mark.parametrize("entry", GOLDEN[:3], ids=lambda entry: entry["key"])
-def test_a_field_added_later_leaves_old_keys_alone(entry):
+def test_a_field_added_later_leaves_old_keys_alone(entry, warm_up):
     assert later(entry["spec"], warm_up=0).key == entry["key"]
     assert later(entry["spec"], warm_up=1).key != entry["key"]
     fresh = later(entry["spec"])  # a new spec has today's default, and says so in its key
@@ -162,11 +167,45 @@ def test_a_field_added_later_leaves_old_keys_alone(entry):
 
 
 @pytest.mark.parametrize("entry", GOLDEN[:3], ids=lambda entry: entry["key"])
-def test_a_record_older_than_a_field_is_read_as_the_run_it_was(entry):
-    assert LaterSpec.recorded(entry["spec"]).training.warm_up == 0
-    assert (
-        LaterSpec.recorded(entry["spec"]).key == RunSpec.recorded(entry["spec"]).key == entry["key"]
-    )
+def test_a_record_older_than_a_field_is_read_as_the_run_it_was(entry, warm_up):
+    spec = RunSpec.recorded(entry["spec"])
+    assert spec.training.warm_up == 0 and spec.key == entry["key"]
+
+
+def test_every_recorded_key_is_that_of_its_spec_today():
+    lines = [line for file in Store(RESULTS).files() for line in file.read_text().splitlines()]
+    specs = {record["key"]: record["spec"] for record in map(json.loads, lines)}
+    assert len(specs) > 1000
+    assert {key: RunSpec.recorded(spec).key for key, spec in specs.items()} == {
+        key: key for key in specs
+    }
+
+
+def test_a_protocol_older_than_names_gets_its_name_and_keeps_its_key():
+    for older in ({"epochs": 7}, {"steps": 400}):
+        task, model = ("copy", "Content") if "epochs" in older else ("panm_copy", "PANM")
+        named = {"name": "epochs" if "epochs" in older else "streaming", **older}
+        ours = [spec(task=task, model=model, training=training) for training in (older, named)]
+        assert ours[0] == ours[1] and ours[0].key == ours[1].key
+        assert ours[0].training.name == named["name"]
+        assert "name" not in ours[0].canonical()["training"]
+
+
+@pytest.mark.parametrize("name", ["adam", "rmsprop"])
+def test_any_protocol_takes_any_optimiser_and_its_settings_enter_the_key(name):
+    for task, model, training in (
+        ("copy", "Content", {"epochs": 3}),
+        ("panm_copy", "PANM", {"steps": 400}),
+    ):
+        usual = spec(task=task, model=model, training=training)
+        if usual.training.moves.name == name:
+            name = "adamw"
+        other = spec(task=task, model=model, training=training | {"optimiser": name})
+        assert other.training.moves.name == name and other.key != usual.key
+        fields = {"name": name, "momentum" if name == "rmsprop" else "weight_decay": 0.25}
+        third = spec(task=task, model=model, training=training | {"optimiser": fields})
+        assert third.key not in (usual.key, other.key)
+        assert RunSpec.recorded(json.loads(json.dumps(third.model_dump(mode="json")))) == third
 
 
 def test_every_cell_of_an_experiment_has_its_own_key():
@@ -211,7 +250,12 @@ def test_table_2_is_six_models_on_eight_tasks_and_two_second_readings():
         ({"training": {"learning_rate": -1}}, "training.learning_rate", "greater than 0"),
         ({"training": {"learning_rate": float("inf")}}, "training.learning_rate", "finite"),
         ({"training": {"optimizer": "adam"}}, "training.optimizer", "no such field"),
-        ({"training": {"optimiser": "adam"}}, "training.optimiser", "'adamw'"),
+        ({"training": {"optimiser": "sgd"}}, "training.optimiser", "'adamw'"),
+        ({"training": {"optimiser": {"name": "adam", "beta": 1}}}, "optimiser.beta", "no such"),
+        ({"training": {"optimiser": {"name": "adamw"}}}, "training.optimiser", "name alone"),
+        ({"training": {"optimiser": "adam", "weight_decay": 0.1}}, "weight_decay", "inside"),
+        ({"training": {"name": "epoch"}}, "epoch", "epochs, streaming"),
+        ({"training": "epoch"}, "epoch", "epochs, streaming"),
         ({"training": {"plateau_factor": 1}}, "training.plateau_factor", "less than 1"),
         ({"scale": "large"}, "scale", "'reduced'"),
         ({"seed": -1}, "seed", "greater than or equal to 0"),
@@ -239,7 +283,7 @@ def test_what_is_impossible_is_refused_by_name_with_what_is_allowed(fields, name
 
 
 def test_every_field_of_a_task_a_model_and_a_protocol_is_strict():
-    parts = [*TASKS.values(), *(model.config for model in MODELS.values()), Training, Streaming]
+    parts = [*TASKS.values(), *(model.config for model in MODELS.values()), *PROTOCOLS.values()]
     assert all(part.model_config["strict"] for part in (RunSpec, *parts))
 
 

@@ -20,11 +20,15 @@ from relength.models.seq2seq.encoder_decoder import Seq2Seq
 from relength.papers.mla.experiments import MODELS, TWO_ARMED
 from relength.paths import ROOT
 from relength.specs.spec import make_spec
+from relength.streams import stream
 from relength.tasks.algorithmic import Drawn
-from relength.training import device, fresh, optimisers
+from relength.training import device, optimisers
 from relength.training.alone import Trainer, train
 from relength.training.course import Course
-from relength.training.stack import BUCKET, Stack, Unstackable, signature, stacks
+from relength.training.grouping import signature, stacks
+from relength.training.protocols import optimiser as rules
+from relength.training.protocols.base import Clip
+from relength.training.stack import BUCKET, Stack, Unstackable
 
 pytestmark = pytest.mark.equality
 
@@ -95,7 +99,7 @@ def test_first_gradients_equal_those_of_lone_runs(model, seeds, task, step):
     grads, losses = stack.gradients(stack.data.gather(index, widths), keys)
     for r, spec in enumerate(stack.specs):
         lone = Trainer(spec)
-        loss = lone.model.loss(lone.data.select(slice(0, 8)), keys[r])
+        loss = spec.training.loss(spec.task, lone.model, lone.data.select(slice(0, 8)), keys[r])
         loss.backward()
         assert abs(float(losses[r]) - loss.item()) < 1e-12
         for grad, p in zip(grads, lone.model.parameters(), strict=True):
@@ -106,7 +110,7 @@ def test_first_gradients_equal_those_of_lone_runs(model, seeds, task, step):
 def test_fifty_steps_stay_as_close_as_rounding_allows(model):
     seeds, task = drawn_for(str(model), ["copy", "reverse_copy", "recopy"])
     stack = Stack([run_spec(model, seed, task) for seed in seeds])
-    stack.rate.fill_(stack.training.learning_rate)
+    stack.rate.fill_(stack.protocol.learning_rate)
     order = torch.arange(40).expand(len(seeds), -1).split(8, dim=1)
     for i in range(STEPS):
         index = order[i % len(order)]
@@ -300,7 +304,7 @@ def test_padding_to_a_much_longer_task_changes_no_gradient(model):
     grads, _ = stack.gradients(samples, step_key(stack.keys, 0))
     for r, spec in enumerate(specs):
         lone = Trainer(spec)
-        lone.model.loss(lone.data.select(slice(0, 8)), step_key(stack.keys, 0)[r]).backward()
+        lone.loss(lone.data.select(slice(0, 8))).backward()
         for grad, p in zip(grads, lone.model.parameters(), strict=True):
             torch.testing.assert_close(grad[r], p.grad, rtol=0, atol=1e-12)
 
@@ -352,7 +356,7 @@ def test_operations_of_evaluation_and_decoding_are_named_too(unbatched, part):
     stack = Stack([run_spec("Content", seed) for seed in (0, 1)])
     unbatched("item")
     data = stack.validation
-    arguments = {"_judged": (data,), "_free_running": ([stack._weights(0)] * 2, data)}[part]
+    arguments = {"_judged": (data,), "_free_running": ([stack.call.model] * 2, data)}[part]
     with pytest.raises(Unstackable, match=r"Model Content .*test_stack.py, `.*item"):
         getattr(stack, part)(*arguments)
 
@@ -462,7 +466,7 @@ def test_a_shape_is_captured_once_and_its_graph_is_used_by_every_epoch(recorded)
     stack = finished([run_spec("Content", seed, epochs=2) for seed in (0, 1)], True)
     shapes = list(stack.captured.captured)
     assert len(recorded) == len(set(shapes)) == len(shapes)
-    most = stack.data.inputs.shape[2], stack.data.targets.shape[2]
+    most = stack.data.all.inputs.shape[2], stack.data.all.targets.shape[2]
     assert all(w % BUCKET == 0 or w == m for s in shapes for w, m in zip(s, most, strict=True))
 
 
@@ -510,7 +514,7 @@ def streaming_spec(model, seed, task="panm_copy", **training):
 
 def streamed(spec, steps):
     """A run's batches of the first intervals, one after the other."""
-    drawn = [d for i in range(-(-steps // 5)) for d in fresh.batches(spec, i)]
+    drawn = [d for i in range(-(-steps // 5)) for d in spec.training.drawn(spec, i)]
     return drawn[:steps]
 
 
@@ -527,14 +531,13 @@ def test_first_gradients_of_fresh_samples_equal_those_of_lone_runs(
 ):
     stack = Stack([streaming_spec(model, seed, task) for seed in seeds])
     one = stack.specs[0].task
-    drawn = [one.draw(fresh.stream(seed, "data"), 4, length) for seed in seeds]
+    drawn = [one.draw(stream(seed, "data"), 4, length) for seed in seeds]
     batch = one.encode(Drawn(*(np.stack(part) for part in zip(*drawn, strict=True))))
     keys = step_key(stack.keys, step)
-    samples = batch.inputs, batch.targets, batch.input_lengths, batch.target_lengths
-    grads, losses = stack.gradients(samples, keys)
+    grads, losses = stack.gradients(batch.tensors, keys)
     for r, spec in enumerate(stack.specs):
         lone = Trainer(spec)
-        loss = lone.model.loss(one.encode(drawn[r]), keys[r])
+        loss = spec.training.loss(one, lone.model, one.encode(drawn[r]), keys[r])
         loss.backward()
         assert abs(float(losses[r]) - loss.item()) < 1e-12
         for grad, p in zip(grads, lone.model.parameters(), strict=True):
@@ -562,7 +565,7 @@ def single_fresh_steps(spec, nudge=0.0):
 def test_fifty_steps_on_fresh_samples_stay_as_close_as_rounding_allows(model):
     seeds, task = drawn_for(str(model), ["panm_copy", "panm_reverse", "panm_id_sort"])
     stack = Stack([streaming_spec(model, seed, task, steps=50) for seed in seeds])
-    stack.rate.fill_(stack.training.learning_rate)
+    stack.rate.fill_(stack.protocol.learning_rate)
     feeds = (streamed(spec, STEPS) for spec in stack.specs)
     for drawn in stack._uploaded(zip(*feeds, strict=True)):
         stack._feed(drawn)
@@ -651,9 +654,13 @@ def test_a_test_that_is_not_there_cannot_be_watched():
         make_spec(**fields | {"task": fields["task"] | {"watched": 7777}})
 
 
-def test_replicas_that_are_ahead_wait_and_everyone_resumes_as_if_nothing_had_happened(tmp_path):
+@pytest.mark.parametrize("optimiser", ["rmsprop", "adam"])
+def test_replicas_that_are_ahead_wait_and_everyone_resumes_as_if_nothing_had_happened(
+    tmp_path, optimiser
+):
     """Their batches have one length, which belongs to the interval."""
-    specs = [streaming_spec("repaired", seed, steps=20) for seed in (0, 1)]
+    rules = {"steps": 20, "optimiser": optimiser}
+    specs = [streaming_spec("repaired", seed, **rules) for seed in (0, 1)]
     stopped = Stack(specs)
     stopped.run_epoch()
     stopped.save(tmp_path)
@@ -684,41 +691,51 @@ def test_only_runs_whose_batches_have_the_same_shapes_share_a_stack():
     flagged = make_spec(**fields | {"task": fields["task"] | {"flags": True}})
     assert signature(copy) == signature(reverse)
     assert len({signature(spec) for spec in (copy, recall, longer, flagged)}) == 4
-    assert fresh.lengths(copy, 3) == fresh.lengths(reverse, 3) != fresh.lengths(longer, 3)
+    lengths = [s.training.lengths(s.task, 3) for s in (copy, reverse, longer)]
+    assert lengths[0] == lengths[1] != lengths[2]
 
 
 # --- optimisers ----------------------------------------------------------------------------------
 
 PAIRS = {
-    "adam": (lambda p: optimisers.Adam(p), torch.optim.Adam, {}),
+    "adam": (rules.Adam(), torch.optim.Adam, {}),
     "adam with decay": (
-        lambda p: optimisers.Adam(p, weight_decay=0.1),
+        rules.Adam(weight_decay=0.1),
         torch.optim.Adam,
         {"weight_decay": 0.1},
     ),
-    "adamw": (
-        lambda p: optimisers.Adam(p, weight_decay=0.1, decoupled=True),
-        torch.optim.AdamW,
-        {"weight_decay": 0.1},
-    ),
-    "rmsprop": (lambda p: optimisers.RMSprop(p), torch.optim.RMSprop, {}),
+    "adamw": (rules.AdamW(weight_decay=0.1), torch.optim.AdamW, {"weight_decay": 0.1}),
+    "rmsprop": (rules.RMSprop(), torch.optim.RMSprop, {}),
     "rmsprop with another alpha": (
-        lambda p: optimisers.RMSprop(p, alpha=0.95),
+        rules.RMSprop(smoothing=0.95),
         torch.optim.RMSprop,
         {"alpha": 0.95},
     ),
     "rmsprop with momentum": (
-        lambda p: optimisers.RMSprop(p, momentum=0.9),
+        rules.RMSprop(momentum=0.9),
         torch.optim.RMSprop,
         {"momentum": 0.9},
     ),
 }
+CLIPS = {
+    None: lambda parameters: None,
+    Clip("norm", 2.0): lambda parameters: torch.nn.utils.clip_grad_norm_(parameters, 2.0),
+    Clip("value", 1.5): lambda parameters: torch.nn.utils.clip_grad_value_(parameters, 1.5),
+}
+
+
+class Two(torch.nn.Module):
+    """Two parameters; the second gets a gradient at every other step only."""
+
+    def __init__(self, weights):
+        super().__init__()
+        self.first, self.second = (torch.nn.Parameter(w.clone()) for w in weights)
 
 
 @pytest.mark.parametrize("name", PAIRS)
 @settings(max_examples=10)
-@given(seed=st.integers(0, 1000), frozen=st.booleans())
-def test_each_replica_is_optimised_as_by_torch(name, seed, frozen):
+@given(seed=st.integers(0, 1000), frozen=st.booleans(), clip=st.sampled_from(list(CLIPS)))
+def test_a_run_alone_and_each_replica_is_optimised_as_by_torch(name, seed, frozen, clip):
     """Three replicas with their own rates, clipped like torch clips; the last one may be frozen."""
     ours, theirs, options = PAIRS[name]
     random = torch.Generator().manual_seed(seed)
@@ -727,52 +744,32 @@ def test_each_replica_is_optimised_as_by_torch(name, seed, frozen):
     ]
     rates = torch.tensor([1e-1, 1e-3, 1e-2], dtype=torch.float64)
     stacked = [p.clone() for p in start]
-    optimiser = ours(stacked)
+    optimiser = optimisers.stacked(ours, stacked)
     active = torch.tensor([True, True, not frozen])
     alone = [[p[r].clone().requires_grad_() for p in start] for r in range(3)]
     their = [theirs(alone[r], lr=float(rates[r]), **options) for r in range(3)]
-    for _ in range(5):
+    single = Two([p[0] for p in start])
+    moments = optimisers.Moments.start(single)
+    for step in range(6):
         grads = [3 * torch.randn(p.shape, dtype=p.dtype, generator=random) for p in start]
+        if step % 2:
+            grads[1] = None
         for r in range(3):
             for p, grad in zip(alone[r], grads, strict=True):
-                p.grad = grad[r].clone()
-            torch.nn.utils.clip_grad_norm_(alone[r], 2.0)
+                p.grad = None if grad is None else grad[r].clone()
+            CLIPS[clip](alone[r])
             if active[r]:
                 their[r].step()
-        norms = optimisers.clip_(grads, 2.0)
-        assert norms.shape == (3,)
+        for p, like in zip(single.parameters(), alone[0], strict=True):
+            p.grad = None if like.grad is None else like.grad.clone()
+        optimisers.move(ours, single, moments, float(rates[0]))
+        optimisers.clip_(grads, clip)
         optimiser.update_(grads, rates, active)
     for r in range(3):
         for p, lone in zip(stacked, alone[r], strict=True):
             torch.testing.assert_close(p[r], lone.detach(), rtol=1e-12, atol=1e-12)
-
-
-@settings(max_examples=10)
-@given(seed=st.integers(0, 1000), most=st.floats(0.1, 3))
-def test_elements_are_clipped_as_by_torch(seed, most):
-    random = torch.Generator().manual_seed(seed)
-    grads = [torch.randn(2, *shape, generator=random) for shape in ((3, 2), (4,))]
-    theirs = [torch.nn.Parameter(grad) for grad in grads]
-    for parameter, grad in zip(theirs, grads, strict=True):
-        parameter.grad = grad.clone()
-    torch.nn.utils.clip_grad_value_(theirs, most)
-    optimisers.clip_values_(grads, most)
-    for parameter, grad in zip(theirs, grads, strict=True):
-        assert torch.equal(parameter.grad, grad)
-
-
-def test_a_replica_that_waits_keeps_the_averages_of_its_gradients():
-    p = torch.ones(2, 3, dtype=torch.float64)
-    optimiser = optimisers.RMSprop([p], momentum=0.9)
-    optimiser.update_(
-        [torch.full((2, 3), 2.0).double()], torch.tensor([0.1, 0.1]), torch.ones(2) > 0
-    )
-    before = [tensor.clone() for tensor in [p, *optimiser.state]]
-    optimiser.update_(
-        [torch.full((2, 3), 5.0).double()], torch.tensor([0.1, 0.1]), torch.arange(2) > 0
-    )
-    for old, new in zip(before, [p, *optimiser.state], strict=True):
-        assert torch.equal(old[0], new[0]) and not torch.equal(old[1], new[1])
+    for p, lone in zip(single.parameters(), alone[0], strict=True):
+        torch.testing.assert_close(p, lone, rtol=1e-12, atol=1e-12)
 
 
 def test_a_frozen_replica_keeps_its_weights_even_when_its_gradient_is_no_number():

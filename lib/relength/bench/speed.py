@@ -224,7 +224,7 @@ def _build(way: Way, task: str) -> None:
     if way.loop == "plain":
         if way.device != "cpu":  # of which the frozen loops know nothing; it slows every operation
             torch.set_default_device(way.device)
-        plain = PlainPANMLoop if trainer.streams else PlainLoop
+        plain = PlainPANMLoop if trainer.protocol.fresh else PlainLoop
         train_step = plain(*trainer.spec.task.shape).train_step
     _step = lambda: train_step(next(batches))  # noqa: E731
 
@@ -268,7 +268,7 @@ def _memory() -> int:
 def _batches(trainer: Trainer) -> list[Batch]:
     """The batches of an epoch in a random order; of drawn samples, some of one length."""
     task, size = trainer.spec.task, trainer.spec.training.batch_size
-    if trainer.streams:
+    if trainer.protocol.fresh:
         random = stream(0, "data", task.name)
         drawn = [task.draw(random, size, DRAWN_LENGTH) for _ in range(DRAWN_BATCHES)]
         return [task.encode(samples, trainer.device) for samples in drawn]

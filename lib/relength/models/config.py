@@ -1,10 +1,10 @@
 """The base of all models' configurations."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-Reads = Literal["tokens", "channels"]
+from relength.specs.kinds import CLASSES, Kind
 
 
 class ModelConfig(BaseModel):
@@ -13,9 +13,9 @@ class ModelConfig(BaseModel):
     A configuration imports no torch, so that recorded runs can be read without it; its module lies
     in another file.
 
-    reads  what its batches hold
+    kind  of the batches that it takes
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
-    reads: ClassVar[Reads] = "channels"
+    kind: ClassVar[Kind] = CLASSES

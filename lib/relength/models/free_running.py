@@ -16,7 +16,6 @@ from relength.kernels import fused as fast
 from relength.models.recurrence import GRU, LSTM, Linear
 from relength.streams import stream
 from relength.tasks.batch import Batch
-from relength.tasks.losses import cross_entropy
 
 
 class FreeRunning(nn.Module, ABC):
@@ -27,7 +26,6 @@ class FreeRunning(nn.Module, ABC):
     fused  whether a faster way to the same numbers may be taken, one that vmap cannot batch
     """
 
-    criterion = staticmethod(cross_entropy)
     fused = True
 
     @abstractmethod
@@ -50,10 +48,6 @@ class FreeRunning(nn.Module, ABC):
     def forward(self, batch: Batch, key: Tensor | None = None) -> Tensor:
         """Scores (B, T, classes) of every token of the targets."""
         return self.decode(self._read(batch), batch.targets.shape[1], key)
-
-    def loss(self, batch: Batch, key: Tensor | None = None) -> Tensor:
-        """Return the training loss: cross-entropy, mean over all tokens."""
-        return self.criterion(self(batch, key), batch)
 
     @torch.no_grad()
     def generate(

@@ -24,7 +24,7 @@ from relength.runs.store import Record, accuracies
 from relength.specs import published, registry
 from relength.specs.margins import load_margins
 from relength.specs.paper import Paper
-from relength.specs.spec import Streaming, row_name
+from relength.specs.spec import row_name
 
 NOT_A_RESULT = "smoke run: not a result"
 Draw = Callable[[Layout], Figure]
@@ -286,15 +286,14 @@ def learning(runs: Runs, number: int) -> Exhibit:
     Where samples are drawn afresh, an epoch is what lies between two evaluations.
     """
     longest = max((len(r["curve"]) for r in runs.records), default=runs.specs[0].training.intervals)
-    streams = isinstance(runs.specs[0].training, Streaming)
-    last = longest * runs.specs[0].training.validate_every if streams else longest
+    steps = runs.specs[0].training.interval_steps
+    first, last, unit = ("0", longest * steps, "step") if steps else ("1", longest, "epoch")
 
     def draw(layout: Layout) -> Figure:
         key = [("line", "development set"), ("thin", "lengths trained on")]
         grid = Grid(runs, layout, key)
         for j in range(len(runs.tasks)):
-            ends = ("0", f"{last:,}") if streams else ("1", str(longest))
-            grid.ticks(j, (0.02, 0.9 if streams else 0.96), ends, "step" if streams else "epoch")
+            grid.ticks(j, (0.02, 0.9 if steps else 0.96), (first, f"{last:,}"), unit)
         trained, developed = [], {}
         for i, j, records in runs.panels():
             if not records:
@@ -326,8 +325,8 @@ def learning(runs: Runs, number: int) -> Exhibit:
 def _course(runs: Runs) -> str:
     """Word what learning curves show, and how often it was measured."""
     training, measure = runs.specs[0].training, MEASURE_WORDS[runs.experiment.measure]
-    if isinstance(training, Streaming):
-        return f"{measure} every {training.validate_every} steps"
+    if training.interval_steps:
+        return f"{measure} every {training.interval_steps} steps"
     return f"teacher-forced {measure} after every epoch, ended early where a run counted as solved"
 
 

@@ -16,7 +16,8 @@ from pathlib import Path, PurePosixPath
 from relength import git
 from relength.errors import RelengthError
 from relength.paths import ROOT
-from relength.runs.store import METRICS, SUFFIX, Record, Store, on_generated_data, read
+from relength.runs.store import SUFFIX, Record, Store, on_generated_data, read
+from relength.specs import registry
 from relength.specs.experiments import experiments
 from relength.specs.margins import MARGINS
 from relength.training.provenance import PACKAGE, TRAINING_CODE, fingerprint
@@ -183,9 +184,17 @@ def _possible(record: Record) -> bool:
     """Tell whether every number of a record is finite, and every share one."""
     kept = record["checkpoints"].values()
     tests = [test for checkpoint in kept for test in checkpoint["tests"].values()]
-    shares = [test[name] for test in tests for name in METRICS if test.get(name) is not None]
-    edits = [test["edit_distance"] for test in tests if test.get("edit_distance") is not None]
-    others = [*record["first_losses"], *record["probe"].values(), *record["cost"].values(), *edits]
+    kind = registry.tasks()[record["spec"]["task"]["name"]].metrics
+    shares, amounts = (
+        [test[name] for test in tests for name in names if test.get(name) is not None]
+        for names in (kind.shares(), kind.amounts())
+    )
+    others = [
+        *record["first_losses"],
+        *record["probe"].values(),
+        *record["cost"].values(),
+        *amounts,
+    ]
     return all(0 <= share <= 1 for share in shares) and all(
         math.isfinite(value) for value in others
     )

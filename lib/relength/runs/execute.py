@@ -12,19 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from relength.errors import RelengthError
 from relength.runs.store import Record
 from relength.specs.spec import RunSpec
 from relength.stopping import time_is_up
-from relength.tasks.batch import Batch
 from relength.training import Stack, Trained, arithmetic, provenance, train
 from relength.training.course import CHECKPOINT_SECONDS
 from relength.training.device import on_own_stream, out_of_memory, release_memory
-from relength.training.evaluate import BATCH_SIZE
 from relength.training.pace import step_seconds
-from relength.training.recorded import TRACED
 from relength.training.stack import Unstackable
 
 SIGNIFICANT_DIGITS = 6
@@ -165,8 +161,8 @@ def _done(job: Job, spec: RunSpec, result: Trained) -> Record:
             "curve": result.curve,
             "first_losses": probe.pop("losses"),
             "probe": probe,
-            "attention": attention_sample(spec, result, job.device),
-            **({"traces": shown} if (shown := traces(spec, result, job.device)) else {}),
+            "attention": None,
+            **spec.training.traces(spec, result.model, job.device),
             **({"refused": result.refused} if result.refused else {}),
             "cost": result.cost | ({"sharing": job.sharing} if job.sharing > 1 else {}),
             "provenance": provenance.collect(job.device, spec.task.provenance()),
@@ -183,62 +179,6 @@ def without_results(record: Record, error: str) -> Record:
     """A run that gave results, as one that failed: what cannot be written down is no result."""
     head = ("schema", "key", "run_id", "experiment", "spec", "provenance")
     return {name: record[name] for name in head} | {"status": "failed", "error": error}
-
-
-def attention_sample(spec: RunSpec, result: Trained, device: str) -> dict[str, Any] | None:
-    """Record where the selected checkpoint looks, decoding the shortest unseen length's first
-    sample.
-
-    None for models whose attention is recorded by :func:`traces`.
-    """
-    for test in spec.task.tests[1:2]:
-        batch, tokens, weights = _written(spec, result, test, 1, device)
-        if not isinstance(weights, dict):
-            return _sample(spec, test, batch, tokens) | {"weights": _short(weights[0])}
-    return None
-
-
-def traces(spec: RunSpec, result: Trained, device: str) -> list[dict[str, Any]]:
-    """Record what a model with several kinds of attention shows, at the two shortest unseen
-    lengths.
-
-    weights  name -> the first sample's, (steps, source)
-    slots    name -> the place with the largest weight at each step of the first TRACED samples
-
-    They are decoded in the batch that is scored: in released PANM a sample feels the others.
-    """
-    found = []
-    for test in spec.task.tests[1:3]:
-        batch, tokens, weights = _written(spec, result, test, BATCH_SIZE, device)
-        if not isinstance(weights, dict) or not weights:
-            return []
-        sample = _sample(spec, test, batch, tokens)
-        sample["weights"] = {name: _short(w[0]) for name, w in weights.items()}
-        sample["slots"] = {name: w[:TRACED].argmax(2).tolist() for name, w in weights.items()}
-        found.append(sample)
-    return found
-
-
-def _written(
-    spec: RunSpec, result: Trained, test: str, items: int, device: str
-) -> tuple[Batch, Tensor, Any]:
-    batch = spec.task.dataset(test, spec.seed).select(slice(0, items))
-    steps = batch.targets.shape[1]
-    return batch, *result.model.generate(batch.to(device), steps, keep_weights=True)
-
-
-def _sample(spec: RunSpec, test: str, batch: Batch, tokens: Tensor) -> dict[str, Any]:
-    source, target = spec.task.shown(batch, 0)
-    return {
-        "test": test,
-        "source": list(source),
-        "target": list(target),
-        "prediction": list(spec.task.spelled(tokens[0].tolist())),
-    }
-
-
-def _short(weights: Tensor) -> list[list[float]]:
-    return [[round(w, 3) for w in row] for row in weights.tolist()]
 
 
 def rounded(value: Any) -> Any:

@@ -134,10 +134,11 @@ def cell(spec: RunSpec) -> str:
 def _work(spec: RunSpec) -> Key:
     """Describe the work of a step: runs of equal work train equally fast."""
     training = spec.training.model_dump()
+    alike = ("name", "batch_size", "optimiser", "precision", "products")
     return (
         spec.task.model_dump_json(),
         spec.model.model_dump_json(),
-        *(str(training[name]) for name in ("batch_size", "optimiser", "precision", "products")),
+        *(str(training[name]) for name in alike),
     )
 
 

@@ -3,12 +3,21 @@
 The rest of a record is free to grow.
 """
 
+from functools import cache
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
+from relength.specs import registry
 from relength.specs.spec import spec_of_key
-from relength.training.recorded import PARTS
+from relength.tasks.metrics import Metrics
 
 # What a run that ended well has, and one that failed has not.
 OUTCOME = {"checkpoints", "parameters", "curve", "first_losses", "probe", "cost"}
@@ -21,37 +30,22 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
 
 
-class _Metrics(_Part):
-    items: int = Field(gt=0)
-    exact_match: Share
-    exact_match_true_length: Share
-    token_accuracy: Share
-    correct_prefix: Share
-    edit_distance: Amount
-    # What records made before this was counted do not have.
-    first_errors: list[Annotated[int, Field(ge=0)]] | None = Field(
-        None, min_length=PARTS, max_length=PARTS
-    )
+@cache
+def _checkpoints(metrics: type[Metrics]) -> type[BaseModel]:
+    """Checkpoints whose tests have a task's metrics."""
 
-    @model_validator(mode="after")
-    def _each_wrong_output_has_a_first_error(self) -> "_Metrics":
-        wrong = round(self.items * (1 - self.exact_match))
-        if self.first_errors is not None and sum(self.first_errors) != wrong:
-            raise ValueError(f"{wrong} outputs are wrong, and first_errors counts another number")
-        return self
+    class Checkpoint(_Part):
+        epoch: int = Field(ge=0)
+        tests: dict[str, metrics]
 
+    class Checkpoints(_Part):
+        """The selected one, which tables show, and any number of others."""
 
-class _Checkpoint(_Part):
-    epoch: int = Field(ge=0)
-    tests: dict[str, _Metrics]
+        __pydantic_extra__: dict[str, Checkpoint]
 
+        selected: Checkpoint
 
-class _Checkpoints(_Part):
-    """The selected one, which tables show, and any number of others."""
-
-    __pydantic_extra__: dict[str, _Checkpoint]
-
-    selected: _Checkpoint
+    return Checkpoints
 
 
 class _Point(_Part):
@@ -115,7 +109,7 @@ class Line(_Part):
     spec: dict[str, Any]
     provenance: _Provenance
     error: str | None = Field(None, pattern=r"\S")
-    checkpoints: _Checkpoints | None = None
+    checkpoints: Any = None
     parameters: int | None = Field(None, gt=0)
     curve: list[_Point] | None = Field(None, min_length=1)
     first_losses: list[float] | None = None
@@ -123,6 +117,16 @@ class Line(_Part):
     attention: _Sample | None = None
     traces: list[_Trace] = []
     cost: _Cost | None = None
+
+    @field_validator("checkpoints")
+    @classmethod
+    def _have_the_metrics_of_their_task(cls, value: Any, info: ValidationInfo) -> BaseModel | None:
+        known = registry.tasks()
+        task = info.data.get("spec", {}).get("task")
+        name = task.get("name") if isinstance(task, dict) else None
+        if value is None or name not in known:  # which the spec is refused for
+            return None
+        return _checkpoints(known[name].metrics).model_validate(value)
 
     @model_validator(mode="after")
     def _is_a_run_with_its_outcome(self) -> "Line":

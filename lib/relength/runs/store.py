@@ -29,13 +29,6 @@ Record = dict[str, Any]
 SUFFIX = ".runs.jsonl"
 LOCK_SECONDS = 30.0
 
-METRICS = ("exact_match", "exact_match_true_length", "token_accuracy", "correct_prefix")
-COLUMNS = (
-    *("key", "run_id", "experiment", "scale", "task", "model", "arm", "seed", "checkpoint", "test"),
-    *("items", *METRICS, "accuracy", "edit_distance", "epochs", "steps", "seconds", "parameters"),
-    *("device", "device_name", "torch", "created", "commit", "code", "margins"),
-)
-
 _known: dict[bytes, Record] = {}  # by digest of their lines: pages read the same over and over
 _names: dict[int, bytes] = {}  # these digests, by the identity of the records
 
@@ -341,6 +334,20 @@ def _append(file: Path, line: bytes) -> None:
         ) from None
 
 
+def columns() -> list[str]:
+    """The columns of :func:`frame`."""
+    found = registry.test_metrics()
+    shares = [name for name, kind in found.items() if name in kind.shares()]
+    amounts = [name for name, kind in found.items() if name in kind.amounts()]
+    return [
+        *("key", "run_id", "experiment", "scale", "task", "model", "arm", "seed"),
+        *("checkpoint", "test", "items", *shares, "accuracy", *amounts),
+        *("epochs", "steps", "seconds", "parameters"),
+        *("device", "device_name", "torch", "created", "commit", "code", "margins"),
+        *registry.metrics(),
+    ]
+
+
 def usable(records: Iterable[Record], stale: frozenset[str] = frozenset()) -> list[Record]:
     """The earliest successful execution of each key whose run_id is not among the stale ones.
 
@@ -365,7 +372,7 @@ def on_generated_data(record: Record) -> bool:
 
 
 def accuracies(record: Record) -> dict[str, float]:
-    """{test: what its protocol measures by} of the selected checkpoint of a run that ended well.
+    """{test: what its task is measured by} of the selected checkpoint of a run that ended well.
 
     Fractions, in the order of the tests.
     """
@@ -376,7 +383,7 @@ def accuracies(record: Record) -> dict[str, float]:
 def frame(records: Iterable[Record]) -> pd.DataFrame:
     """One row per run, checkpoint and test; accuracies in percent. Failed runs have no rows.
 
-    accuracy  the metric that the run's protocol measures by
+    accuracy  the metric that the run's task is measured by
     (:func:`relength.specs.spec.measure_of`). The last columns are the papers' own metrics, NaN
     where nothing was recorded that they could be read from.
     """
@@ -407,10 +414,11 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
                 )
             },
         }
+        kind = registry.tasks()[spec["task"]["name"]].metrics
         looks = _shares(record)
         for checkpoint, kept in record["checkpoints"].items():
             for test, metrics in kept["tests"].items():
-                percent = {name: 100 * metrics[name] for name in METRICS}
+                percent = {name: 100 * metrics[name] for name in kind.shares()}
                 rows.append(
                     {
                         **run,
@@ -419,11 +427,11 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
                         "items": metrics["items"],
                         **percent,
                         "accuracy": percent[measure_of(spec)],
-                        "edit_distance": metrics["edit_distance"],
+                        **{name: metrics[name] for name in kind.amounts()},
                         **(looks.get(test, {}) if checkpoint == "selected" else {}),
                     }
                 )
-    return pd.DataFrame(rows, columns=[*COLUMNS, *registry.metrics()])
+    return pd.DataFrame(rows, columns=columns())
 
 
 def _shares(record: Record) -> dict[str, dict[str, float]]:

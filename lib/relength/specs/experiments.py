@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from relength.errors import RelengthError
 from relength.specs import published, registry
-from relength.specs.spec import Measure, RunSpec, Scale
+from relength.specs.spec import RunSpec, Scale
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Experiment:
     grid        all specs of one seed at one scale, in the order in which they are worth running
     parts       which of the runs an artifact is made from, where that is not all of them
     title       what pages call it, if not by its first artifact
-    distance    whether its tables show edit distances, and not what the protocol measures by
+    distance    whether its tables show edit distances, and not what its tasks are measured by
     many        models whose success rate is asked for, which takes more seeds than verdicts do
     """
 
@@ -46,8 +46,8 @@ class Experiment:
         return self.title or published.name_of(self.artifacts[0])
 
     @property
-    def measure(self) -> Measure:
-        """What accuracy means in its runs: what its protocol selects checkpoints by."""
+    def measure(self) -> str:
+        """What accuracy means in its runs: the metric that its tasks are measured by."""
         return _measure(self)
 
     @property
@@ -151,8 +151,8 @@ def _borrows(experiment: Experiment) -> str:
 
 
 @lru_cache(maxsize=64)
-def _measure(experiment: Experiment) -> Measure:
-    return experiment.specs("smoke", [0])[0].training.measure
+def _measure(experiment: Experiment) -> str:
+    return experiment.specs("smoke", [0])[0].task.measure
 
 
 @lru_cache(maxsize=64)

@@ -83,3 +83,14 @@ def tasks() -> "dict[str, type[Task]]":
 def models() -> "dict[str, Model]":
     """Every model by name: its ``config``, and its ``module``, which is imported when asked for."""
     return import_module("relength.models").MODELS
+
+
+def protocols() -> dict[str, type]:
+    """Every protocol by name."""
+    return import_module("relength.training.protocols").PROTOCOLS
+
+
+def test_metrics() -> dict[str, type]:
+    """Every metric that tests give, and the class of relength.tasks.metrics that has it."""
+    kinds = dict.fromkeys(task.metrics for task in tasks().values())
+    return {name: kind for kind in kinds for name in kind.margins()}

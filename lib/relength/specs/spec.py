@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -26,13 +26,8 @@ from pydantic import (
 
 from relength.errors import RelengthError
 from relength.specs import registry
-from relength.specs.fields import added
-
-if TYPE_CHECKING:
-    from relength.tasks.base import Task
 
 Scale = Literal["smoke", "reduced", "paper"]
-Measure = Literal["exact_match", "token_accuracy"]
 SCALES: tuple[Scale, ...] = ("smoke", "reduced", "paper")
 ARMS = ("released", "paper", "repaired")
 
@@ -60,110 +55,21 @@ def _from_registry(value: Any, registry: dict[str, type[BaseModel]], what: str) 
     return registry[name].model_validate(value)
 
 
-class Arithmetic(BaseModel):
-    """What a protocol computes in."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    precision: Literal["float32", "float64"] = "float32"
-    products: Literal["exact", "tf32", "bfloat16"] = added(
-        "exact",
-        before="exact",
-        description="what matrix products compute in; exact is the precision above, the others "
-        "need a GPU",
-    )
-
-    @model_validator(mode="after")
-    def _one_policy(self) -> "Arithmetic":
-        if self.precision == "float64" and self.products != "exact":
-            raise ValueError(f"products in {self.products} make no sense with precision float64")
-        return self
-
-
-class Training(Arithmetic):
-    """Epochs over fixed samples, with a schedule and an early end, selected on exact match.
-
-    Defaults: Monotonic Location Attention, Appendix E.2, and its released configuration.
-    """
-
-    measure: ClassVar[Measure] = "exact_match"
-
-    epochs: int = Field(100, gt=0, description="most passes over the training data")
-    batch_size: int = Field(32, gt=0)
-    optimiser: Literal["adamw"] = "adamw"
-    learning_rate: float = Field(1e-3, gt=0)
-    weight_decay: float = Field(0.0, ge=0)
-    clip_norm: float = Field(5.0, gt=0, description="global gradient norm")
-    plateau_factor: float = Field(0.5, gt=0, lt=1)
-    plateau_patience: int = Field(4, ge=0, description="bad epochs before the rate is cut")
-    patience: int = Field(50, gt=0, description="epochs without a new best before training stops")
-    tie: float = Field(
-        1e-5,
-        ge=0,
-        description="dev scores (fractions) that differ by less count as equal, and the later "
-        "checkpoint wins; the released code compares percentages with 0.001",
-    )
-    solved_accuracy: float | None = Field(
-        None,
-        ge=0,
-        le=1,
-        description="dev accuracy that counts as solved, if training may end early",
-    )
-    solved_epochs: int = Field(10, gt=0, description="solved epochs in a row that end training")
-
-    @property
-    def intervals(self) -> int:
-        """How often training is evaluated, at most: after each epoch."""
-        return self.epochs
-
-    def most_steps(self, task: "Task") -> int:
-        """Optimiser steps if training does not end early."""
-        return self.epochs * -(-task.splits()["train"].size // self.batch_size)
-
-
-class Streaming(Arithmetic):
-    """Samples drawn afresh at every step, all of one length; selected on token accuracy.
-
-    The length of a step's batch is uniform over the task's range, and the same for all seeds.
-    Defaults: the released PANM code.
-    """
-
-    measure: ClassVar[Measure] = "token_accuracy"
-    tie: ClassVar[float] = 1e-9  # equal scores, but for rounding
-
-    steps: int = Field(gt=0, description="optimiser steps, whole intervals of them")
-    validate_every: int = Field(200, gt=0, description="steps of an interval")
-    batch_size: int = Field(128, gt=0)
-    optimiser: Literal["rmsprop"] = "rmsprop"
-    learning_rate: float = Field(1e-4, gt=0)
-    smoothing: float = Field(0.95, ge=0, lt=1, description="of the squared gradient, alpha")
-    momentum: float = Field(0.9, ge=0, lt=1)
-    clip_value: float = Field(10.0, gt=0, description="largest element of a gradient")
-
-    @model_validator(mode="after")
-    def _whole_intervals(self) -> "Streaming":
-        if self.steps % self.validate_every:
-            raise ValueError(
-                f"{self.steps} steps are no whole number of intervals of {self.validate_every}"
-            )
-        return self
-
-    @property
-    def intervals(self) -> int:
-        """How often training is evaluated."""
-        return self.steps // self.validate_every
-
-    def most_steps(self, task: "Task") -> int:
-        """Optimiser steps."""
-        return self.steps
-
-
 def _training(value: Any) -> Any:
-    if isinstance(value, BaseModel):
-        return value
-    if not isinstance(value, dict):
+    if not isinstance(value, str | dict | BaseModel):
         raise ValueError("give its fields, as in {'epochs': 25}")
-    return (Streaming if "steps" in value else Training).model_validate(value)
+    return _from_registry(_named(value), registry.protocols(), "protocol")
+
+
+def _named(training: Any) -> Any:
+    """The fields of a protocol with its name: what lacks one is older than the names.
+
+    There were two protocols then, and only one of them counted steps. Both names stay out of the
+    key.
+    """
+    if not isinstance(training, dict) or "name" in training:
+        return training
+    return {"name": "streaming" if "steps" in training else "epochs", **training}
 
 
 class RunSpec(BaseModel):
@@ -173,23 +79,30 @@ class RunSpec(BaseModel):
 
     task: Annotated[SerializeAsAny[BaseModel], BeforeValidator(_task)]
     model: Annotated[SerializeAsAny[BaseModel], BeforeValidator(_model)]
-    training: Annotated[Training | Streaming, BeforeValidator(_training)] = Training()
+    training: Annotated[SerializeAsAny[BaseModel], BeforeValidator(_training)] = Field(
+        default_factory=lambda: registry.protocols()["epochs"]()
+    )
     scale: Scale
     seed: int = Field(ge=0)
 
     @model_validator(mode="after")
     def _fits(self) -> "RunSpec":
-        streams = "train" not in self.task.splits()
-        if streams != isinstance(self.training, Streaming):
-            ask = "a number of steps" if streams else "epochs, not steps"
-            kind = "draws samples afresh at every step" if streams else "has a fixed training set"
-            raise ValueError(f"task {self.task.name} {kind}: give training {ask}")
-        has = "channels" if streams else "tokens"
-        if self.model.reads != has:
+        drawn = "train" not in self.task.splits()
+        if drawn != self.training.fresh:
+            ask = "a number of steps" if drawn else "epochs, not steps"
+            why = "draws samples afresh at every step" if drawn else "has a fixed training set"
+            fit = [name for name, other in registry.protocols().items() if other.fresh == drawn]
             raise ValueError(
-                f"model {self.model.name} reads {self.model.reads}, and task {self.task.name} has "
-                f"{has}: choose one of "
-                + ", ".join(n for n, m in registry.models().items() if m.config.reads == has)
+                f"task {self.task.name} {why}: give training {ask}, in a protocol for it "
+                f"({', '.join(fit)})"
+            )
+        takes, gives = self.model.kind, self.task.kind
+        if takes != gives:
+            fit = [n for n, other in registry.models().items() if other.config.kind == gives]
+            raise ValueError(
+                f"model {self.model.name} reads {takes.reads} and writes {takes.writes}, and task "
+                f"{self.task.name} asks for {gives.writes} from {gives.reads}: choose one of "
+                f"{', '.join(fit)}"
             )
         return self
 
@@ -228,8 +141,13 @@ def make_spec(**fields: Any) -> RunSpec:
 
 def spec_of_key(fields: dict[str, Any], key: str) -> RunSpec:
     """:meth:`RunSpec.recorded`; ValueError says why the fields are not the spec of the key."""
-    for part, known in (("task", registry.tasks()), ("model", registry.models())):
-        given = fields.get(part)
+    known_parts = {
+        "task": registry.tasks(),
+        "model": registry.models(),
+        "training": registry.protocols(),
+    }
+    for part, known in known_parts.items():
+        given = _named(fields.get(part)) if part == "training" else fields.get(part)
         name = given.get("name") if isinstance(given, dict) else given
         if not isinstance(name, str) or name not in known:
             raise ValueError(f"unknown {part} {name!r}")
@@ -247,26 +165,21 @@ def spec_of_key(fields: dict[str, Any], key: str) -> RunSpec:
     return spec
 
 
-def measure_of(recorded: Mapping[str, Any]) -> Measure:
-    """What accuracy means for a recorded spec: what its protocol selects checkpoints by."""
-    return (Streaming if "steps" in recorded.get("training", ()) else Training).measure
+def measure_of(recorded: Mapping[str, Any]) -> str:
+    """What accuracy means for a recorded spec: the metric that its task is measured by."""
+    return registry.tasks()[recorded["task"]["name"]].measure
 
 
 def _with_earlier_values(kind: type[RunSpec], fields: dict[str, Any]) -> dict[str, Any]:
     """The fields of a recorded spec, and those that it is too old for."""
+    fields = fields | {"training": _named(fields["training"])}
     kinds = {
         "task": registry.tasks()[fields["task"]["name"]],
         "model": registry.models()[fields["model"]["name"]].config,
-        "training": _protocol(kind.model_fields["training"].annotation, fields["training"]),
+        "training": registry.protocols()[fields["training"]["name"]],
     }
     parts = {part: _before(of) | fields[part] for part, of in kinds.items()}
     return _before(kind) | fields | parts
-
-
-def _protocol(annotation: Any, fields: dict[str, Any]) -> type[BaseModel]:
-    """Which of the protocols a record's fields are of."""
-    known = (kind for kind in get_args(annotation) or (annotation,))
-    return next(kind for kind in known if fields.keys() <= kind.model_fields.keys())
 
 
 def _before(model: type[BaseModel]) -> dict[str, Any]:

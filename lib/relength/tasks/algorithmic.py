@@ -9,16 +9,18 @@ place of token t is what a pointer has to find.
 """
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from relength.errors import RelengthError
 from relength.specs.fields import added
+from relength.specs.kinds import CLASSES as CHANNELS_TO_CLASSES
+from relength.specs.kinds import Kind
 from relength.streams import EVALUATION_SEED, stream
-from relength.tasks.base import Pair, Split, Task, is_whole
-from relength.tasks.batch import Batch
+from relength.tasks.base import Pair, Split, TokenTask, is_whole
+from relength.tasks.batch import Batch, ChannelsToClasses
 
 if TYPE_CHECKING:
     import torch
@@ -44,7 +46,7 @@ class Drawn(NamedTuple):
     places: "np.ndarray | Tensor"
 
 
-class AlgorithmicTask(Task):
+class AlgorithmicTask(TokenTask):
     """Uniform digits, one length per batch, drawn afresh at every step; no end token.
 
     An input has 10 channels for the digit (one-hot), those of the task's features, and with
@@ -57,6 +59,9 @@ class AlgorithmicTask(Task):
     watched        a length whose test enters the learning curve, where a figure shows that; nothing
                    is selected by it
     """
+
+    kind: ClassVar[Kind] = CHANNELS_TO_CLASSES
+    measure: ClassVar[str] = "token_accuracy"
 
     train_lengths: Range = (1, 9)
     lengths: Lengths = (9, 10, 20, 40, 80)
@@ -115,6 +120,16 @@ class AlgorithmicTask(Task):
             **{str(n): Split(n, n, self.test_size) for n in self.lengths},
         }
 
+    def loss(self, outputs: "Tensor", batch: Batch) -> "Tensor":
+        from relength.tasks.losses import cross_entropy
+
+        return cross_entropy(outputs, batch)
+
+    def right(self, outputs: "Tensor", batch: Batch) -> "Tensor":
+        from relength.tasks.scores import tokens_right
+
+        return tokens_right(outputs, batch)
+
     def draw(self, random: np.random.Generator, batch_size: int, length: int) -> Drawn:
         """Samples of one length. Raises RelengthError when it is no whole number or below 1."""
         if not is_whole(length) or length < 1:
@@ -144,7 +159,7 @@ class AlgorithmicTask(Task):
             inputs[..., -1, -1].fill_(1)
         targets = tokens.gather(-1, places.long())
         leading = targets.shape[:-1]
-        return Batch(
+        return ChannelsToClasses(
             inputs,
             targets,
             torch.ones_like(targets, dtype=torch.bool),

@@ -1,14 +1,19 @@
 """What all tasks share: a vocabulary, named splits, samples drawn from a random stream."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from relength.errors import RelengthError
+from relength.specs.kinds import TOKENS, Kind
 from relength.streams import EVALUATION_SEED, stream
 from relength.tasks.batch import Batch, pad_tokens
+from relength.tasks.metrics import Metrics, TokenMetrics
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 PAD, SOS, EOS, UNK = range(4)
 SPECIALS = ("<pad>", "<sos>", "<eos>", "<unk>")
@@ -38,16 +43,20 @@ def is_whole(number: Any) -> bool:
 
 
 class Task(BaseModel, ABC):
-    """A sequence-to-sequence task: a frozen config that draws samples and knows the paper's splits.
+    """A frozen config that draws samples, knows the paper's splits, and owns its loss and score.
 
     A task knows nothing of models. What most subclasses need is in :class:`TextTask`.
 
-    end  id of the token that ends every target; None where a target's length is given instead
+    kind     of its batches
+    metrics  what its tests give
+    measure  the one of them that tables call accuracy, a share; :meth:`right` estimates it
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    end: ClassVar[int | None] = None
+    kind: ClassVar[Kind]
+    metrics: ClassVar[type[Metrics]]
+    measure: ClassVar[str]
     dev_splits: ClassVar[tuple[str, ...]] = ("dev",)
 
     name: str
@@ -70,6 +79,21 @@ class Task(BaseModel, ABC):
 
         Raises RelengthError when there is no such split.
         """
+
+    @abstractmethod
+    def loss(self, outputs: "Tensor", batch: Batch) -> "Tensor":
+        """What training minimises, a mean over the batch, of a model's outputs for it.
+
+        It may be computed for many runs at once: vmap must be able to batch it.
+        """
+
+    @abstractmethod
+    def right(self, outputs: "Tensor", batch: Batch) -> "Tensor":
+        """How right each sample is (B,), from 0 to 1, while a model is trained; for vmap, too."""
+
+    @abstractmethod
+    def score(self, answers: "list[tuple[Batch, Tensor]]") -> Metrics:
+        """The metrics of a whole test set, of batches and what a model has written for them."""
 
     @abstractmethod
     def shown(self, batch: Batch, row: int) -> Pair:
@@ -111,13 +135,30 @@ class Task(BaseModel, ABC):
         return self.splits()[name]
 
 
-class TextTask(Task):
+class TokenTask(Task):
+    """A task that writes tokens, each of them right or wrong.
+
+    end  id of the token that ends every target; None where a target's length is given instead
+    """
+
+    metrics: ClassVar[type[Metrics]] = TokenMetrics
+    end: ClassVar[int | None] = None
+
+    def score(self, answers: "list[tuple[Batch, Tensor]]") -> TokenMetrics:
+        from relength.tasks.scores import token_metrics
+
+        return token_metrics(answers, self.end)
+
+
+class TextTask(TokenTask):
     """A task on sequences of symbols, of mixed lengths, with an end token.
 
     A subclass sets ``name``, ``symbols`` and ``max_length`` and implements :meth:`draw` and
     :meth:`splits`. source_ends: whether a source, too, ends with the end token.
     """
 
+    kind: ClassVar[Kind] = TOKENS
+    measure: ClassVar[str] = "exact_match"
     symbols: ClassVar[tuple[str, ...]]
     source_ends: ClassVar[bool] = False
     max_length: ClassVar[int] = 1000
@@ -140,6 +181,16 @@ class TextTask(Task):
     def vocabulary(self) -> tuple[str, ...]:
         """Special tokens, then the task's symbols; a token's id is its place here."""
         return SPECIALS + self.symbols
+
+    def loss(self, outputs: "Tensor", batch: Batch) -> "Tensor":
+        from relength.tasks.losses import token_loss
+
+        return token_loss(outputs, batch)
+
+    def right(self, outputs: "Tensor", batch: Batch) -> "Tensor":
+        from relength.tasks.scores import exactly_right
+
+        return exactly_right(outputs, batch)
 
     def sample(
         self, random: np.random.Generator, batch_size: int, length: int | tuple[int, int]

@@ -1,13 +1,13 @@
-"""Losses that several models and the evaluation share."""
+"""Losses that several tasks share."""
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from relength.tasks.batch import Batch
+from relength.tasks.batch import Sequences
 
 
-def token_loss(logits: Tensor, batch: Batch) -> Tensor:
+def token_loss(logits: Tensor, batch: Sequences) -> Tensor:
     """Mean of -log(p + 1e-9) over the target tokens of a batch, from scores (B, T, vocabulary).
 
     The 1e-9 is the released Monotonic Location Attention code's; it bounds the loss of a token at
@@ -17,7 +17,7 @@ def token_loss(logits: Tensor, batch: Batch) -> Tensor:
     return -((p + 1e-9).log() * batch.mask).sum() / batch.mask.sum()
 
 
-def cross_entropy(logits: Tensor, batch: Batch) -> Tensor:
+def cross_entropy(logits: Tensor, batch: Sequences) -> Tensor:
     """Mean of -log p over the target tokens of a batch, from scores (B, T, classes)."""
     losses = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), reduction="none")
     return (losses * batch.mask.flatten()).sum() / batch.mask.sum()

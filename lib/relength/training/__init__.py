@@ -6,7 +6,7 @@ What trains imports PyTorch, so it is loaded when it is asked for.
 from importlib import import_module
 from typing import Any
 
-HOMES = {"Stack": "stack", "Trained": "alone", "stacks": "stack", "train": "alone"}
+HOMES = {"Stack": "stack", "Trained": "alone", "stacks": "grouping", "train": "alone"}
 
 
 def __getattr__(name: str) -> Any:

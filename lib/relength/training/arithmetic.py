@@ -12,13 +12,13 @@ from contextlib import contextmanager
 import torch
 
 from relength.errors import RelengthError
-from relength.specs.spec import Arithmetic
+from relength.training.protocols.base import Protocol
 
 # What torch.set_float32_matmul_precision calls it; autocast needs no help for bfloat16.
 SETTINGS = {"exact": "highest", "tf32": "high", "bfloat16": "highest"}
 
 
-def check(training: Arithmetic, device: str) -> None:
+def check(training: Protocol, device: str) -> None:
     """Raise RelengthError unless this device computes matrix products as the spec asks."""
     kind = torch.device(device).type
     if training.products != "exact" and kind != "cuda":
@@ -29,7 +29,7 @@ def check(training: Arithmetic, device: str) -> None:
 
 
 @contextmanager
-def policy(training: Arithmetic, device: str) -> Iterator[None]:
+def policy(training: Protocol, device: str) -> Iterator[None]:
     """Context in which a run is trained and tested. Waits for runs of another policy to leave it.
 
     Raises RelengthError when the device does not know the policy.

@@ -1,6 +1,6 @@
 """The course of one run: learning curve, learning rate, checkpoints to keep, and when to stop.
 
-The rules are the released code's. They look at one score per epoch and know nothing of tensors on
+The rules are the protocol's. They look at a few numbers per interval and know nothing of tensors on
 devices, so they are the same for a run that trains alone and for one in a stack.
 """
 
@@ -14,20 +14,20 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from relength.errors import RelengthError
-from relength.specs.spec import RunSpec, Training
+from relength.specs.spec import RunSpec
+from relength.training.evaluate import Measured
 from relength.training.provenance import code_fingerprint
 
 CHECKPOINT_SECONDS = 20.0
 PROBE_STEPS = 20
 PROBE_ITEMS = 64
-# torch.optim.lr_scheduler.ReduceLROnPlateau's own: by how much, relatively, a score must be better.
-PLATEAU_THRESHOLD = 1e-4
 
 State = dict[str, Tensor]
 
@@ -36,6 +36,7 @@ State = dict[str, Tensor]
 class Progress:
     """Everything of a run that changes besides its weights; saved whole, so that a resume is exact.
 
+    best     score of the selected checkpoint; as all scores, the higher, the better
     kept     name of a checkpoint -> (epoch, weights)
     stacked  how many runs were trained as one program, at most
     refused  why a state of this run, saved before, was not resumed; empty if there was none
@@ -44,10 +45,10 @@ class Progress:
     rate: float
     epoch: int = 0
     step: int = 0
-    best: float = -1.0
-    best_validation: float = -1.0
+    best: float = -math.inf
+    best_validation: float = -math.inf
     impatience: int = 0
-    plateau_best: float = float("-inf")
+    plateau_best: float = -math.inf
     bad_epochs: int = 0
     solved: int = 0
     finished: bool = False
@@ -76,9 +77,9 @@ class Snapshot:
 
     Runs alone and runs in a stack share one format: either resumes either.
 
-    code                    fingerprint of the code that trained so far
-    weights, first, second  name of a parameter -> its value and the optimiser's two averages, of
-                            the gradient (of the move, in RMSprop) and of its square
+    code                  fingerprint of the code that trained so far
+    weights               name of a parameter -> its value
+    first, second, steps  as in relength.training.optimisers.Moments
     """
 
     key: str
@@ -86,6 +87,7 @@ class Snapshot:
     weights: State
     first: State
     second: State
+    steps: State
     progress: dict[str, Any]
 
     def save(self, path: Path) -> None:
@@ -127,28 +129,26 @@ class Snapshot:
 
 
 class Scores(NamedTuple):
-    """What is measured after an epoch; accuracies as the protocol measures them.
+    """What is measured after an interval.
 
-    loss        on the validation samples
-    dev         on the samples that select the checkpoint
-    validation  in distribution
-    watched     on a test that the curve shows; None without one
+    dev      on the samples that are longer, as a rule: mean over the development sets
+    iid      on the validation samples, in distribution
+    watched  accuracy on a test that the curve shows; None without one
     """
 
-    loss: float
-    dev: float
-    validation: float
+    dev: Measured
+    iid: Measured
     watched: float | None = None
 
 
 class Course:
-    """Applies the protocol of a spec to what one epoch after the other brings.
+    """Applies the protocol of a spec to what one interval after the other brings.
 
-    An epoch is what lies between two evaluations: where samples are drawn afresh, an interval.
+    An interval is what lies between two evaluations; records and progress call it epoch.
     """
 
     def __init__(self, spec: RunSpec):
-        self.spec = spec
+        self.spec, self.protocol = spec, spec.training
         self.progress = Progress(rate=spec.training.learning_rate)
 
     def resume(self, snapshot: Snapshot) -> None:
@@ -183,7 +183,7 @@ class Course:
         scores: Scores,
         weights: Callable[[], State],
     ) -> None:
-        """Take note of an epoch, and of its weights if they are to be kept.
+        """Take note of an interval, and of its weights if they are to be kept.
 
         loss    mean over the training steps
         scores  what was measured after them
@@ -191,60 +191,51 @@ class Course:
         Raises RelengthError when a loss, that of the probe too, is no number: the run has diverged
         and is over.
         """
-        progress, training = self.progress, self.spec.training
-        loss_after, dev, validation, watched = scores
+        progress, rule = self.progress, self.protocol.selection
         probe = progress.probe.get("validation_loss", 0.0)
-        if not all(math.isfinite(number) for number in (loss, loss_after, probe)):
+        selecting = {f"{rule.split}_loss": getattr(scores, rule.split).loss}
+        selecting = selecting if rule.by == "loss" else {}
+        if not all(map(math.isfinite, (loss, scores.iid.loss, probe, *selecting.values()))):
             progress.finished = True
             raise RelengthError(
-                f"Training diverged: the loss is {loss} in epoch {progress.epoch}, {loss_after} "
-                f"after it, {probe:.6g} in the probe; lower the learning rate ({progress.rate:g}) "
-                "or the gradient clip."
+                f"Training diverged: the loss is {loss} in epoch {progress.epoch}, "
+                f"{scores.iid.loss} after it, {probe:.6g} in the probe; lower the learning rate "
+                f"({progress.rate:g}) or the gradient clip."
             )
         progress.curve.append(
             {
                 "epoch": progress.epoch,
                 "step": progress.step,
                 "train_loss": loss,
-                "dev_accuracy": dev,
-                "iid_accuracy": validation,
+                "dev_accuracy": scores.dev.accuracy,
+                "iid_accuracy": scores.iid.accuracy,
                 "learning_rate": progress.rate,
-                **({} if watched is None else {"watched_accuracy": watched}),
+                **({} if scores.watched is None else {"watched_accuracy": scores.watched}),
+                **selecting,
             }
         )
+        score = self._score()
         # Of equal scores the last one is kept.
-        if dev > progress.best or abs(dev - progress.best) < training.tie:
-            progress.best = dev
+        if score > progress.best or abs(score - progress.best) < rule.tie:
+            progress.best = score
             progress.impatience = 0
             progress.kept["selected"] = (progress.epoch, weights())
         else:
             progress.impatience += 1
-        if validation >= progress.best_validation:
-            progress.best_validation = validation
+        in_distribution = scores.iid.accuracy if rule.by == "accuracy" else -scores.iid.loss
+        if in_distribution >= progress.best_validation:
+            progress.best_validation = in_distribution
             progress.kept["best_iid"] = (progress.epoch, weights())
-        progress.finished = progress.epoch + 1 >= training.intervals
-        if isinstance(training, Training):
-            if progress.epoch > 0:  # as released: no step of the schedule after the first epoch
-                self._plateau(dev, training)
-            progress.finished |= self._ends_early(dev, training)
+        self.protocol.schedule(progress, score)
+        ends = self.protocol.ends_early(progress, score)
+        progress.finished = ends or progress.epoch + 1 >= self.protocol.intervals
         if progress.finished:
             progress.kept["last"] = (progress.epoch, weights())
         progress.epoch += 1
 
-    def _ends_early(self, score: float, training: Training) -> bool:
-        """Whether patience is at an end, or the task has been solved for long enough."""
-        progress = self.progress
-        solved = training.solved_accuracy is not None and score >= training.solved_accuracy
-        progress.solved = progress.solved + 1 if solved else 0
-        return progress.impatience > training.patience or progress.solved >= training.solved_epochs
-
-    def _plateau(self, score: float, training: Training) -> None:
-        """Cut the rate if the score has not improved for more than ``plateau_patience`` epochs."""
-        progress = self.progress
-        if score > progress.plateau_best * (1 + PLATEAU_THRESHOLD):
-            progress.plateau_best, progress.bad_epochs = score, 0
-        else:
-            progress.bad_epochs += 1
-        if progress.bad_epochs > training.plateau_patience:
-            progress.rate *= training.plateau_factor
-            progress.bad_epochs = 0
+    def _score(self) -> float:
+        """The number that selects the checkpoint, turned so that the higher is the better."""
+        rule = self.protocol.selection
+        latest = self.progress.curve[-rule.mean_of :]
+        mean = fmean(point[f"{rule.split}_{rule.by}"] for point in latest)
+        return mean if rule.by == "accuracy" else -mean

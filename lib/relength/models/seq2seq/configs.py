@@ -5,15 +5,16 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from relength.models.config import ModelConfig, Reads
+from relength.models.config import ModelConfig
 from relength.models.seq2seq.attentions import ATTENTIONS, arms_of, mixes
 from relength.specs.fields import added
+from relength.specs.kinds import TOKENS, Kind
 
 
 class Seq2SeqConfig(ModelConfig):
     """Sizes and arm of a model. Defaults are the paper's (Appendix E.2) and the released code's."""
 
-    reads: ClassVar[Reads] = "tokens"
+    kind: ClassVar[Kind] = TOKENS
 
     name: Literal[tuple(ATTENTIONS)]
     arm: Literal["released", "paper", "repaired"] = "released"

@@ -32,7 +32,6 @@ from relength.models.seq2seq.location import BETA, LocationAttention
 from relength.streams import stream
 from relength.tasks.base import PAD, SOS
 from relength.tasks.batch import Batch
-from relength.tasks.losses import token_loss
 
 
 class Seq2Seq(nn.Module):
@@ -48,8 +47,6 @@ class Seq2Seq(nn.Module):
     vocabulary_size counts special tokens too. ``fused`` switches between two ways to the same
     values and gradients: hand-written kernels for a CPU, and plain operations that vmap can batch.
     """
-
-    criterion = staticmethod(token_loss)
 
     def __init__(self, config: Seq2SeqConfig, vocabulary_size: int, fused: bool = True):
         super().__init__()
@@ -205,10 +202,6 @@ class Seq2Seq(nn.Module):
             self.linear(from_values, projections.T),
             F.linear(self.embedding.weight, from_token, self.decoder.bias_ih),
         )
-
-    def loss(self, batch: Batch, dropout: Tensor | None = None) -> Tensor:
-        """Return the training loss, see relength.tasks.losses.token_loss."""
-        return self.criterion(self(batch, dropout), batch)
 
     @torch.no_grad()
     def generate(

@@ -1,7 +1,8 @@
 """Read recorded samples: where attention looks, and where the output goes wrong.
 
 A record keeps one decoded sample with its weights, the first of the shortest unseen test
-(:func:`relength.runs.execute.attention_sample`). Of the steps of its focus are counted, in percent:
+(:func:`relength.training.traces.attention_sample`). Of the steps of its focus are counted, in
+percent:
 
 focus_forward  those that do not take the centre of focus back
 focus_single   those that take it no further forward than the next position

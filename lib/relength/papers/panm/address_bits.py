@@ -26,7 +26,7 @@ from relength.report.style import ARM_LABELS, LIGHT, Layout, aligned, canvas, co
 from relength.report.tables import printed, short
 from relength.specs.spec import RunSpec
 from relength.tasks.algorithmic import CLASSES
-from relength.training.recorded import TRACED
+from relength.training.traces import TRACED
 from relength.verdicts.claims import plural
 
 PAGE = "panm_address_bits"

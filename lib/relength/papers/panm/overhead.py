@@ -16,6 +16,7 @@ from relength.models.baselines.configs import TransformerConfig
 from relength.streams import stream
 from relength.tasks.algorithmic import Copy
 from relength.tasks.batch import Batch
+from relength.tasks.losses import cross_entropy
 
 if TYPE_CHECKING:
     from relength.models.free_running import FreeRunning
@@ -134,7 +135,7 @@ def _trainer(model: "FreeRunning", batch: Batch) -> Callable[[], None]:
 
     def step() -> None:
         optimiser.zero_grad()
-        model.loss(batch).backward()
+        cross_entropy(model(batch), batch).backward()
         torch.nn.utils.clip_grad_value_(model.parameters(), 10.0)
         optimiser.step()
 

@@ -1,0 +1,13 @@
+"""Every protocol by name. A new one is one file in this folder and one line here.
+
+Importing them takes no torch: what needs it is imported where it is computed.
+"""
+
+from relength.training.protocols.base import Protocol
+from relength.training.protocols.epochs import Epochs
+from relength.training.protocols.streaming import Streaming
+
+PROTOCOLS: dict[str, type[Protocol]] = {
+    "epochs": Epochs,
+    "streaming": Streaming,
+}

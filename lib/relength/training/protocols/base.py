@@ -1,0 +1,147 @@
+"""The contract of a protocol: all that one way of training decides.
+
+A run asks its protocol and knows no other: :mod:`relength.training.alone` and
+:mod:`relength.training.stack` are the same for all of them.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from relength.specs.fields import added
+from relength.training.protocols.optimiser import Settings
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+    from relength.specs.spec import RunSpec
+    from relength.tasks.base import Task
+    from relength.tasks.batch import Batch
+    from relength.training.course import Progress
+
+
+class Selection(NamedTuple):
+    """The rule that selects a checkpoint.
+
+    split    ``dev``, the task's development sets, as a rule longer than training; or ``iid``, its
+             validation set in distribution
+    by       ``accuracy``, the higher the better; or ``loss``, the lower the better
+    mean_of  how many of the latest evaluations the deciding number is the mean of
+    tie      numbers that differ by less count as equal, and the later checkpoint wins
+    """
+
+    split: Literal["dev", "iid"] = "dev"
+    by: Literal["accuracy", "loss"] = "accuracy"
+    mean_of: int = 1
+    tie: float = 1e-9  # rounding
+
+
+class Clip(NamedTuple):
+    """How gradients are clipped: to a global norm, or each element by its size."""
+
+    by: Literal["norm", "value"]
+    most: float
+
+
+class Protocol(BaseModel, ABC):
+    """One way of training: a frozen config whose fields, ``name`` included, enter a run's key.
+
+    An *interval* is what lies between two evaluations. What a subclass does not define stays as
+    here: a constant learning rate, no clipping, selection by accuracy on the development sets, the
+    task's loss alone, no change before the tests, traces of the model's attention.
+
+    fresh  whether samples are drawn afresh at every step; else a task has a split ``train``
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    fresh: ClassVar[bool]
+
+    name: str
+    batch_size: int = Field(gt=0)
+    learning_rate: float = Field(gt=0, description="of the first interval")
+    precision: Literal["float32", "float64"] = "float32"
+    products: Literal["exact", "tf32", "bfloat16"] = added(
+        "exact",
+        before="exact",
+        description="what matrix products compute in; exact is the precision above, the others "
+        "need a GPU",
+    )
+
+    @model_validator(mode="after")
+    def _one_arithmetic(self) -> "Protocol":
+        if self.precision == "float64" and self.products != "exact":
+            raise ValueError(f"products in {self.products} make no sense with precision float64")
+        return self
+
+    @property
+    @abstractmethod
+    def intervals(self) -> int:
+        """How often training is evaluated, at most."""
+
+    @property
+    def interval_steps(self) -> int | None:
+        """Optimiser steps of an interval; None where it is a pass over the training data."""
+        return None
+
+    @abstractmethod
+    def most_steps(self, task: "Task") -> int:
+        """Optimiser steps if training does not end early."""
+
+    @property
+    @abstractmethod
+    def moves(self) -> Settings:
+        """The optimiser and its settings."""
+
+    @property
+    def clip(self) -> Clip | None:
+        """How gradients are clipped before a step; None for not at all."""
+        return None
+
+    @property
+    def selection(self) -> Selection:
+        """The rule that selects the checkpoint which tables show."""
+        return Selection()
+
+    @abstractmethod
+    def data(self, spec: "RunSpec", device: str) -> "Batch | None":
+        """The training data, on the device; None where they are drawn afresh."""
+
+    @abstractmethod
+    def batches(
+        self, spec: "RunSpec", data: "Batch | None", interval: int, device: str, most: int | None
+    ) -> "Iterator[Batch]":
+        """The training batches of an interval in their order, or its first ``most``."""
+
+    def schedule(self, progress: "Progress", score: float) -> None:
+        """Change ``progress.rate`` after an interval; the higher its score, the better."""
+
+    def ends_early(self, progress: "Progress", score: float) -> bool:
+        """Whether training ends after an interval that is not its last."""
+        return False
+
+    def loss(self, task: "Task", model: "Module", batch: "Batch", key: "Tensor | None") -> "Tensor":
+        """What a step minimises: the task's loss, and the extra term if there is one.
+
+        key  of what is drawn inside this step (relength.streams)
+        """
+        outputs = model(batch, key)
+        loss = task.loss(outputs, batch)
+        extra = self.extra_loss(model, batch, outputs)
+        return loss if extra is None else loss + extra
+
+    def extra_loss(self, model: "Module", batch: "Batch", outputs: "Tensor") -> "Tensor | None":
+        """A term that is added to the task's loss; vmap must be able to batch it."""
+        return None
+
+    def before_test(self, model: "Module") -> None:
+        """Change a trained model before it is tested, in the same way for all seeds."""
+
+    def traces(self, spec: "RunSpec", model: "Module", device: str) -> dict[str, Any]:
+        """Fields of a record beyond metrics, from the selected checkpoint: by default attention."""
+        from relength.training.traces import attention
+
+        return attention(spec, model, device)

@@ -1,0 +1,114 @@
+"""Epochs over fixed samples."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from relength.specs.fields import added
+from relength.streams import stream
+from relength.training.protocols.base import Clip, Protocol, Selection
+from relength.training.protocols.optimiser import AdamW, OptimiserOrAdamW, Settings
+
+if TYPE_CHECKING:
+    from relength.specs.spec import RunSpec
+    from relength.tasks.base import Task
+    from relength.tasks.batch import Batch
+    from relength.training.course import Progress
+
+# torch.optim.lr_scheduler.ReduceLROnPlateau's own: by how much, relatively, a score must be better.
+PLATEAU_THRESHOLD = 1e-4
+
+
+class Epochs(Protocol):
+    """Epochs over fixed samples, with a schedule and an early end.
+
+    Defaults: Monotonic Location Attention, Appendix E.2, and its released configuration.
+    """
+
+    fresh: ClassVar[bool] = False
+
+    name: Literal["epochs"] = added("epochs", before="epochs")
+    epochs: int = Field(100, gt=0, description="most passes over the training data")
+    batch_size: int = Field(32, gt=0)
+    optimiser: OptimiserOrAdamW = "adamw"
+    learning_rate: float = Field(1e-3, gt=0)
+    weight_decay: float = Field(0.0, ge=0, description="of adamw; others bring their own")
+    clip_norm: float = Field(5.0, gt=0, description="global gradient norm")
+    plateau_factor: float = Field(0.5, gt=0, lt=1)
+    plateau_patience: int = Field(4, ge=0, description="bad epochs before the rate is cut")
+    patience: int = Field(50, gt=0, description="epochs without a new best before training stops")
+    tie: float = Field(
+        1e-5,
+        ge=0,
+        description="dev scores (fractions) that differ by less count as equal, and the later "
+        "checkpoint wins; the released code compares percentages with 0.001",
+    )
+    solved_accuracy: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="dev accuracy that counts as solved, if training may end early",
+    )
+    solved_epochs: int = Field(10, gt=0, description="solved epochs in a row that end training")
+
+    @model_validator(mode="after")
+    def _settings_of_their_optimiser(self) -> "Epochs":
+        if self.optimiser != "adamw" and self.weight_decay:
+            raise ValueError("weight_decay is adamw's here: give it inside optimiser")
+        return self
+
+    @property
+    def intervals(self) -> int:
+        return self.epochs
+
+    def most_steps(self, task: "Task") -> int:
+        return self.epochs * -(-task.splits()["train"].size // self.batch_size)
+
+    @property
+    def moves(self) -> Settings:
+        return (
+            AdamW(weight_decay=self.weight_decay) if self.optimiser == "adamw" else self.optimiser
+        )
+
+    @property
+    def clip(self) -> Clip:
+        return Clip("norm", self.clip_norm)
+
+    @property
+    def selection(self) -> Selection:
+        return Selection(tie=self.tie)
+
+    def data(self, spec: "RunSpec", device: str) -> "Batch":
+        return spec.task.dataset("train", spec.seed).to(device)
+
+    def batches(
+        self, spec: "RunSpec", data: "Batch", interval: int, device: str, most: int | None
+    ) -> "Iterator[Batch]":
+        """Every sample once, in an order of the seed's own."""
+        import torch
+
+        order = stream(spec.seed, "order", interval).permutation(len(data))
+        for indices in torch.from_numpy(order).split(self.batch_size)[:most]:
+            yield data.select(indices.to(device))
+
+    def schedule(self, progress: "Progress", score: float) -> None:
+        """Cut the rate if the score has not improved for more than ``plateau_patience`` epochs.
+
+        As released, the first epoch does not count.
+        """
+        if progress.epoch == 0:
+            return
+        if score > progress.plateau_best * (1 + PLATEAU_THRESHOLD):
+            progress.plateau_best, progress.bad_epochs = score, 0
+        else:
+            progress.bad_epochs += 1
+        if progress.bad_epochs > self.plateau_patience:
+            progress.rate *= self.plateau_factor
+            progress.bad_epochs = 0
+
+    def ends_early(self, progress: "Progress", score: float) -> bool:
+        """Whether patience is at an end, or the task has been solved for long enough."""
+        solved = self.solved_accuracy is not None and score >= self.solved_accuracy
+        progress.solved = progress.solved + 1 if solved else 0
+        return progress.impatience > self.patience or progress.solved >= self.solved_epochs

@@ -1,0 +1,72 @@
+"""The part that all protocols share whose samples are drawn afresh at every step."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from relength.streams import EVALUATION_SEED, stream
+from relength.training.protocols.base import Protocol
+
+if TYPE_CHECKING:
+    from relength.specs.spec import RunSpec
+    from relength.tasks.base import Task
+    from relength.tasks.batch import Batch
+
+
+class FreshSamples(Protocol):
+    """A number of steps, each on samples of one length that nobody has seen before.
+
+    A task draws them with ``draw(random, batch_size, length)`` and makes a batch of them, on the
+    device, with ``encode(drawn, device)``. ``train_lengths`` are its shortest and longest.
+    """
+
+    fresh: ClassVar[bool] = True
+
+    steps: int = Field(gt=0, description="optimiser steps, whole intervals of them")
+    validate_every: int = Field(gt=0, description="steps of an interval")
+
+    @model_validator(mode="after")
+    def _whole_intervals(self) -> Self:
+        if self.steps % self.validate_every:
+            raise ValueError(
+                f"{self.steps} steps are no whole number of intervals of {self.validate_every}"
+            )
+        return self
+
+    @property
+    def intervals(self) -> int:
+        return self.steps // self.validate_every
+
+    @property
+    def interval_steps(self) -> int:
+        return self.validate_every
+
+    def most_steps(self, task: "Task") -> int:
+        return self.steps
+
+    def lengths(self, task: "Task", interval: int) -> list[int]:
+        """The length of each step's batch: uniform over the task's range, equal for all seeds.
+
+        Equal, too, for all tasks of one range: stacked runs share the shapes of their batches.
+        """
+        shortest, longest = task.train_lengths
+        steps = self.validate_every
+        random = stream(EVALUATION_SEED, "lengths", shortest, longest, steps, interval)
+        return random.integers(shortest, longest + 1, steps).tolist()
+
+    def drawn(self, spec: "RunSpec", interval: int, most: int | None = None) -> Iterator[Any]:
+        """What the task draws for each step of an interval, or for its first ones."""
+        first = interval * self.validate_every
+        for step, length in enumerate(self.lengths(spec.task, interval)[:most], start=first):
+            random = stream(spec.seed, "data", spec.task.name, step)
+            yield spec.task.draw(random, self.batch_size, length)
+
+    def data(self, spec: "RunSpec", device: str) -> None:
+        return None
+
+    def batches(
+        self, spec: "RunSpec", data: None, interval: int, device: str, most: int | None
+    ) -> "Iterator[Batch]":
+        for drawn in self.drawn(spec, interval, most):
+            yield spec.task.encode(drawn, device)
