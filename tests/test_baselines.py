@@ -23,7 +23,8 @@ from relength.kernels.hashing import step_key
 from relength.models import MODELS
 from relength.models.free_running import FreeRunning
 from relength.streams import dropout_key
-from relength.tasks.batch import Batch
+from relength.tasks.batch import ChannelsToClasses
+from relength.tasks.losses import cross_entropy
 
 every_reading = pytest.mark.parametrize(("name", "arm"), READINGS)
 FILES = (
@@ -34,12 +35,12 @@ FILES = (
 )
 
 
-def batch_of(inputs: torch.Tensor, steps: int, seed: int = 0) -> Batch:
+def batch_of(inputs: torch.Tensor, steps: int, seed: int = 0) -> ChannelsToClasses:
     """Inputs (B, S, C) with targets (B, steps)."""
     n, length, _ = inputs.shape
     targets = torch.from_numpy(np.random.default_rng(seed).integers(CLASSES, size=(n, steps)))
     lengths = (torch.full((n,), length), torch.full((n,), steps))
-    return Batch(inputs, targets, torch.ones(n, steps, dtype=torch.bool), *lengths)
+    return ChannelsToClasses(inputs, targets, torch.ones(n, steps, dtype=torch.bool), *lengths)
 
 
 def parameters(model: nn.Module) -> int:
@@ -87,7 +88,8 @@ def test_every_part_of_the_source_can_change_the_answer(name, arm):
 @every_reading
 def test_no_weight_is_idle(name, arm):
     model = build(name, arm)
-    model.loss(batch_of(sources(4, 5), 5)).backward()
+    batch = batch_of(sources(4, 5), 5)
+    cross_entropy(model(batch), batch).backward()
     idle = [n for n, p in model.named_parameters() if p.grad is None or not p.grad.any()]
     assert idle == []
 
@@ -126,10 +128,11 @@ def test_a_stack_of_three_has_the_losses_and_gradients_of_lone_models(name, arm,
             self.model = lone
 
         def forward(self, batch, key):
-            return self.model.loss(batch, key)
+            return cross_entropy(self.model(batch, key), batch)
 
     def loss_of(weights, key, inputs, targets):
-        batch = Batch(inputs, targets, torch.ones_like(targets, dtype=torch.bool), None, None)
+        mask = torch.ones_like(targets, dtype=torch.bool)
+        batch = ChannelsToClasses(inputs, targets, mask, None, None)
         weights = {f"model.{n}": w for n, w in weights.items()}
         return functional_call(Loss(), weights, (batch, key))
 
@@ -141,7 +144,7 @@ def test_a_stack_of_three_has_the_losses_and_gradients_of_lone_models(name, arm,
         stacked, keys, *arguments
     )
     for r, model in enumerate(replicas):
-        loss = model.loss(batches[r], None if keys is None else keys[r])
+        loss = cross_entropy(model(batches[r], None if keys is None else keys[r]), batches[r])
         loss.backward()
         assert abs(losses[r].item() - loss.item()) < 1e-12
         for parameter, value in model.named_parameters():
@@ -155,7 +158,7 @@ def test_the_fast_way_has_the_values_and_gradients_of_the_readable_one(name, arm
     for fused in (True, False):
         model = build(name, arm)
         model.fused = fused
-        loss = model.loss(batch)
+        loss = cross_entropy(model(batch), batch)
         loss.backward()
         results.append((loss.item(), torch.cat([p.grad.flatten() for p in model.parameters()])))
     assert results[0][0] == pytest.approx(results[1][0], rel=1e-12)

@@ -17,9 +17,10 @@ from relength.paths import BOOK
 from relength.report import expenses, markdown, passages, scoreboard
 from relength.report.passages import PASSAGES
 from relength.report.style import verdict_kind
-from relength.runs.store import METRICS, Store
+from relength.runs.store import Store
 from relength.specs.experiments import experiments
 from relength.specs.published import artifacts
+from relength.tasks.metrics import TokenMetrics
 from relength.verdicts import claims
 
 pytestmark = pytest.mark.usefixtures("claimed")
@@ -33,7 +34,11 @@ CURVES = ("train_loss", "dev_accuracy", "iid_accuracy", "learning_rate")
 
 def record(spec, exact_match=1.0, status="ok", seconds=36.0):
     """A record of a run that nobody made."""
-    metrics = {"items": 10, **dict.fromkeys(METRICS, exact_match), "edit_distance": 0.0}
+    metrics = {
+        "items": 10,
+        **dict.fromkeys(TokenMetrics.shares(), exact_match),
+        "edit_distance": 0.0,
+    }
     tests = {test: metrics for test in spec.task.tests}
     made = {
         "schema": 1,

@@ -11,20 +11,24 @@ from relength.papers.mla.experiments import TASKS as MLA_TASKS
 from relength.tasks import TASKS
 from relength.tasks.base import EOS, PAD, SOS
 from relength.tasks.batch import pad_tokens
-from relength.tasks.losses import token_loss
-from relength.training.evaluate import BATCH_SIZE, by_length, free_running, score, validate
+from relength.tasks.scores import token_metrics, tokens_right
+from relength.training.evaluate import BATCH_SIZE, by_length, free_running, validate
 
 A, B, C = 4, 5, 6
 
 
 def scored(prediction: list[int], target: list[int]):
     batch = pad_tokens([[A]], [[*target, EOS]], PAD)
-    return score([(batch, torch.tensor([prediction]))])
+    return numbers(token_metrics([(batch, torch.tensor([prediction]))], EOS))
 
 
-def first_error(*tenths: int) -> tuple[int, ...]:
+def numbers(metrics) -> tuple:
+    return tuple(metrics.model_dump().values())
+
+
+def first_error(*tenths: int) -> list[int]:
     """As many outputs as there are numbers, each with its first error in that tenth."""
-    return tuple(tenths.count(part) for part in range(10))
+    return [tenths.count(part) for part in range(10)]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +64,7 @@ def test_without_an_end_token_every_token_counts_and_nothing_ends(
     prediction, target, exact, tokens, prefix, edits
 ):
     batch = pad_tokens([[A]], [target], PAD)
-    *means, errors = score([(batch, torch.tensor([prediction]))], end=None)
+    *means, errors = numbers(token_metrics([(batch, torch.tensor([prediction]))], end=None))
     assert means == pytest.approx([1, exact, exact, tokens, prefix, edits])
     assert errors == (first_error() if exact else first_error((0, 3, 6)[round(3 * prefix)]))
 
@@ -69,7 +73,8 @@ def test_samples_of_unequal_length_in_several_batches():
     first = pad_tokens([[A], [A, B]], [[A, EOS], [A, B, C, EOS]], PAD)
     second = pad_tokens([[B]], [[EOS]], PAD)
     steps = [[A, EOS, B, B], [A, B, B, EOS]], [[EOS, A, A, A]]
-    metrics = score([(b, torch.tensor(p)) for b, p in zip((first, second), steps, strict=True)])
+    answers = [(b, torch.tensor(p)) for b, p in zip((first, second), steps, strict=True)]
+    metrics = token_metrics(answers, EOS)
     assert metrics.items == 3
     assert metrics.exact_match == pytest.approx(2 / 3)
     assert metrics.exact_match_true_length == pytest.approx(2 / 3)
@@ -99,8 +104,6 @@ def test_metrics_agree_with_each_other(prediction, target):
 class Echo(torch.nn.Module):
     """Answers with scores that depend on the previous target token, or generates the source."""
 
-    criterion = staticmethod(token_loss)
-
     def forward(self, batch):
         right = torch.nn.functional.one_hot(batch.targets, 14).double()
         wrong = batch.inputs[:, :1] == A  # samples that begin with A get their last token wrong
@@ -120,10 +123,10 @@ class Echo(torch.nn.Module):
 
 def test_accuracy_counts_whole_samples_or_tokens_of_each_and_loss_counts_tokens():
     batch = pad_tokens([[A], [B], [C, C]], [[A, EOS], [B, EOS], [C, C, EOS]], PAD)
-    accuracy, loss = validate(Echo(), [batch], "exact_match")
+    accuracy, loss = validate(Echo(), [batch], TASKS["copy"]())
     assert accuracy == pytest.approx(2 / 3)
-    shares, same = validate(Echo(), [batch], "token_accuracy")
-    assert shares == pytest.approx((1 / 2 + 1 + 1) / 3) and same == loss
+    shares = tokens_right(Echo()(batch), batch)
+    assert shares.tolist() == pytest.approx([1 / 2, 1, 1])
     surprise = [-math.log(27 / 40 + 1e-9)] * 6 + [-math.log(1 / 40 + 1e-9)]
     assert loss == pytest.approx(sum(surprise) / 7)
 
@@ -148,7 +151,7 @@ def test_batches_by_length_hold_every_sample_once(name):
 def test_free_running_scores_what_is_generated():
     # An echo solves Copy and nothing else; it is decoded up to the longest target of the whole set.
     copy = TASKS["copy"](test_size=300)
-    metrics = free_running(Echo(), by_length(copy.dataset("iid", 0)))
-    assert metrics == (300, 1.0, 1.0, 1.0, 1.0, 0.0, first_error())
+    metrics = free_running(Echo(), by_length(copy.dataset("iid", 0)), copy)
+    assert numbers(metrics) == (300, 1.0, 1.0, 1.0, 1.0, 0.0, first_error())
     reverse = TASKS["reverse_copy"](test_size=300)
-    assert free_running(Echo(), by_length(reverse.dataset("iid", 0))).exact_match < 0.05
+    assert free_running(Echo(), by_length(reverse.dataset("iid", 0)), reverse).exact_match < 0.05

@@ -22,7 +22,8 @@ from relength.models.seq2seq.location import LocationAttention, clamp, softstair
 from relength.streams import dropout_key
 from relength.tasks import TASKS
 from relength.tasks.base import EOS, PAD, SOS
-from relength.tasks.batch import Batch, pad_tokens
+from relength.tasks.batch import Batch, TokensToTokens, pad_tokens
+from relength.tasks.losses import token_loss
 
 VOCABULARY = 11
 READINGS = [(name, arm) for name in ATTENTIONS for arm in arms_of(name)]
@@ -222,7 +223,7 @@ def test_released_gate_gets_no_gradient_and_the_papers_gate_does():
     batch = TASKS["copy"](train_size=8).dataset("train", 0)
     for arm, start in (("released", 20.0), ("paper", 0.0)):
         model = Seq2Seq(Seq2SeqConfig(name="MonoAttn", arm=arm, gate_start=start), 14).initialise(0)
-        model.loss(batch).backward()
+        token_loss(model(batch), batch).backward()
         gradient = model.attention.gate.grad
         assert (gradient.abs().item() == 0) == (arm == "released")
 
@@ -325,7 +326,7 @@ def test_padding_changes_nothing(name, arm, batch, seed, more):
     pad = torch.nn.functional.pad
     # Whatever stands in the padding, and however much of it there is.
     beyond = torch.arange(batch.inputs.shape[1]) >= batch.input_lengths[:, None]
-    wider = Batch(
+    wider = TokensToTokens(
         pad(batch.inputs.masked_fill(beyond, 9), (0, more), value=7),
         pad(batch.targets.masked_fill(~batch.mask, 6), (0, more), value=8),
         pad(batch.mask, (0, more)),
@@ -336,7 +337,7 @@ def test_padding_changes_nothing(name, arm, batch, seed, more):
     for dropout in (None, key):
         ours, padded = model(batch, dropout), model(wider, dropout)
         close(padded[:, : ours.shape[1]][batch.mask], ours[batch.mask].detach().numpy())
-        close(model.loss(wider, dropout), model.loss(batch, dropout).item())
+        close(token_loss(padded, wider), token_loss(ours, batch).item())
 
 
 @every_reading
@@ -358,7 +359,7 @@ def test_a_sample_is_treated_the_same_alone_and_in_company(name, arm, batch, see
 def test_teacher_forcing_with_the_models_own_tokens_is_generation(name, arm, batch, seed, steps):
     model = build(name, arm, seed)
     tokens, _ = model.generate(batch, steps)
-    fed = Batch(
+    fed = TokensToTokens(
         batch.inputs,
         tokens,
         torch.ones_like(tokens, dtype=torch.bool),
@@ -421,7 +422,7 @@ def test_loss_is_the_mean_surprise_of_the_target_tokens():
         for row, tokens in enumerate([[5, 6, EOS], [EOS]])
         for t, token in enumerate(tokens)
     ]
-    assert model.loss(batch).item() == pytest.approx(sum(surprises) / 4, rel=1e-12)
+    assert token_loss(model(batch), batch).item() == pytest.approx(sum(surprises) / 4, rel=1e-12)
 
 
 # --- parameters ---------------------------------------------------------------------------------
@@ -439,7 +440,7 @@ def test_one_step_attention_has_the_released_number_of_parameters():
 def test_every_parameter_is_used(name, arm, layers):
     model = build(name, arm, layers=layers)
     batch = pad_tokens([[4, 5, 6, 7, 8, 9, 10]] * 2, [[4, 5, 6, 7, 8, 9, 10, EOS]] * 2, PAD)
-    model.loss(batch).backward()
+    token_loss(model(batch), batch).backward()
     assert [n for n, p in model.named_parameters() if p.grad is None or not p.grad.any()] == []
 
 
@@ -525,7 +526,7 @@ def test_monotonic_attention_whose_gate_starts_as_released_is_the_relaxed_one(na
     scores, gradients = [], []
     for row in (name, name.replace("MonoAttn", "RMonoAttn")):
         model = Seq2Seq(Seq2SeqConfig(name=row, gate_start=20.0), 14).initialise(3)
-        model.loss(batch).backward()
+        token_loss(model(batch), batch).backward()
         scores.append(model(batch))
         gradients.append({n: p.grad for n, p in model.named_parameters()})
     assert Seq2SeqConfig(name="MonoAttn").gate_start == 20
@@ -549,7 +550,7 @@ def test_a_mixture_whose_gate_is_open_is_its_location_attention(name):
         mixed.attention.mix.bias.fill_(60.0)  # its sigmoid is 1
     close(mixed(batch), alone(batch).detach().numpy())
     for model in (mixed, alone):
-        model.loss(batch).backward()
+        token_loss(model(batch), batch).backward()
     ours, theirs = (dict(model.named_parameters()) for model in (mixed, alone))
     for n, parameter in theirs.items():
         if parameter.grad is not None:

@@ -24,7 +24,8 @@ from relength.runs.execute import Job, execute
 from relength.specs.spec import make_spec
 from relength.streams import stream
 from relength.tasks.algorithmic import Copy, IDSort
-from relength.tasks.batch import Batch
+from relength.tasks.batch import ChannelsToClasses
+from relength.tasks.losses import cross_entropy
 
 # Arms that differ in a number alone (undropped, ten-bit, wide) are the released code to a test.
 ARMS = ("paper", "repaired", "released", "mended", "contentless", "one-way")
@@ -303,8 +304,10 @@ CONSTANT_SHARES = ("panm.pointers.address.bias", "panm.pointers.key.bias", "panm
 def test_every_weight_is_used(arm):
     model = build(arm)
     batch = Copy(flags=False).sample(stream(0, "data"), 4, 5)
-    batch = Batch(inputs(0, 4, 5), batch.targets, batch.mask, *[batch.input_lengths] * 2)
-    model.loss(batch, step_key(0, 0)).backward()
+    batch = ChannelsToClasses(
+        inputs(0, 4, 5), batch.targets, batch.mask, *[batch.input_lengths] * 2
+    )
+    cross_entropy(model(batch, step_key(0, 0)), batch).backward()
     for name, parameter in model.named_parameters():
         # The constant part of a key is the same share of every slot: a softmax does not see it.
         if name not in CONSTANT_SHARES:
@@ -514,7 +517,11 @@ def test_a_single_pointer_begins_where_it_is_told_and_several_where_the_paper_sa
 
 def test_a_sequence_longer_than_the_address_space_is_refused():
     model = build("repaired", bits=3)
-    model(Batch(inputs(0, 2, 8), *[torch.zeros(2, 8).long()] * 2, *[torch.full((2,), 8)] * 2))
+    model(
+        ChannelsToClasses(
+            inputs(0, 2, 8), *[torch.zeros(2, 8).long()] * 2, *[torch.full((2,), 8)] * 2
+        )
+    )
     with pytest.raises(RelengthError, match="9 slots does not fit into 8 addresses of 3 bits"):
         model.decode(inputs(0, 2, 9), 2, None)
 
@@ -603,7 +610,9 @@ def test_sizes_are_those_of_the_text_and_of_the_code():
 def test_a_trace_shows_where_each_pointer_points(arm):
     model = build(arm, n_mode2=2)
     batch = Copy(flags=False).sample(stream(0, "data"), 2, 4)
-    batch = Batch(inputs(0, 2, 4), batch.targets, batch.mask, *[batch.input_lengths] * 2)
+    batch = ChannelsToClasses(
+        inputs(0, 2, 4), batch.targets, batch.mask, *[batch.input_lengths] * 2
+    )
     tokens, trace = model.generate(batch, 4, keep_weights=True)
     assert list(trace) == [
         "mode 1, pointer 1 from the base",
@@ -711,7 +720,7 @@ def test_the_loss_goes_down(arm, task):
     losses = []
     for step in range(60):
         batch = task.sample(stream(0, "data", step), 16, 2)
-        loss = model.loss(batch, step_key(0, step))
+        loss = cross_entropy(model(batch, step_key(0, step)), batch)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()

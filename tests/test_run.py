@@ -26,7 +26,7 @@ from relength.runs.run import run_or_load
 from relength.runs.store import usable
 from relength.specs.experiments import experiments
 from relength.specs.spec import RunSpec, make_spec
-from relength.training import Stack
+from relength.training import Stack, traces
 from relength.training import alone as training
 from relength.training.alone import Trainer
 from relength.training.course import Course
@@ -233,7 +233,7 @@ def test_a_run_that_diverges_is_recorded_and_the_grid_goes_on(tiny, table_2, sto
     specs = [make_spec(**fields), tiny(epochs=1)]
     trainer = training.Trainer(specs[0])
     losses = [trainer.train_step(batch).item() for batch in trainer.data.chunks(8)]
-    after = trainer.model.loss(trainer.data.select(slice(0, 8))).item()
+    after = trainer.loss(trainer.data.select(slice(0, 8))).item()
     assert not all(map(math.isfinite, [*losses, after]))
     run_or_load(specs, store, table_2, train=True, workers=1)
     assert [r["key"] for r in store.records()] == [s.key for s in specs]
@@ -262,9 +262,9 @@ def test_a_probe_that_is_no_number_is_a_divergence(tiny, table_2, store, monkeyp
 def test_results_that_cannot_be_written_are_a_failure_and_the_grid_goes_on(
     tiny, table_2, store, monkeypatch
 ):
-    sample = execute_module.attention_sample
+    sample = traces.attention_sample
     monkeypatch.setattr(
-        execute_module,
+        traces,
         "attention_sample",
         lambda spec, *rest: {"weights": math.nan} if spec.seed == 0 else sample(spec, *rest),
     )

@@ -44,7 +44,7 @@ class Batch:
         """The samples at ``indices``, padded no further than the longest of them needs."""
         widths = {lengths: int(getattr(self, lengths)[indices].max()) for lengths in self.counts()}
 
-        def chosen(name: str) -> Tensor:
+        def chosen(name: str) -> "Tensor":
             if name in self.LENGTHS:
                 return getattr(self, name)[indices, : widths[self.LENGTHS[name]]]
             return getattr(self, name)[indices]

@@ -15,15 +15,17 @@ def share(words: str, **more: Any) -> Any:
 
     words  its name in tables
     """
-    return Field(ge=0, le=1, title=words, json_schema_extra={"margin": "accuracy"}, **more)
+    return Field(
+        ge=0, le=1, title=words, json_schema_extra={"share": True, "margin": "accuracy"}, **more
+    )
 
 
-def amount(words: str, margin: str, **more: Any) -> Any:
+def amount(words: str, margin: str | None = None, **more: Any) -> Any:
     """A metric from 0 upwards, shown as it is.
 
-    margin  what it is judged by, of :data:`relength.specs.margins.Measure`
+    margin  what it is judged by, of :data:`relength.specs.margins.Measure`; None where claims say
     """
-    return Field(ge=0, title=words, json_schema_extra={"margin": margin}, **more)
+    return Field(ge=0, title=words, json_schema_extra={"share": False, "margin": margin}, **more)
 
 
 class Metrics(BaseModel):
@@ -47,7 +49,7 @@ class Metrics(BaseModel):
         return tuple(name for name, field in _metrics(cls) if not _is_share(field))
 
     @classmethod
-    def margins(cls) -> dict[str, str]:
+    def margins(cls) -> dict[str, str | None]:
         """{metric: what it is judged by}."""
         return {name: field.json_schema_extra["margin"] for name, field in _metrics(cls)}
 
@@ -62,7 +64,7 @@ def _metrics(kind: type[Metrics]) -> list[tuple[str, Any]]:
 
 
 def _is_share(field: Any) -> bool:
-    return field.json_schema_extra["margin"] == "accuracy"
+    return field.json_schema_extra["share"]
 
 
 class TokenMetrics(Metrics):

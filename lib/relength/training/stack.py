@@ -104,7 +104,9 @@ class Stack:
             model.fused = False
         self.call = _Call(models[0])
         self.params = _stacked([_Call(model).state_dict() for model in models])
-        self.optimiser = optimisers.stacked(self.protocol.moves, list(self.params.values()))
+        self.trained = [name for name, _ in self.call.named_parameters()]
+        weights = [self.params[name] for name in self.trained]
+        self.optimiser = optimisers.stacked(self.protocol.moves, weights)
         self.data = None if self.protocol.fresh else self._split("train")
         self.dev = [self._split(name) for name in self.task.dev_splits]
         self.validation = self._split("validation")
@@ -323,7 +325,7 @@ class Stack:
         keys = step_key(self.keys, self.step)
         grads, loss = self.gradients(samples, keys)
         used = self._used(samples, keys)
-        grads = [g if name in used else None for name, g in zip(self.params, grads, strict=True)]
+        grads = [g if name in used else None for name, g in zip(self.trained, grads, strict=True)]
         optimisers.clip_(grads, self.protocol.clip)
         self.optimiser.update_(grads, self.rate, self.active)
         self.step += self.active
@@ -352,11 +354,15 @@ class Stack:
     def gradients(self, samples: Samples, keys: Tensor) -> tuple[list[Tensor], Tensor]:
         """Gradients, each (R, …), and losses (R,) of one batch per replica."""
 
-        def loss_of(params: Weights, key: Tensor, *samples: Tensor) -> Tensor:
-            return functional_call(self.call, params, (self._loss, self.kind(*samples), key))
+        def loss_of(trained: Weights, rest: Weights, key: Tensor, *samples: Tensor) -> Tensor:
+            arguments = (self._loss, self.kind(*samples), key)
+            return functional_call(self.call, trained | rest, arguments)
 
-        grads, loss = self._together("train", grad_and_value(loss_of), self.params, keys, *samples)
-        return [grads[name] for name in self.params], loss
+        trained = {name: self.params[name] for name in self.trained}
+        rest = {name: self.params[name] for name in self.params.keys() - trained.keys()}
+        step = grad_and_value(loss_of)
+        grads, loss = self._together("train", step, trained, rest, keys, *samples)
+        return [grads[name] for name in self.trained], loss
 
     def _together(self, what: str, function: Callable, *arguments: Any) -> Any:
         """A function of one run, for all of them. Fails the first time, or works for good."""
@@ -418,7 +424,7 @@ class Stack:
             memory = (
                 {
                     name.removeprefix("model."): tensor[r].clone()
-                    for name, tensor in zip(self.params, tensors, strict=True)
+                    for name, tensor in zip(self.trained, tensors, strict=True)
                 }
                 for tensors in (self.optimiser.first, self.optimiser.second, self.optimiser.steps)
             )
@@ -442,9 +448,10 @@ class Stack:
             snapshot = course.begin(folder / f"{course.spec.key}.pt", self.device)
             if snapshot is None:
                 continue
-            for i, (name, tensor) in enumerate(self.params.items()):
+            for name, tensor in self.params.items():
+                tensor[r] = snapshot.weights[name.removeprefix("model.")]
+            for i, name in enumerate(self.trained):
                 plain = name.removeprefix("model.")
-                tensor[r] = snapshot.weights[plain]
                 ours.first[i][r] = snapshot.first[plain]
                 ours.second[i][r] = snapshot.second[plain]
                 ours.steps[i][r] = snapshot.steps[plain]
