@@ -2,7 +2,6 @@
 // ends in #run-<key>. Details come from one script per experiment beside this one (runs/<experiment>.js,
 // see lib/relength/report/run_index.py), loaded when first needed: that works from a folder, too.
 (() => {
-  const METRICS = ["exact match", "at true length", "symbols right", "right before first error", "edit distance"];
   const NAMES = { selected: "selected by the paper's rule", last: "last", best_iid: "best in distribution" };
   const here = document.currentScript.src;
   const entry = document.getElementById("run-entry");
@@ -70,11 +69,11 @@
         [`Training loss, ${highest.toPrecision(3)} at the highest, ${points.train_loss.at(-1).toPrecision(3)} at the end`]));
   };
 
-  const number = (value, metric) => (metric === 4 ? value.toFixed(2) : `${(100 * value).toFixed(2)}`);
+  const number = (value, share) => (share ? 100 * value : value).toFixed(2);
   const checkpoints = (execution) =>
     Object.entries(execution.checkpoints).map(([name, kept]) => {
-      const body = table(`Checkpoint ${NAMES[name] ?? name}, epoch ${kept.epoch}`, ["test", "samples", ...METRICS],
-        kept.tests.map(([test, items, ...values]) => [test, String(items), ...values.map(number)]));
+      const body = table(`Checkpoint ${NAMES[name] ?? name}, epoch ${kept.epoch}`, ["test", "samples", ...execution.metrics.map(([words]) => words)],
+        kept.tests.map(([test, items, ...values]) => [test, String(items), ...values.map((value, i) => number(value, execution.metrics[i][1]))]));
       return name === "selected" ? body
         : element("details", {}, element("summary", {}, `Checkpoint ${NAMES[name] ?? name}`), body);
     });

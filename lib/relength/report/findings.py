@@ -52,9 +52,9 @@ from relength.specs.spec import row_name
 from relength.verdicts.claims import LEFT_OPEN, VERDICTS, counted, plural
 
 ROW, STRIP = 0.34, 0.19  # inches: of a row, of the dots in it
-RIGHT = {
-    "exact_match": "outputs right to the last symbol",
-    "token_accuracy": "tokens right",
+RIGHT = {  # what a share is one of
+    name: kind.model_fields[name].description or kind.words()[name]
+    for name, kind in registry.test_metrics().items()
 }
 
 

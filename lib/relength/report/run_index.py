@@ -19,16 +19,13 @@ from relength.report.scoreboard import Survey
 from relength.report.style import title
 from relength.runs.plan import SEEDS
 from relength.runs.store import Record, Store, accuracies
+from relength.specs import registry
 from relength.specs.experiments import Experiment, experiments
 from relength.specs.spec import row_name
 from relength.training.provenance import code_fingerprint
 
 FOLDER = "runs"  # below the book's static files
 POINTS = 40  # of a learning curve, at most
-METRICS = (
-    *("exact_match", "exact_match_true_length", "token_accuracy", "correct_prefix"),
-    "edit_distance",
-)
 COLUMNS = (
     *(
         "key",
@@ -187,7 +184,10 @@ def commands(record: Record) -> dict[str, str]:
 
 
 def _execution(store: Store, record: Record) -> dict[str, Any]:
-    """One execution as the script shows it; metrics as lists, in the order of METRICS."""
+    """One execution as the script shows it; tests as lists, in the order of ``metrics``.
+
+    metrics  [name in tables, whether it is a share], each
+    """
     shown: dict[str, Any] = {
         "run_id": record["run_id"],
         "status": record["status"],
@@ -198,7 +198,10 @@ def _execution(store: Store, record: Record) -> dict[str, Any]:
     if record["status"] != "ok":
         return shown | {"error": record["error"].strip().splitlines()[-1]}
     curve = _thinned(record["curve"])
+    kind = registry.tasks()[record["spec"]["task"]["name"]].metrics
+    names = kind.words()
     return shown | {
+        "metrics": [[words, name in kind.shares()] for name, words in names.items()],
         "cost": record["cost"],
         "parameters": record["parameters"],
         "epochs": len(record["curve"]),
@@ -207,15 +210,15 @@ def _execution(store: Store, record: Record) -> dict[str, Any]:
             for name in ("epoch", "train_loss", "dev_accuracy", "iid_accuracy")
         },
         "checkpoints": {
-            name: {
+            checkpoint: {
                 "epoch": kept["epoch"],
                 # A list, as a script would put names that are numbers first.
                 "tests": [
-                    [test, metrics["items"], *(metrics[metric] for metric in METRICS)]
+                    [test, metrics["items"], *(metrics[name] for name in names)]
                     for test, metrics in kept["tests"].items()
                 ],
             }
-            for name, kept in record["checkpoints"].items()
+            for checkpoint, kept in record["checkpoints"].items()
         },
     }
 

@@ -19,7 +19,7 @@ from relength.report.exhibits import Exhibit, badges
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import ARM_LABELS, ARMS, aligned, readings, title, verdict_kind
-from relength.specs import published
+from relength.specs import published, registry
 from relength.specs.experiments import anchor_of
 from relength.specs.margins import Margin, load_margins, margin_words
 from relength.specs.published import name_of
@@ -34,9 +34,7 @@ VERDICT_COLUMNS = (
 FEW = 6  # columns that need not take the whole width
 HALF = 4  # tasks side by side: the paper's own table is broken in the same place
 MEASURE_WORDS: dict[str, str] = {
-    "exact_match": "exact match",
-    "token_accuracy": "token accuracy",
-    "edit_distance": "edit distance",
+    name: kind.words()[name] for name, kind in registry.test_metrics().items()
 }
 MARKS = {"reproduced": "✓", "contradicted": "≠", claims.NOT_REACHED: "↓", claims.EXCEEDED: "↑"}
 

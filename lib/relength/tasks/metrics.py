@@ -81,9 +81,9 @@ class TokenMetrics(Metrics):
     """
 
     exact_match: float = share("exact match", description="outputs right to the last symbol")
-    exact_match_true_length: float = share("exact match at the true length")
+    exact_match_true_length: float = share("exact match at true length")
     token_accuracy: float = share("token accuracy", description="tokens right")
-    correct_prefix: float = share("correct prefix")
+    correct_prefix: float = share("right before first error")
     edit_distance: float = amount("edit distance", margin="edit_distance")
     first_errors: list[Annotated[int, Field(ge=0)]] | None = Field(
         None, min_length=PARTS, max_length=PARTS

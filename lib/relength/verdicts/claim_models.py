@@ -18,10 +18,7 @@ from relength.specs.experiments import Experiment, experiments
 from relength.verdicts.rules import Relation
 
 Kind = Literal["value", "threshold", "solves", "trend", "property", "order", "cost", "conjunction"]
-Metric = Literal[
-    *("exact_match", "exact_match_true_length", "token_accuracy", "edit_distance"),
-    *registry.metrics(),
-]
+Metric = Literal[*registry.test_metrics(), *registry.metrics()]
 Level = Literal["solved", "failed", "not_solved"]
 Cell = tuple[str, str]  # model, task
 Sample = tuple[Cell, ...]  # cells that make one number per seed, so that each seed must be in all

@@ -23,6 +23,7 @@ from pydantic import (
 
 from relength.errors import RelengthError
 from relength.paths import BOOK
+from relength.specs import registry
 
 FOLDER = BOOK / "deviations"
 
@@ -30,7 +31,7 @@ Kind = Literal["deviation", "contradiction", "omission", "assumption"]
 # What runs of a pair may differ in; whatever of it a measure does not name is equal.
 COLUMNS = ("experiment", "scale", "task", "model", "arm", "checkpoint")
 READINGS = {"paper": "the text's reading", "released": "the code's"}  # arms, to a reader
-METRICS = ("exact_match", "exact_match_true_length", "token_accuracy", "edit_distance")
+METRICS = tuple(registry.test_metrics())
 
 
 class Side(BaseModel):

@@ -26,10 +26,7 @@ from relength.verdicts.claim_models import (
 SCALES = ("paper", "reduced")  # highest first; smoke is not among them and never judges anything
 # What a metric of the store is measured against in margins.yml.
 MEASURES = {
-    "exact_match": "accuracy",
-    "exact_match_true_length": "accuracy",
-    "token_accuracy": "accuracy",
-    "edit_distance": "edit_distance",
+    **{name: kind.margins()[name] for name, kind in registry.test_metrics().items()},
     **dict.fromkeys(registry.metrics(), "accuracy"),
 }
 
