@@ -29,7 +29,7 @@ LIBRARIES = ("numpy", "pandas", "pydantic", "scipy")
 
 
 def kept(name: str, make: Callable[[], Value], *given: str | bytes) -> Value:
-    """What ``make()`` returns, from disk if it was computed before.
+    """Return what ``make()`` returns, from disk if it was computed before.
 
     given  everything that the value depends on, beside the package and its libraries
     """

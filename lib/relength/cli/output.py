@@ -1,4 +1,4 @@
-"""How commands print: in any encoding, on a terminal of any width, and into a pipe."""
+"""Print for commands: in any encoding, on a terminal of any width, and into a pipe."""
 
 import codecs
 import io

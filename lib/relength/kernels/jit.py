@@ -35,7 +35,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Checked(CompileResultCacheImpl):
-    """How a compiled function is kept: with its digest, as changed machine code ends a process."""
+    """Keep a compiled function with its digest, as changed machine code ends a process."""
 
     def reduce(self, cres: Any) -> tuple[bytes, bytes]:
         """Digest and bytes of a compiled function."""

@@ -76,7 +76,7 @@ def _in_words(experiment: Experiment, device: Device, recorded: list[OwnRun]) ->
 
 
 class Price(NamedTuple):
-    """What some trainings take on a device: those without a price add no seconds."""
+    """The price of some trainings on a device: those without a price add no seconds."""
 
     trainings: int
     steps: int
@@ -298,7 +298,7 @@ def _goals(outcomes: Sequence[dict[str, Any]]) -> str:
 
 
 class Aim(NamedTuple):
-    """How many times faster than the plain loop a way should be, and is, task by task."""
+    """The ratio to the plain loop that a way should reach, and the one it reaches, task by task."""
 
     times: float
     ratios: dict[str, float]

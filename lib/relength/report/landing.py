@@ -57,7 +57,7 @@ def raw(html: str) -> str:
 
 
 class Standing(NamedTuple):
-    """How the claims stand that runs decide.
+    """The state of the claims that runs decide.
 
     words, numbers  claims in words and printed numbers that have runs
     waiting         claims of both kinds without runs

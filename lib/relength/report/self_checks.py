@@ -177,7 +177,7 @@ def replayed(survey: Survey) -> str:
 
 
 def seen_again(survey: Survey) -> tuple[Freshness, int]:
-    """How fresh the runs are that experiments use, and how many recorded runs are stale."""
+    """Count how many runs that experiments use are fresh, and how many recorded runs are stale."""
     own = [record for _, record in own_runs(survey.store)]
     stale = sum(record["run_id"] in survey.store.stale for record in survey.store.records())
     return freshness(survey.store, own), stale

@@ -47,7 +47,7 @@ class Experiment:
 
     @property
     def measure(self) -> str:
-        """What accuracy means in its runs: the metric that its tasks are measured by."""
+        """The meaning of accuracy in its runs: the metric that its tasks are measured by."""
         return _measure(self)
 
     @property

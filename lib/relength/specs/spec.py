@@ -113,12 +113,12 @@ class RunSpec(BaseModel):
 
     @property
     def row(self) -> str:
-        """How tables name the model."""
+        """The model's name in tables."""
         return row_name(self.model.model_dump())
 
     @property
     def label(self) -> str:
-        """How logs name the run: model/arm on task, seed."""
+        """The run's name in logs: model/arm on task, seed."""
         return f"{self.row}/{self.model.arm} on {self.task.name}, seed {self.seed} ({self.scale})"
 
     @classmethod
@@ -127,7 +127,9 @@ class RunSpec(BaseModel):
         return cls.model_validate(_with_earlier_values(cls, fields))
 
     def canonical(self) -> dict[str, Any]:
-        """What the key hashes: every field, less later additions that have their earlier value."""
+        """Return what the key hashes: every field, less later additions that have their earlier
+        value.
+        """
         return _canonical(self)
 
 
@@ -166,7 +168,9 @@ def spec_of_key(fields: dict[str, Any], key: str) -> RunSpec:
 
 
 def measure_of(recorded: Mapping[str, Any]) -> str:
-    """What accuracy means for a recorded spec: the metric that its task is measured by."""
+    """Return the meaning of accuracy for a recorded spec: the metric that its task is measured
+    by.
+    """
     return registry.tasks()[recorded["task"]["name"]].measure
 
 
@@ -214,7 +218,9 @@ def _short(value: Any) -> str:
 
 
 def row_name(model: Mapping[str, Any]) -> str:
-    """How tables name a model: its name, and whatever else tells the rows of a table apart."""
+    """Return a model's name in tables: its name, and whatever else tells the rows of a table
+    apart.
+    """
     config = registry.models()[model["name"]].config
     return config.row(model) if hasattr(config, "row") else model["name"]
 

@@ -96,18 +96,20 @@ class AlgorithmicTask(TokenTask):
 
     @abstractmethod
     def places(self, tokens: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """Where the written tokens are read: (B, T) for tokens (B, S) and features (B, S, k)."""
+        """Return where the written tokens are read: (B, T) for tokens (B, S) and features (B, S,
+        k).
+        """
 
     def tokens(self, random: np.random.Generator, batch_size: int, length: int) -> np.ndarray:
-        """What is read, as digits (B, S)."""
+        """The digits that are read (B, S)."""
         return random.integers(0, CLASSES, (batch_size, length), dtype=np.uint8)
 
     def features(self, random: np.random.Generator, tokens: np.ndarray) -> np.ndarray:
-        """What is coupled to the tokens (B, S), as (B, S, k)."""
+        """Features that are coupled to the tokens (B, S), as (B, S, k)."""
         return np.empty((*tokens.shape, 0))
 
     def answer(self, text: str, features: np.ndarray | None = None) -> str:
-        """What is to be written for one input, a character a token; features (S, k)."""
+        """Return what is to be written for one input, a character a token; features (S, k)."""
         tokens = np.array(list(text))[None]
         coupled = np.empty((1, len(text), 0)) if features is None else np.asarray(features)[None]
         return "".join(tokens[0, self.places(tokens, coupled)[0]])

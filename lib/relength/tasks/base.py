@@ -1,4 +1,4 @@
-"""What all tasks share: a vocabulary, named splits, samples drawn from a random stream."""
+"""The base of all tasks: a vocabulary, named splits, samples drawn from a random stream."""
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -38,7 +38,7 @@ class Pair(NamedTuple):
 
 
 def is_whole(number: Any) -> bool:
-    """Whether something can count: an integer of Python or numpy, and not a yes or no."""
+    """Tell whether something can count: an integer of Python or numpy, and not a yes or no."""
     return isinstance(number, int | np.integer) and not isinstance(number, bool)
 
 
@@ -82,14 +82,14 @@ class Task(BaseModel, ABC):
 
     @abstractmethod
     def loss(self, outputs: "Tensor", batch: Batch) -> "Tensor":
-        """What training minimises, a mean over the batch, of a model's outputs for it.
+        """Return what training minimises, a mean over the batch, of a model's outputs for it.
 
         It may be computed for many runs at once: vmap must be able to batch it.
         """
 
     @abstractmethod
     def right(self, outputs: "Tensor", batch: Batch) -> "Tensor":
-        """How right each sample is (B,), from 0 to 1, while a model is trained; for vmap, too."""
+        """Score each sample (B,) from 0 to 1 while a model is trained; for vmap, too."""
 
     @abstractmethod
     def score(self, answers: "list[tuple[Batch, Tensor]]") -> Metrics:
@@ -117,14 +117,14 @@ class Task(BaseModel, ABC):
         return tuple(n for n in self.splits() if n not in ("train", "validation", *self.dev_splits))
 
     def provenance(self) -> dict[str, Any]:
-        """Where the samples come from, for the record of a run.
+        """Name the source of the samples, for the record of a run.
 
         Raises RelengthError where there are none.
         """
         return {"source": "generated"}
 
     def lacks(self) -> str:
-        """What it lacks on this machine to have samples, and why; nothing if it has them."""
+        """Say what it lacks on this machine to have samples, and why; nothing if it has them."""
         return ""
 
     def _split(self, name: str) -> Split:

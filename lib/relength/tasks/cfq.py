@@ -128,7 +128,9 @@ class Cfq(TextTask):
         return super().encode([Pair(shown(p.source), shown(p.target)) for p in pairs])
 
     def provenance(self) -> dict[str, Any]:
-        """Where the archive was found, and its SHA-256. RelengthError where it is not."""
+        """Name the place where the archive was found, and its SHA-256. RelengthError where it is
+        not.
+        """
         found = data.archive("cfq")
         return {"source": found.source, "sha256": {found.path.name: found.sha256}}
 

@@ -37,7 +37,7 @@ Index = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Where a data set was found, and its files.
+    """The place where a data set was found, and its files.
 
     source  ``RELENGTH_DATA``, ``download``, or None when there is no published copy to be had
     texts   file name -> text; empty without a source
@@ -101,7 +101,7 @@ def downloads() -> set[str]:
 
 
 def way_in(name: str) -> str:
-    """How large an archive is and how a run comes by it here, for pages: no folder is named."""
+    """Say how large an archive is and how a run comes by it here, for pages: no folder is named."""
     entry = index()[name]
     said = f"{name} is an archive of {entry['bytes'] / 1e6:.0f} MB, which "
     if _folder() is not None:
@@ -128,7 +128,7 @@ def lacks(name: str) -> str:
 
 
 def index() -> dict[str, Index]:
-    """What can be found: data set -> its archive, licence and files."""
+    """Map each data set that can be found to its archive, licence and files."""
     return json.loads(
         files("relength.tasks").joinpath("data_index.json").read_text(encoding="utf-8")
     )
@@ -144,7 +144,7 @@ def _offline() -> bool:
 
 
 def _place(entry: Index) -> tuple[Literal["RELENGTH_DATA", "download"], Path]:
-    """Where an archive is looked for."""
+    """Return the file where an archive is looked for."""
     folder = _folder()
     if folder is not None:
         return "RELENGTH_DATA", folder / entry["archive"]

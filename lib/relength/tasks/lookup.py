@@ -133,7 +133,7 @@ class LookupTask(TextTask):
         return [self.arrange(rows[i]) for i in np.sort(order[: self.splits()[split].size])]
 
     def provenance(self) -> dict[str, Any]:
-        """Where the samples come from, for a run's record: source and SHA-256 of each file.
+        """Name the source of the samples, for a run's record: source and SHA-256 of each file.
 
         Generated data are hashed in the published layout, without its third column.
         """

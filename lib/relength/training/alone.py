@@ -42,7 +42,7 @@ CLIPPED = {
 
 @dataclass
 class Trained:
-    """What a finished run hands to its record.
+    """The results that a finished run hands to its record.
 
     model    with the selected checkpoint's weights, as it was tested
     refused  why a state saved before was not resumed, or empty
@@ -117,12 +117,12 @@ class Trainer:
         return loss.detach()
 
     def loss(self, batch: Batch) -> Tensor:
-        """What the next step minimises on a batch."""
+        """Return what the next step minimises on a batch."""
         key = step_key(self.dropout, self.progress.step).to(self.device)
         return self.protocol.loss(self.spec.task, self.model, batch, key)
 
     def evaluate(self) -> Scores:
-        """What a course looks at after an interval."""
+        """Measure what a course looks at after an interval."""
         dev = [self._validate(batches) for batches in self.dev]
         return Scores(
             Measured(*(sum(numbers) / len(dev) for numbers in zip(*dev, strict=True))),
@@ -134,7 +134,9 @@ class Trainer:
         return validate(self.model, batches, self.spec.task)
 
     def _probe(self, losses: list[Tensor]) -> None:
-        """What freshness compares: the first losses, and a small evaluation right after them."""
+        """Keep what freshness compares: the first losses, and a small evaluation right after
+        them.
+        """
         _, loss = self._validate([self.validation[0].select(slice(0, PROBE_ITEMS))])
         self.progress.probe = {
             "losses": [float(x) for x in losses[:PROBE_STEPS]],

@@ -1,4 +1,4 @@
-"""What matrix products are computed in: the policy of a spec, applied in one place.
+"""Set what matrix products are computed in: the policy of a spec, applied in one place.
 
 Weights, sums and optimiser states always have the spec's ``precision``. With ``products`` exact,
 so have matrix products; ``tf32`` rounds their factors to 10 bits of mantissa, ``bfloat16`` computes

@@ -129,7 +129,7 @@ class Snapshot:
 
 
 class Scores(NamedTuple):
-    """What is measured after an interval.
+    """The measurements after an interval.
 
     dev      on the samples that are longer, as a rule: mean over the development sets
     iid      on the validation samples, in distribution

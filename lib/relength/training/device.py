@@ -1,4 +1,4 @@
-"""What jobs that share a GPU need to know of it: their streams, their graphs, its memory.
+"""Manage what jobs share on a GPU: their streams, their graphs, its memory.
 
 Jobs of several threads run side by side, each on a stream of its thread. What waits for the whole
 device would disturb the capture of a graph in another thread, so captures take turns, with each
@@ -123,7 +123,7 @@ def record(
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether an error comes from a lack of memory, or from what was tried after one."""
+    """Tell whether an error comes from a lack of memory, or from what was tried after one."""
     return any(
         isinstance(e, torch.OutOfMemoryError)
         or (isinstance(e, RuntimeError) and any(words in str(e) for words in NO_MEMORY))

@@ -168,7 +168,7 @@ def stacked(settings: Settings, params: Tensors) -> Adam | RMSprop:
 
 
 class Moments(NamedTuple):
-    """What an optimiser remembers of each parameter of one run, by its name.
+    """The memory of an optimiser: its averages for each parameter of one run, by name.
 
     first, second  averages of the gradient (of the moves, in RMSprop) and of its square
     steps          how many it has taken

@@ -1,4 +1,4 @@
-"""How long a step of a run takes on a device, measured before its training begins."""
+"""Measure how long a step of a run takes on a device, before its training begins."""
 
 import time
 from collections.abc import Callable

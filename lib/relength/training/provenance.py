@@ -1,4 +1,4 @@
-"""Where a record comes from: code, versions, machine, data."""
+"""Collect where a record comes from: code, versions, machine, data."""
 
 import hashlib
 import os
@@ -139,7 +139,7 @@ def _processor() -> str:
 
 
 def _described(what: str) -> str:
-    """What Linux says of the first core; nothing elsewhere."""
+    """Read what Linux says of the first core; nothing elsewhere."""
     if sys.platform == "linux":
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith(what):

@@ -117,7 +117,7 @@ class Stack:
 
     @property
     def specs(self) -> list[RunSpec]:
-        """What the replicas train."""
+        """The specs that the replicas train."""
         return [course.spec for course in self.courses]
 
     @property
@@ -126,7 +126,7 @@ class Stack:
 
     @property
     def half_empty(self) -> bool:
-        """Whether the replicas that go on would do better in a new stack, with others."""
+        """True when the replicas that go on would do better in a new stack, with others."""
         return 2 * sum(course.progress.finished for course in self.courses) >= len(self.courses)
 
     def _split(self, name: str) -> StackedData:
@@ -168,7 +168,7 @@ class Stack:
                 self.failures[course.spec.key] = str(diverged)
 
     def evaluate(self) -> list[Scores]:
-        """What the course of each replica looks at after an interval."""
+        """Measure what the course of each replica looks at after an interval."""
         dev = zip(*(self._measured(data) for data in self.dev), strict=True)
         iid = self._measured(self.validation)
         watched = [None] * len(iid)
@@ -275,7 +275,7 @@ class Stack:
         self._replay(widths, lambda: self.data.gather(self.index, widths))
 
     def _uploaded(self, steps: Iterable[Sequence[Drawn]]) -> Iterator[Drawn]:
-        """What all replicas draw for one step after the other, on the device: (R, B, …) each.
+        """Draw the samples of all replicas step after step, on the device: (R, B, …) each.
 
         Several steps are sent at once, without waiting for what the device is at: it works on some
         while the next are drawn.
@@ -459,7 +459,7 @@ class Stack:
 
     @torch.no_grad()
     def results(self) -> dict[str, Trained]:
-        """What each run that is finished hands to its record, by key; tests them together.
+        """Return what each finished run hands to its record, by key; test them together.
 
         Runs that have failed, or go on, are left out.
         """
@@ -505,7 +505,7 @@ class Stack:
     def _free_running(
         self, models: list[torch.nn.Module], data: StackedData
     ) -> list[list[tuple[Batch, Tensor]]]:
-        """What each model writes: its batches and its answers to them, on the host."""
+        """Let each model write: return its batches and its answers to them, on the host."""
         call, steps = _Call(models[0]), data.all.targets.shape[2]
         params = _stacked([_Call(model).state_dict() for model in models])
 

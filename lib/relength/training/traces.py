@@ -20,7 +20,7 @@ def attention(spec: "RunSpec", model: "Module", device: str) -> dict[str, Any]:
 
 
 def attention_sample(spec: "RunSpec", model: "Module", device: str) -> dict[str, Any] | None:
-    """Where a model looks, decoding the shortest unseen length's first sample.
+    """Record where a model looks, decoding the shortest unseen length's first sample.
 
     None for models whose attention is recorded by :func:`traces`.
     """
@@ -32,7 +32,8 @@ def attention_sample(spec: "RunSpec", model: "Module", device: str) -> dict[str,
 
 
 def traces(spec: "RunSpec", model: "Module", device: str) -> list[dict[str, Any]]:
-    """What a model with several kinds of attention shows, at the two shortest unseen lengths.
+    """Record what a model with several kinds of attention shows, at the two shortest unseen
+    lengths.
 
     weights  name -> the first sample's, (steps, source)
     slots    name -> the place with the largest weight at each step of the first TRACED samples

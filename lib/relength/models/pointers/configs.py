@@ -109,7 +109,9 @@ class PANMConfig(ModelConfig):
 
     @classmethod
     def row(cls, fields: Mapping[str, Any]) -> str:
-        """How tables name such a model: with the numbers of its pointers where they are others."""
+        """Return the model's name in tables: with the numbers of its pointers where they are
+        others.
+        """
         heads = tuple(fields.get(name, cls.model_fields[name].default) for name in HEADS)
         usual = tuple(cls.model_fields[name].default for name in HEADS)
         row = "PANM" if heads == usual else "PANM {}+{}".format(*heads)

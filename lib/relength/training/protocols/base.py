@@ -40,7 +40,9 @@ class Selection(NamedTuple):
 
 
 class Clip(NamedTuple):
-    """How gradients are clipped: to a global norm, or each element by its size."""
+    """The limit on gradients before a step: on their global norm, or on the size of each
+    element.
+    """
 
     by: Literal["norm", "value"]
     most: float
@@ -80,7 +82,7 @@ class Protocol(BaseModel, ABC):
     @property
     @abstractmethod
     def intervals(self) -> int:
-        """How often training is evaluated, at most."""
+        """The number of evaluations during training, at most."""
 
     @property
     def interval_steps(self) -> int | None:
@@ -98,7 +100,7 @@ class Protocol(BaseModel, ABC):
 
     @property
     def clip(self) -> Clip | None:
-        """How gradients are clipped before a step; None for not at all."""
+        """The limit on gradients before a step; None for none."""
         return None
 
     @property
@@ -120,11 +122,11 @@ class Protocol(BaseModel, ABC):
         """Change ``progress.rate`` after an interval; the higher its score, the better."""
 
     def ends_early(self, progress: "Progress", score: float) -> bool:
-        """Whether training ends after an interval that is not its last."""
+        """Tell whether training ends after an interval that is not its last."""
         return False
 
     def loss(self, task: "Task", model: "Module", batch: "Batch", key: "Tensor | None") -> "Tensor":
-        """What a step minimises: the task's loss, and the extra term if there is one.
+        """Return what a step minimises: the task's loss, and the extra term if there is one.
 
         key  of what is drawn inside this step (relength.streams)
         """

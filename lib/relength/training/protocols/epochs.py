@@ -108,7 +108,7 @@ class Epochs(Protocol):
             progress.bad_epochs = 0
 
     def ends_early(self, progress: "Progress", score: float) -> bool:
-        """Whether patience is at an end, or the task has been solved for long enough."""
+        """Tell whether patience is at an end, or the task has been solved for long enough."""
         solved = self.solved_accuracy is not None and score >= self.solved_accuracy
         progress.solved = progress.solved + 1 if solved else 0
         return progress.impatience > self.patience or progress.solved >= self.solved_epochs

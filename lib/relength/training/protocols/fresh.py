@@ -56,7 +56,7 @@ class FreshSamples(Protocol):
         return random.integers(shortest, longest + 1, steps).tolist()
 
     def drawn(self, spec: "RunSpec", interval: int, most: int | None = None) -> Iterator[Any]:
-        """What the task draws for each step of an interval, or for its first ones."""
+        """Draw the task's samples for each step of an interval, or for its first ones."""
         first = interval * self.validate_every
         for step, length in enumerate(self.lengths(spec.task, interval)[:most], start=first):
             random = stream(spec.seed, "data", spec.task.name, step)
