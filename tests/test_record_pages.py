@@ -186,7 +186,7 @@ def test_a_gpu_that_nobody_has_measured_is_said_to_be_missing(tmp_path):
 
 def test_measurements_of_a_kind_that_is_no_longer_made_are_read_and_not_shown(tmp_path):
     other = {"kind": "executors", "runs": 8, "seconds": {"processes": [100.0], "Dask": [200.0]}}
-    alone, both = measured(tmp_path / "one", OUTCOME), measured(tmp_path / "two", other, OUTCOME)
+    alone, both = measured(tmp_path / "one", OUTCOME), measured(tmp_path / "two", OUTCOME, other)
     assert len(both.store.benchmarks()) == 2
     assert expenses.speed(both) == expenses.speed(alone)
 
