@@ -18,7 +18,8 @@ FEW = {
         for cell in (
             *("Content/copy/15", "Content/copy/30", "Content/copy/100", "Content/recopy/15"),
             *("LocAttn/copy/15", "LocAttn/recopy/15", "OneStepAttn/recopy/100"),
-            *("OneStepAttn/inv_recopy/100", "Bi-Relative/copy/100", "MonoAttn/lookup/11"),
+            *("OneStepAttn/inv_recopy/100", "MonoAttn/lookup/11", "Bi-Relative/copy/100"),
+            *("Bi-Relative/reverse_copy/100", "Bi-Relative/recopy/100", "Bi-Relative/lookup/11"),
         )
     ),
     "mla-table-3/Content/cfq/length",

@@ -12,6 +12,7 @@ from docutils import nodes
 from docutils.core import publish_doctree
 
 from relength.book import build as bookbuild
+from relength.book.notebook import CHECKED, refresh
 from relength.errors import RelengthError
 from relength.paths import BOOK
 from relength.report import expenses, markdown, passages, scoreboard
@@ -279,6 +280,23 @@ def test_a_notebook_that_fails_is_named_with_its_error(tmp_path, monkeypatch):
     monkeypatch.setattr(bookbuild, "NOTEBOOKS", tmp_path / "notebooks")
     with pytest.raises(RelengthError, match=r"a\.ipynb failed with ValueError: no way"):
         bookbuild.execute_notebooks(tmp_path, tmp_path / "out")
+
+
+def test_refresh_stores_what_a_cell_prints_and_leaves_a_notebook_that_fails(tmp_path):
+    path = tmp_path / "notebooks" / "a.ipynb"
+    notebook(path, "results: str = ''", "print(len(results))")
+    made = nbformat.read(path, 4)
+    made.cells[1].metadata["tags"] = [CHECKED]
+    nbformat.write(made, path)
+    refresh(path)
+    declared, shown = nbformat.read(path, 4).cells
+    assert declared.source == "results: str = ''" and declared.outputs == []
+    assert shown.outputs[0]["text"] == "0\n"
+    notebook(path, "results: str = ''", "raise ValueError('no way')")
+    before = path.read_bytes()
+    with pytest.raises(RelengthError, match=r"a\.ipynb failed with ValueError: no way"):
+        refresh(path)
+    assert path.read_bytes() == before
 
 
 def test_a_notebook_that_cannot_be_given_results_is_refused(tmp_path, monkeypatch):
