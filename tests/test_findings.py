@@ -13,7 +13,14 @@ from relength.papers.mla import mixtures
 from relength.papers.panm import address_bits, by_tokens
 from relength.papers.panm import findings as findings_panm
 from relength.paths import BOOK
-from relength.report import findings, findings_readings, outcomes, scoreboard, tables
+from relength.report import (
+    findings,
+    findings_counts,
+    findings_readings,
+    outcomes,
+    scoreboard,
+    tables,
+)
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.runs.store import Store
@@ -74,17 +81,17 @@ def test_ends_of_runs_are_the_known_lengths_and_the_longest(three):
 
 
 def test_runs_that_know_their_training_lengths_are_counted_by_what_they_do_beyond(three):
-    judged, others = findings.known_by_reading(outcomes.busiest(three, "mla_table2"))
-    assert (len(judged), findings.known(judged).knows) == (9, 6)
-    assert findings.known(judged).states == {"solved": 1, "failed": 5}
-    assert (len(others), findings.known(others).knows) == (3, 3)
-    assert findings.known(others).states == {"solved": 3}
+    judged, others = findings_counts.known_by_reading(outcomes.busiest(three, "mla_table2"))
+    assert (len(judged), findings_counts.known(judged).knows) == (9, 6)
+    assert findings_counts.known(judged).states == {"solved": 1, "failed": 5}
+    assert (len(others), findings_counts.known(others).knows) == (3, 3)
+    assert findings_counts.known(others).states == {"solved": 3}
     said = findings.known_is_not_enough("mla", three)
     assert {"9", "6", "1", "5"} <= set(re.findall(r"\d+", said.split("\n\n")[0]))
 
 
 def test_cells_whose_seeds_disagree_are_named(three):
-    found = findings.unequal_seeds(outcomes.busiest(three, "mla_table2"))
+    found = findings_counts.unequal_seeds(outcomes.busiest(three, "mla_table2"))
     assert (found.repeated, len(found.apart), found.opposed) == (4, 1, 1)
     said = findings.luck("mla", three)
     assert "| Copy | Bi-Relative | 100; 100; 100 | 100 | 0; 100; 0 | 100 |" in said
@@ -92,7 +99,7 @@ def test_cells_whose_seeds_disagree_are_named(three):
 
 def solved_by_reading(state: Survey) -> pd.DataFrame:
     runs = outcomes.busiest(state, "mla_table2")
-    found = findings.solved_by_reading(runs, outcomes.beside_printed(runs))
+    found = findings_counts.solved_by_reading(runs, outcomes.beside_printed(runs))
     return found.set_index(["model", "arm"])
 
 
@@ -139,8 +146,10 @@ def test_errors_on_known_lengths_are_a_warning_among_runs_of_one_model_too(tmp_p
         return 1.0 if spec.seed != 1 else 0.99 * (test == "iid")
 
     state = mono(tmp_path, lambda _: True, accuracy)
-    judged, others = findings.known_by_reading(outcomes.busiest(state, "mla_table2"))
-    counts = findings.known(pd.concat([judged, others]).loc[lambda d: d["arm"] == "released"])
+    judged, others = findings_counts.known_by_reading(outcomes.busiest(state, "mla_table2"))
+    counts = findings_counts.known(
+        pd.concat([judged, others]).loc[lambda d: d["arm"] == "released"]
+    )
     assert (counts.perfect, counts.perfect_solve) == (4, 4)
     assert (counts.flawed, counts.flawed_solve) == (2, 0)
     assert (counts.perfect_where_solved, counts.flawed_where_solved) == ((4, 4), (0, 2))
@@ -343,7 +352,7 @@ def test_of_panm_outputs_are_counted_and_tokens_compared(tmp_path):
     arms = {spec.model.arm for spec in specs}
     assert {"released", "paper", "repaired"} <= arms
     main = outcomes.main_runs("panm", survey)
-    judged, others = findings.known_by_reading(outcomes.busiest(survey, "panm_algorithmic"))
+    judged, others = findings_counts.known_by_reading(outcomes.busiest(survey, "panm_algorithmic"))
     assert len(judged) == 5 and by_tokens.known_tokens(judged, main).knows == 0
     tokens_known = by_tokens.known_tokens(others, main)
     assert len(others) == tokens_known.knows == 5 * len(arms) - 5
@@ -370,7 +379,7 @@ def test_of_panm_outputs_are_counted_and_tokens_compared(tmp_path):
     faults = address_bits.faults(outcomes.busiest(survey, "panm_algorithmic")).set_index("arm")
     assert faults.loc["repaired", "wrong"] == 0
     assert address_bits.tested(outcomes.busiest(survey, address_bits.PAGE)) is None
-    found = findings.unequal_seeds(outcomes.busiest(survey, "panm_algorithmic"))
+    found = findings_counts.unequal_seeds(outcomes.busiest(survey, "panm_algorithmic"))
     assert (found.repeated, found.apart) == (len(arms), [])
 
 
@@ -425,7 +434,7 @@ def test_seeds_of_panm_are_compared_where_they_are_furthest_apart(tmp_path):
     file.write_text("".join(f"{json.dumps(record)}\n" for record in records))
     store, nothing = Store(tmp_path), pd.DataFrame()
     state = Survey(nothing, nothing, nothing, scoreboard.runs(store), store)
-    found = findings.unequal_seeds(outcomes.busiest(state, "panm_algorithmic"))
+    found = findings_counts.unequal_seeds(outcomes.busiest(state, "panm_algorithmic"))
     assert (found.repeated, len(found.apart)) == (1, 1)
     assert set(found.apart[0]["test"]) == {"20"} and [*found.apart[0]["longest"]] == [100, 50]
     said = findings.luck("panm", state)
@@ -473,7 +482,7 @@ def claims() -> pd.DataFrame:
 
 def test_a_chapter_begins_with_the_claims_that_have_an_answer(three):
     said = findings.conclusion("panm", three._replace(ledger=claims()))
-    counts = findings.answered("panm", three._replace(ledger=claims()))
+    counts = findings_counts.answered("panm", three._replace(ledger=claims()))
     assert (counts.sentences, counts.silent, counts.open) == (2, 1, {"inconclusive": 1})
     assert sorted(counts.decided.values()) == [["panm-2"], ["panm-3"]]
     first, second = re.findall(r"^\[(.+)\]\{.+\}\n\n- (panm-\d) holds\.", said, re.MULTILINE)
@@ -481,7 +490,7 @@ def test_a_chapter_begins_with_the_claims_that_have_an_answer(three):
     assert second == ("not reached at reduced scale", "panm-2")
     assert "panm-4" not in said
     open_ = claims().query("verdict == 'inconclusive'")
-    counts = findings.answered("panm", three._replace(ledger=open_))
+    counts = findings_counts.answered("panm", three._replace(ledger=open_))
     assert counts == (1, 0, {}, {"inconclusive": 1})
 
 
@@ -512,7 +521,7 @@ def test_a_letter_counts_the_claims_of_its_paper(three):
         ]
     )
     state = three._replace(ledger=ledger)
-    kinds = findings.by_kind("mla", state)
+    kinds = findings_counts.by_kind("mla", state)
     assert [counts.total() for counts in kinds.values()] == [2, 1, 1, 1]
     said = findings.standing("mla", state)
     assert re.search(
@@ -520,7 +529,7 @@ def test_a_letter_counts_the_claims_of_its_paper(three):
     )
     assert re.search(r"^\| \[inconclusive\]\S+ .*\| 1 \| 1 \| 1 \| 1 \|$", said, re.MULTILINE)
     assert "| all | 2 | 1 | 1 | 1 |" in said
-    count, hours = findings.trainings("mla", state)
+    count, hours = findings_counts.trainings("mla", state)
     assert count == 12 and hours == pytest.approx(12 * 128 / 3600)
 
 
@@ -538,7 +547,7 @@ def test_the_landing_page_says_in_short_what_the_chapters_say(three):
 def test_printed_numbers_are_counted_by_the_papers_own_statistic(three, empty):
     runs = outcomes.busiest(three, "mla_table2")
     data = outcomes.judged_rows(runs, outcomes.beside_printed(runs))
-    counts = findings.near_print(runs, data)
+    counts = findings_counts.near_print(runs, data)
     assert (counts.near, counts.cells) == (3, 9)
     assert (counts.near_longest, counts.longest) == (1, 3)
     models = {"Content": (3, 3), "Bi-Relative": (0, 3), "OneStepAttn": (0, 3)}
@@ -571,10 +580,10 @@ def test_other_tables_are_counted_and_opposite_outcomes_named(tmp_path, empty):
     file.write_text("".join(f"{line}\n" for line in lines))
     store, nothing = Store(tmp_path), pd.DataFrame()
     state = Survey(nothing, nothing, nothing, scoreboard.runs(store), store)
-    ((_, data),) = findings.beside_other_tables("mla", state)
+    ((_, data),) = findings_counts.beside_other_tables("mla", state)
     # Both tasks without Step 3, and Inv ReCopy without the sigmoid, where the paper has 0.
     assert findings_readings.near_counts(data) == {"released": (9, 12)}
-    (row,) = findings.opposite(data).itertuples(index=False)
+    (row,) = findings_counts.opposite(data).itertuples(index=False)
     assert row == (
         "copy",
         "-Sigmoid",
@@ -611,7 +620,7 @@ def test_choosing_a_checkpoint_is_counted_over_the_judged_runs(three, empty, tmp
                 earlier[test]["exact_match"] *= share  # one judged run had found its rule
             lines.write(json.dumps(record) + "\n")
     state = three._replace(store=Store(tmp_path))
-    found = findings.checkpoints(outcomes.busiest(state, "mla_table2"))
+    found = findings_counts.checkpoints(outcomes.busiest(state, "mla_table2"))
     assert (found.runs, found.solve["selected"], found.solve["best_iid"]) == (9, 1, 0)
     assert [gain.mean for gain in found.gains] == pytest.approx([100 / 9, 50 / 9, 10 / 9])
     assert [gain[1:] for gain in found.gains] == [(1, 0)] * 3

@@ -18,7 +18,7 @@ from relength.report import (
     boxes,
     exhibits,
     expenses,
-    findings,
+    findings_counts,
     landing,
     outcomes,
     overviews,
@@ -86,8 +86,8 @@ def answers(state: Survey) -> dict[str, dict[str, str]]:
 def test_every_page_counts_the_same_trainings(begun):
     """The landing page, the letter to the authors, the findings and the page of provenance."""
     runs = len(EXPERIMENT.specs("reduced", range(2)))
-    assert landing.standing(begun).trainings == findings.trainings("mla", begun)[0] == runs
-    judged, others = findings.known_by_reading(outcomes.busiest(begun, "mla_table2"))
+    assert landing.standing(begun).trainings == findings_counts.trainings("mla", begun)[0] == runs
+    judged, others = findings_counts.known_by_reading(outcomes.busiest(begun, "mla_table2"))
     assert len(judged) + len(others) == runs
     assert run_index.index(begun).count('<tr id="run-') == runs
     assert f"{runs} trainings" in expenses.spent(begun)

@@ -12,7 +12,8 @@ import pandas as pd
 
 from relength.papers.panm import pointing
 from relength.papers.panm.readings import ALL_CHANGED, CONTRASTS, MAIN, SECOND, differences
-from relength.report.findings import conclusion, is_solved
+from relength.report.findings import conclusion
+from relength.report.findings_counts import is_solved
 from relength.report.findings_readings import (
     at_full_scale,
     at_the_longest,

@@ -1,0 +1,281 @@
+"""Numbers behind the findings chapters, counted from the runs of a paper's tables.
+
+:mod:`relength.report.findings` puts them into words; nothing here judges a claim.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from relength.report.outcomes import beside_printed, busiest, ends, level_name, main_table
+from relength.report.runs import Runs
+from relength.report.scoreboard import SCALES, Survey
+from relength.report.tables import printed
+from relength.specs.experiments import experiment, experiments
+from relength.specs.margins import load_margins
+from relength.specs.spec import row_name
+from relength.verdicts.claims import LEFT_OPEN
+
+RULES = {
+    "selected": "by the rule of the paper",
+    "best_iid": "at the best checkpoint on known lengths",
+    "last": "at the last checkpoint",
+}
+
+SPEED = "about speed, on a processor's core"
+
+
+class Answered(NamedTuple):
+    """A paper's claims in words: by whom they are said, and which have an answer."""
+
+    sentences: int  # of the paper
+    silent: int  # that its tables and figures make without words
+    decided: dict[str, list[str]]  # {label: claims}
+    open: dict[str, int]  # {verdict: claims}
+
+
+def answered(paper: str, survey: Survey) -> Answered:
+    """Count the claims in words of a paper, in a ledger that is not empty."""
+    said = survey.ledger[(survey.ledger["paper"] == paper) & survey.ledger["prose"]]
+    silent, still_open = int((said["quote"] == "").sum()), said["verdict"].isin(LEFT_OPEN)
+    return Answered(
+        sentences=len(said) - silent,
+        silent=silent,
+        decided=said[~still_open].groupby("label")["claim"].agg(list).to_dict(),
+        open=said["verdict"][still_open].value_counts().to_dict(),
+    )
+
+
+class NearPrint(NamedTuple):
+    """Printed numbers with runs, and how many of them ours meet within the margin."""
+
+    near: int
+    cells: int
+    near_longest: int  # at the longest test of a task
+    longest: int
+    by_model: dict[str, tuple[int, int]]  # (near, cells)
+    near_between: int  # of those printed between failed and solved
+    between: int
+
+
+def near_print(runs: Runs, data: pd.DataFrame) -> NearPrint:
+    """Count the rows of :func:`relength.report.outcomes.beside_printed` that are near."""
+    near, levels = data["near"], load_margins().levels
+    last = data["test"] == data["task"].map(lambda task: runs.tests[task][-1])
+    between = data["paper"].map(lambda x: not any(level.holds(x) for level in levels.values()))
+    models = {model: own for model, own in near.groupby(data["model"], sort=False)}
+    return NearPrint(
+        near=int(near.sum()),
+        cells=len(data),
+        near_longest=int(near[last].sum()),
+        longest=int(last.sum()),
+        by_model={model: (int(own.sum()), len(own)) for model, own in models.items()},
+        near_between=int(near[between].sum()),
+        between=int(between.sum()),
+    )
+
+
+def beside_other_tables(paper: str, survey: Survey) -> Iterator[tuple[Runs, pd.DataFrame]]:
+    """Runs of each further table, and its printed numbers that the main table does not have."""
+    main = {cell[:2] for cell in printed(*experiment(main_table(paper)).tables)}
+    for name, found in experiments().items():
+        if found.paper != paper or not found.tables or found.distance or name == main_table(paper):
+            continue
+        runs = busiest(survey, name)
+        data = beside_printed(runs)
+        data = data[[cell not in main for cell in zip(data["model"], data["task"], strict=True)]]
+        if len(data):
+            yield runs, data
+
+
+def opposite(data: pd.DataFrame) -> pd.DataFrame:
+    """Per cell and reading the tests that only one, print or we, solves, and the other fails.
+
+    Columns: task, model, arm, tests, paper and ours (lists) and seeds (the fewest).
+    """
+    states = [{level_name(row.paper), level_name(row.ours)} for row in data.itertuples()]
+    data = data[[state == {"solved", "failed"} for state in states]]
+    rows = [
+        (*who, list(cells["test"]), list(cells["paper"]), list(cells["ours"]), cells["seeds"].min())
+        for who, cells in data.groupby(["task", "model", "arm"], sort=False)
+    ]
+    names = ["task", "model", "arm", "tests", "paper", "ours", "seeds"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def is_solved(value: float) -> bool:
+    """Tell whether a percentage is at the level of the margins file from which a test is solved."""
+    return load_margins().levels["solved"].holds(value)
+
+
+class Known(NamedTuple):
+    """Runs that know the lengths they were trained on, and what these do at the longest test.
+
+    states                          {state of :func:`relength.report.outcomes.ends`: runs}
+    perfect, flawed                 of those, runs without an error on known lengths, and with one
+    perfect_solve, flawed_solve     how many of each solve the longest test
+    perfect_where_solved, flawed_…  the same, (solve, runs), in cells that some seed solves
+    """
+
+    knows: int
+    states: dict[str, int]
+    perfect: int
+    perfect_solve: int
+    flawed: int
+    flawed_solve: int
+    perfect_where_solved: tuple[int, int]
+    flawed_where_solved: tuple[int, int]
+
+
+def known(data: pd.DataFrame) -> Known:
+    """Count the runs of :func:`relength.report.outcomes.ends` that know their lengths."""
+    knows = data[data["known"].map(is_solved)]
+    solves, perfect = knows["state"] == "solved", knows["known"] == 100
+    can = solves.groupby([knows["task"], knows["model"], knows["arm"]]).transform("any")
+    can = can.astype(bool)
+    return Known(
+        knows=len(knows),
+        states=knows["state"].value_counts().to_dict(),
+        perfect=int(perfect.sum()),
+        perfect_solve=int(solves[perfect].sum()),
+        flawed=int((~perfect).sum()),
+        flawed_solve=int(solves[~perfect].sum()),
+        perfect_where_solved=(int(solves[can & perfect].sum()), int((can & perfect).sum())),
+        flawed_where_solved=(int(solves[can & ~perfect].sum()), int((can & ~perfect).sum())),
+    )
+
+
+def known_by_reading(runs: Runs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The :func:`relength.report.outcomes.ends` of judged readings, and those of the others."""
+    data = ends(runs, runs.experiment.measure)
+    judged = data["arm"] == data["model"].map(runs.experiment.judged_arms)
+    return data[judged], data[~judged]
+
+
+class UnequalSeeds(NamedTuple):
+    """Cells of several seeds: how many, those further apart than the margin, and the opposed ones.
+
+    apart    the rows of each such cell
+    opposed  cells of which one seed solves what another fails at
+    """
+
+    repeated: int
+    apart: list[pd.DataFrame]
+    opposed: int
+
+
+def unequal_seeds(runs: Runs) -> UnequalSeeds:
+    """Compare the seeds of each cell at its longest test, or where they are furthest apart."""
+    whole = runs.experiment.measure == "exact_match"
+    data = ends(runs) if whole else _furthest_apart(runs)
+    cells = [cell for _, cell in data.groupby(["task", "model", "arm"], sort=False)]
+    repeated = [cell for cell in cells if len(cell) > 1]
+    margin = load_margins().measures["accuracy"].around(0)
+    spread = [c for c in repeated if c["longest"].max() - c["longest"].min() > margin]
+    opposed = [c for c in repeated if whole and {"solved", "failed"} <= set(c["state"])]
+    return UnequalSeeds(len(repeated), spread, len(opposed))
+
+
+def _furthest_apart(runs: Runs) -> pd.DataFrame:
+    """As :func:`ends`, with the test beyond training whose seeds are furthest apart as longest."""
+    measure, parts = runs.experiment.measure, []
+    for (task, model, arm), cell in ends(runs, measure).groupby(["task", "model", "arm"]):
+        values = {test: runs.values(model, arm, task, test, measure) for test in runs.tests[task]}
+        test = max(list(values)[1:], key=lambda test: np.ptp(values[test]))
+        parts.append(cell.assign(test=test, longest=values[test]).drop(columns="state"))
+    return pd.concat(parts).sort_index() if parts else ends(runs)
+
+
+def solved_by_reading(runs: Runs, data: pd.DataFrame) -> pd.DataFrame:
+    """Tasks that each reading solves at every length. data: the printed cells that have runs.
+
+    Columns: model, arm, printed (as the paper prints it), ours (by our means or medians), alone
+    (a number per seed), tasks (with runs).
+    """
+    level, rows = load_margins().levels["solved"], []
+    for (model, arm), own in data.groupby(["model", "arm"], sort=False):
+        solved = own[["paper", "ours"]].map(level.holds).groupby(own["task"]).all()
+        alone = list(_solved_alone(runs, model, arm, own))
+        counts = int(solved["paper"].sum()), int(solved["ours"].sum())
+        rows.append((model, arm, *counts, alone, len(solved)))
+    return pd.DataFrame(rows, columns=["model", "arm", "printed", "ours", "alone", "tasks"])
+
+
+def _solved_alone(runs: Runs, model: str, arm: str, cells: pd.DataFrame) -> pd.Series:
+    """By seed, in how many tasks every test of these cells is solved; of the seeds of all tasks."""
+    level, tasks = load_margins().levels["solved"], []
+    for task, tests in cells.groupby("task")["test"]:
+        seeds = [record["spec"]["seed"] for record in runs.cell(model, arm, task)]
+        values = zip(*(runs.values(model, arm, task, test) for test in tests), strict=True)
+        tasks.append(pd.Series([all(map(level.holds, of)) for of in values], index=seeds))
+    return pd.concat(tasks, axis=1, join="inner").sum(axis=1).sort_index()
+
+
+class Gain(NamedTuple):
+    """The gain of the paper's checkpoint at one test over the best one on known lengths."""
+
+    mean: float  # points
+    gained: int  # runs that gain more than the margin
+    lost: int
+
+
+class Checkpoints(NamedTuple):
+    """The effect of the choice of the checkpoint in runs of judged readings.
+
+    solve  {rule of RULES: runs that solve the longest test}
+    gains  at each test beyond training, the shortest first
+    """
+
+    runs: int
+    solve: dict[str, int]
+    gains: list[Gain]
+
+
+def checkpoints(runs: Runs) -> Checkpoints | None:
+    """Compare the checkpoints of the runs of judged readings; None without such runs."""
+    judged = [
+        record
+        for record in runs.records
+        for model in [record["spec"]["model"]]
+        if runs.experiment.judges(row_name(model), model["arm"])
+    ]
+    if not judged:
+        return None
+    metric, level = runs.experiment.measure, load_margins().levels["solved"]
+    margin = load_margins().measures["accuracy"].around(0)
+
+    def results(rule: str, place: int) -> np.ndarray:
+        tests = (r["checkpoints"][rule]["tests"] for r in judged)
+        return 100 * np.array([list(test.values())[place][metric] for test in tests])
+
+    solve = {rule: sum(map(level.holds, results(rule, -1))) for rule in RULES}
+    gains = []
+    for place in range(1, min(len(spec.task.tests) for spec in runs.specs)):
+        gain = results("selected", place) - results("best_iid", place)
+        more, less = int((gain > margin).sum()), int((gain < -margin).sum())
+        gains.append(Gain(float(gain.mean()), more, less))
+    return Checkpoints(len(judged), solve, gains)
+
+
+def by_kind(paper: str, survey: Survey) -> dict[str, Counter[str]]:
+    """{kind of claim: {label: claims}} of a paper, without kinds that it has none of."""
+    judged = survey.ledger[survey.ledger["paper"] == paper]
+    by_runs = judged[judged["page"] == ""]
+    kinds = {
+        "in words": by_runs[by_runs["prose"]],
+        "printed numbers": by_runs[~by_runs["prose"]],
+        "computed or simulated": judged[judged["unit"].isin(("simulation", "calculation"))],
+        SPEED: judged[judged["unit"] == "round"],
+    }
+    return {kind: Counter(rows["label"]) for kind, rows in kinds.items() if len(rows)}
+
+
+def trainings(paper: str, survey: Survey) -> tuple[int, float]:
+    """Count a paper's trainings, and their hours."""
+    own = [name for name, found in experiments().items() if found.paper == paper]
+    used = survey.runs[survey.runs["experiment"].isin(own) & survey.runs["scale"].isin(SCALES)]
+    used = used.drop_duplicates("run_id")
+    return len(used), used["seconds"].sum() / 3600
