@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 from html import escape
 
 import pandas as pd
+from markupsafe import Markup
 
 from relength.report.freshness import Freshness
+from relength.report.html import fill
 from relength.report.runs import Runs
 from relength.report.style import DARK, LIGHT, PAPER, variables
 from relength.specs.spec import Scale
@@ -237,25 +239,16 @@ def training(*runs: Runs, scale: Scale | None = None) -> str:
 
 def table(body: str, caption: str, name: str, links: Iterable[str]) -> str:
     """A table with its caption above it; the book puts its number in front of the caption."""
-    return (
-        f'<figure class="rl rl-table" id="{name}">'
-        f'<figcaption class="above">{NUMBER} {caption}{_links(links)}</figcaption>'
-        f"{body}</figure>"
-    )
+    return fill("table", body=Markup(body), caption=Markup(caption), name=name, links=_links(links))
 
 
 def rows_table(columns: dict[str, str], rows: Iterable[Sequence[str]]) -> str:
     """A table that the book's script makes sortable. columns: {head: class of the column}."""
-    head = "".join(f'<th scope="col" class="{kind}">{name}</th>' for name, kind in columns.items())
-    body = "".join(
-        "<tr>"
-        + "".join(f'<td class="{k}">{v}</td>' for k, v in zip(columns.values(), row, strict=True))
-        + "</tr>"
-        for row in rows
-    )
-    return (
-        f'<div class="scroll"><table class="sortable"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
+    kinds = columns.values()
+    return fill(
+        "rows",
+        columns={Markup(name): kind for name, kind in columns.items()},
+        rows=[[(kind, Markup(v)) for kind, v in zip(kinds, row, strict=True)] for row in rows],
     )
 
 
@@ -278,18 +271,16 @@ def figure(
     drawings: SVG by layout, wide and narrow; the page picks by the width it has. alt: what the
     figure shows, in words. number: what Jupyter calls it; the book has its own.
     """
-    shown = "".join(f'<div class="{layout}">{svg}</div>' for layout, svg in drawings.items())
-    counted = NUMBER.replace("></", f">Figure {number}.</") if number else NUMBER
-    return (
-        f'<figure class="rl rl-figure" id="{name}">'
-        f'<div class="picture" role="img" aria-label="{escape(alt, quote=True)}">{shown}</div>'
-        f"<figcaption>{counted} {caption}{_links(links)}</figcaption></figure>"
+    return fill(
+        "figure",
+        drawings={layout: Markup(svg) for layout, svg in drawings.items()},
+        alt=alt,
+        caption=Markup(caption),
+        name=name,
+        links=_links(links),
+        number=number,
     )
 
 
-NUMBER = '<b class="number"></b>'  # where the book writes Figure 3.1 or Table 3.1
-
-
-def _links(links: Iterable[str]) -> str:
-    kept = [link for link in links if link]
-    return f'<span class="links">{" · ".join(kept)}</span>' if kept else ""
+def _links(links: Iterable[str]) -> list[Markup]:
+    return [Markup(link) for link in links if link]

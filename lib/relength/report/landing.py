@@ -8,10 +8,10 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache
-from html import escape
 from typing import Any, NamedTuple
 
 import pandas as pd
+from markupsafe import Markup
 
 from relength import __version__
 from relength.paths import BOOK, NOTEBOOKS
@@ -20,6 +20,7 @@ from relength.report.boxes import kept_open, sentences, told
 from relength.report.drawings import icon
 from relength.report.exhibits import typed
 from relength.report.freshness import freshness_of
+from relength.report.html import fill
 from relength.report.ledger import RunsByCell
 from relength.report.markdown import run_link, slug
 from relength.report.outcomes import busiest
@@ -151,18 +152,24 @@ def _column(rows: pd.DataFrame, word: str, note: str) -> str:
     shown = rows.assign(lean=[_lean(row) for row in rows.itertuples()])
     shown = shown.sort_values(["lean", "seeds"], ascending=[True, False], kind="stable")
     first = shown.groupby("lean", sort=True).head(2) if word == "open" else shown
-    items = "".join(
-        f'<li><a href="claims_ledger.html#claim-{row.claim}">{escape(row.statement)}</a>'
-        f"<small>{escape(row.label)}{LEANS.get(row.lean, '') if word == 'open' else ''}: "
-        f"{escape(sentences(row.seen, kept_open(row)))}</small></li>"
+    listed = [
+        {
+            "claim": row.claim,
+            "statement": row.statement,
+            "label": row.label,
+            "leaning": LEANS.get(row.lean, "") if word == "open" else "",
+            "said": sentences(row.seen, kept_open(row)),
+        }
         for row in first.head(SHOWN).itertuples()
+    ]
+    return fill(
+        "outcome",
+        word=word,
+        count=len(rows),
+        note=note if word == "open" or not listed else "",
+        claims=listed,
+        more=word != "open" and len(rows) > SHOWN,
     )
-    if word != "open" and len(rows) > SHOWN:
-        all_of_them = f"claims_ledger.html#what=sentence&amp;verdict={word}"
-        items += f'<li><a href="{all_of_them}">all {len(rows)}</a></li>'
-    note = note if word == "open" or not items else ""
-    body = (f"<small>{note}</small>" if note else "") + (f"<ul>{items}</ul>" if items else "")
-    return f'<div class="outcome outcome-{word}"><p><b>{len(rows)}</b> {word}</p>{body}</div>'
 
 
 def _lean(row: Any) -> str:
@@ -205,24 +212,24 @@ def picture(survey: Survey) -> str:
 def papers(survey: Survey) -> str:
     """A row per paper: its idea, and a square for each claim that it makes."""
     rows = "".join(_paper(paper, survey) for paper in registry.papers().values())
-    key = "".join(
-        f'<li><i class="square verdict-{verdict_kind(word)}"></i>{_short(word)}</li>'
-        for word in VERDICTS
-    )
-    return f"::::::{{container}} papers\n{rows}::::::\n\n" + raw(
-        f'<ul class="claims-key">{key}<li><i class="square"></i>not begun</li></ul>'
-    )
+    verdicts = [(verdict_kind(word), word.removesuffix(" at reduced scale")) for word in VERDICTS]
+    key = raw(fill("claims_key", verdicts=verdicts))
+    return f"::::::{{container}} papers\n{rows}::::::\n\n{key}"
 
 
 def _paper(paper: Paper, survey: Survey) -> str:
     made = published.prose_claims().query("paper == @paper.name")
     judged = survey.ledger[survey.ledger["prose"] & (survey.ledger["paper"] == paper.name)]
     labels = dict(zip(judged["claim"], judged["label"], strict=True))
-    squares = "".join(
-        f'<i class="square{_kind(labels.get(c.claim_id))}" title="{c.claim_id}: '
-        f'{escape(c.claim, quote=True)} ({labels.get(c.claim_id, "not begun")})"></i>'
+    squares = [
+        {
+            "name": c.claim_id,
+            "says": c.claim,
+            "label": labels.get(c.claim_id, "not begun"),
+            "kind": verdict_kind(labels[c.claim_id]) if c.claim_id in labels else "",
+        }
         for c in made.itertuples()
-    )
+    ]
     board = survey.board[survey.board["paper"] == paper.name]
     begun = int(board["state"].isin(BEGUN).sum())
     tested = judged[_tested(judged)]
@@ -236,20 +243,9 @@ def _paper(paper: Paper, survey: Survey) -> str:
         + "\n::::{container} paper-idea\n:::{container} paper-name\n"
         + f"{{doc}}`{paper.title} </{overview}>`\n:::\n\n{paper.idea}\n\n"
         + f":::{{container}} paper-links\n{' · '.join(links(paper.name))}\n:::\n::::\n\n"
-        + raw(
-            f'<div class="paper-claims"><div class="claims-map" role="img" '
-            f'aria-label="{escape(says)}">{squares}</div><p class="paper-count">{count}</p></div>'
-        )
+        + raw(fill("claims_map", says=says, claims=squares, count=count))
         + ":::::\n"
     )
-
-
-def _short(verdict: str) -> str:
-    return verdict.removesuffix(" at reduced scale")
-
-
-def _kind(label: str | None) -> str:
-    return f" verdict-{verdict_kind(label)}" if label else ""
 
 
 def links(paper: str) -> Iterable[str]:
@@ -278,21 +274,9 @@ def answers(survey: Survey) -> str:
     once = survey.runs.drop_duplicates(["experiment", "run_id"]).sort_values("seed", kind="stable")
     runs, priced = RunsByCell(once), _priced(survey)
     rows = sorted(survey.ledger.itertuples(), key=_importance)
-    items = [_answer(row, known.get(row.claim), runs, priced, survey) for row in rows]
-    # The browser lays out the first ones; the others wait in a template until they are asked for.
-    listed = f"{''.join(items[:LISTED])}<template>{''.join(items[LISTED:])}</template>"
+    items = [Markup(_answer(row, known.get(row.claim), runs, priced, survey)) for row in rows]
     questions = shown.questions if (shown := front()) else ()
-    first = questions[0] if questions else ""
-    examples = "".join(f'<button type="button">{escape(words)}</button>' for words in questions)
-    return raw(
-        '<div class="ask"><form class="ask-form" role="search" aria-label="Ask about a claim">'
-        '<label for="ask-input">Ask in your own words</label>'
-        f'<input id="ask-input" type="search" autocomplete="off" placeholder="{first}">'
-        f'<div class="ask-examples">For example {examples}</div></form><output for="ask-input">'
-        f'</output><div class="answers" tabindex="0" role="region" aria-label="Answers">{listed}'
-        "</div><noscript><p>Without scripts the box answers nothing; "
-        '<a href="claims_ledger.html">the ledger</a> has every claim.</p></noscript></div>'
-    )
+    return raw(fill("ask", questions=questions, answers=items, listed=LISTED))
 
 
 def _answered_first() -> str:
@@ -313,25 +297,29 @@ def _answer(
     """claim: None for one that no run decides."""
     says, words = _question(row, claim)
     page = f"executed/{page_of(row.artifact, claim.source.experiment) if claim else row.page}.html"
-    where = f'<a href="{page}">the page that shows it</a>'
+    where, where_words = page, "the page that shows it"
     if claim and row.artifact in experiment(claim.source.experiment).tables:
         table = anchor_of(row.artifact, page_of(row.artifact, claim.source.experiment))
-        where = f'<a href="{page}#{table}-side-by-side">the table, side by side</a>'
+        where, where_words = f"{page}#{table}-side-by-side", "the table, side by side"
     facts = [
         ("the paper", _printed(row, claim)),
-        ("our runs" if claim else f"{row.seeds} {row.unit}s", escape(told(row))),
+        ("our runs" if claim else f"{row.seeds} {row.unit}s", told(row)),
         *(_provenance(runs.of(claim, row.scale), survey) if claim else ()),
-        ("to decide it", escape(row.needed)),
-        ("other readings", escape(readings(row.others))),
+        ("to decide it", row.needed),
+        ("other readings", readings(row.others)),
         ("train it again", _again(claim, row.scale, priced) if claim else ""),
-        ("more", f'{where} · <a href="claims_ledger.html#claim-{slug(row.claim)}">the ledger</a>'),
     ]
-    listed = "".join(f"<dt>{term}</dt><dd>{text}</dd>" for term, text in facts if text)
-    shown = " open" if row.claim == _answered_first() else ""
-    return (
-        f'<details class="answer"{shown} data-words="{escape(words, quote=True)}"><summary>'
-        f'<span class="says">{escape(says)}</span>{_badge(row.label)}</summary>'
-        f"<dl>{listed}</dl></details>"
+    return fill(
+        "answer",
+        open=row.claim == _answered_first(),
+        words=words,
+        says=says,
+        kind=verdict_kind(row.label),
+        label=row.label,
+        facts=facts,
+        where=where,
+        where_words=where_words,
+        anchor=slug(row.claim),
     )
 
 
@@ -364,9 +352,9 @@ def _value(claim: Claim, test: str) -> str:
 def _printed(row: Any, claim: Claim | None) -> str:
     if not row.prose:
         value = _value(claim, row.claim.rsplit("/", 1)[1])
-        return f"prints {value} in {escape(name_of(row.artifact))}"
-    quote = f"“{escape(row.quote)}” " if row.quote else ""
-    return f"{quote}({escape(row.where)})"
+        return f"prints {value} in {name_of(row.artifact)}"
+    quote = f"“{row.quote}” " if row.quote else ""
+    return f"{quote}({row.where})"
 
 
 def _provenance(used: pd.DataFrame, survey: Survey) -> list[tuple[str, str]]:
@@ -379,7 +367,7 @@ def _provenance(used: pd.DataFrame, survey: Survey) -> list[tuple[str, str]]:
     listed = f"{seeds} per cell, {len(used)} runs in all"
     if len(cells) == 1:
         listed = ", ".join(run_link(run.key, str(run.seed)) for run in used.itertuples())
-        listed = f"{len(used)} (number {listed})"
+        listed = Markup(f"{len(used)} (number {listed})")
     machines = sorted(
         {f"{Device(r.device, r.device_name)}, PyTorch {r.torch}" for r in used.itertuples()}
     )
@@ -389,8 +377,8 @@ def _provenance(used: pd.DataFrame, survey: Survey) -> list[tuple[str, str]]:
     }
     checked = freshness_of(survey.store, dict(zip(used["run_id"], used["code"], strict=True)))
     return [
-        ("seeds", f"{listed}, at {scales} scale"),
-        ("machine", escape("; ".join(machines))),
+        ("seeds", listed + f", at {scales} scale"),
+        ("machine", "; ".join(machines)),
         ("code version", f"commit {', '.join(made)} ({checked.words})"),
     ]
 
@@ -421,10 +409,8 @@ def _priced(survey: Survey) -> Priced:
 def _again(claim: Claim, scale: str, priced: Priced) -> str:
     """The command that trains a claim's runs again, and what it takes."""
     scale = scale or SCALES[0]
-    return (
-        f"{typed(command(claim, scale))}"
-        f'<small>needs <a href="rerun.html">an installation</a>{priced(claim, scale)}</small>'
-    )
+    needs = Markup('<small>needs <a href="rerun.html">an installation</a>{}</small>')
+    return Markup(typed(command(claim, scale))) + needs.format(priced(claim, scale))
 
 
 def command(claim: Claim, scale: str) -> str:
@@ -456,10 +442,6 @@ def cited(survey: Survey) -> str:
         f"> {says}{at} in ReLength {__version__} (commit `…`, claim `{row.claim}`, "
         f"{row.seeds} seeds).\n"
     )
-
-
-def _badge(label: str) -> str:
-    return f'<span class="verdict verdict-{verdict_kind(label)}">{escape(label)}</span>'
 
 
 PASSAGES = {

@@ -8,13 +8,13 @@ from a folder as from a server, and a thousand records weigh nothing until they 
 import json
 import shutil
 from collections.abc import Iterable, Iterator
-from html import escape
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from relength.report.expenses import rebuilds
 from relength.report.freshness import freshness, outdated, verified_with
+from relength.report.html import fill
 from relength.report.scoreboard import Survey
 from relength.report.style import title
 from relength.runs.plan import SEEDS
@@ -41,8 +41,6 @@ COLUMNS = (
         "device",
     ),
 )
-STYLE = '<link rel="stylesheet" href="_static/runs.css">'
-SCRIPT = '<script src="_static/runs.js"></script>'
 
 
 def index(survey: Survey) -> str:
@@ -50,12 +48,9 @@ def index(survey: Survey) -> str:
     rows = [_row(survey.store, key, list(made)) for key, made in _by_key(survey.store.records())]
     if not rows:
         return "*Not run*: the store is empty.\n"
-    head = "".join(f'<th scope="col">{column}</th>' for column in COLUMNS)
-    return _outdated(survey.store) + (
-        f"```{{raw}} html\n{STYLE}\n"
-        '<section id="run-entry" aria-live="polite" hidden></section>\n'
-        '<div class="scroll"><table class="sortable runs"><thead><tr>'
-        f"{head}</tr></thead><tbody>\n{''.join(rows)}</tbody></table></div>\n{SCRIPT}\n```\n"
+    return (
+        _outdated(survey.store)
+        + f"```{{raw}} html\n{fill('runs', columns=COLUMNS, runs=rows)}\n```\n"
     )
 
 
@@ -88,12 +83,11 @@ def _by_key(records: Iterable[Record]) -> Iterator[tuple[str, Iterator[Record]]]
     return groupby(ordered, key=lambda record: record["key"])
 
 
-def _row(store: Store, key: str, made: list[Record]) -> str:
+def _row(store: Store, key: str, made: list[Record]) -> dict[str, Any]:
     first, last = made[0], made[-1]
     spec = first["spec"]
     cells = (
-        f'<a href="#run-{key}"><code>{key}</code></a>' + (f" ×{len(made)}" if made[1:] else ""),
-        escape(row_name(spec["model"])),
+        row_name(spec["model"]),
         spec["model"]["arm"],
         title(spec["task"]["name"]),
         spec["scale"],
@@ -102,10 +96,9 @@ def _row(store: Store, key: str, made: list[Record]) -> str:
         _used_by(first),
         last["provenance"]["created"][:10],
         _fresh(store, last),
-        escape(last["provenance"]["device_name"]),
+        last["provenance"]["device_name"],
     )
-    body = "".join(f"<td>{cell}</td>" for cell in cells)
-    return f'<tr id="run-{key}" data-runs="{first["experiment"]}">{body}</tr>\n'
+    return {"key": key, "times": len(made), "experiment": first["experiment"], "cells": cells}
 
 
 def _used_by(record: Record) -> str:
