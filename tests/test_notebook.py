@@ -9,6 +9,7 @@ from pathlib import Path
 import nbformat
 import papermill
 import pytest
+from nbclient import NotebookClient
 
 from relength.book import notebook
 from relength.book.notebook import Parameters, TrainingLine, normalise, parameters, problems
@@ -156,15 +157,28 @@ def test_plan_and_missing_runs_are_computed_once(two_runs, tmp_path, monkeypatch
 
 
 def test_the_training_line_counts_runs_and_says_how_long_the_rest_takes():
-    line = TrainingLine(3)
-    assert line.text().startswith("0 of 3 runs trained")
-    line.advance({"status": "ok"})
-    line.advance({"status": "failed"})
-    assert "2 of 3 runs trained" in line.text()
-    assert "left" in line.text()
-    assert line.text().endswith("1 failed")
-    line.advance({"status": "ok"})
-    assert "left" not in line.text()
+    with TrainingLine(3) as line:
+        line.advance({"status": "ok"})
+        line.advance({"status": "failed"})
+        line.start_t -= 100  # seconds
+        assert str(line) == "2 of 3 runs trained, 01:40 so far, 00:50 left, 1 failed"
+        line.advance({"status": "ok"})
+    assert line.failed == 1
+
+
+def test_the_training_line_leaves_one_output_and_none_where_nothing_is_trained():
+    code = (
+        "from relength.book.notebook import TrainingLine\n"
+        "for total in (0, 3):\n"
+        "    with TrainingLine(total) as line:\n"
+        "        for _ in range(total):\n"
+        "            line.advance({'status': 'failed'})"
+    )
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    NotebookClient(book, kernel_name="python3").execute()
+    (shown,) = book.cells[0].outputs
+    assert shown["data"]["text/plain"].startswith("3 of 3 runs trained")
+    assert shown["data"]["text/plain"].endswith("3 failed")
 
 
 # Files

@@ -16,14 +16,15 @@ import re
 import shutil
 import tempfile
 import textwrap
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from tqdm import tqdm
 
 from relength.book import execution
 from relength.errors import RelengthError
@@ -221,56 +222,41 @@ def _place(store: Store) -> str:
     return f"{store.path.name}/"
 
 
-class TrainingLine:
-    """One line below the cell that counts finished runs and says how long the rest will take."""
+class TrainingLine(tqdm):
+    """One line below the cell that counts finished runs and says how long the rest will take.
+
+    The cell keeps only the last state of the line, and nothing where no run is to be trained.
+    """
+
+    monitor_interval = 0  # seconds; tqdm would start a thread, and training forks processes
 
     def __init__(self, total: int):
-        self.total, self.done, self.failed = total, 0, 0
-        self._started = time.monotonic()
-        self._display = None
-
-    def __enter__(self) -> "TrainingLine":
-        self._show()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._show()
+        self.failed, self._shown = 0, None
+        super().__init__(
+            total=total,
+            disable=not total,
+            file=StringIO(),  # tqdm ends its line there
+            mininterval=0,
+            smoothing=0,  # the mean of all runs: the last ones may be short
+            bar_format="{n} of {total} runs trained, {elapsed} so far, {remaining} left{postfix}",
+        )
 
     def advance(self, record: Record) -> None:
         """Count one finished run."""
-        self.done += 1
-        self.failed += record["status"] == "failed"
-        self._show()
+        if record["status"] == "failed":
+            self.failed += 1
+            self.set_postfix_str(f"{self.failed} failed", refresh=False)
+        self.update()
 
-    def text(self) -> str:
-        """The line as it stands now."""
-        spent = time.monotonic() - self._started
-        left = spent / self.done * (self.total - self.done) if self.done else None
-        parts = [f"{self.done} of {self.total} runs trained", f"{_clock(spent)} so far"]
-        if self.done == self.total:
-            parts[1] = f"in {_clock(spent)}"
-        elif left is not None:
-            parts.append(f"about {_clock(left)} left")
-        if self.failed:
-            parts.append(f"{self.failed} failed")
-        return ", ".join(parts)
-
-    def _show(self) -> None:
+    def display(self, msg: str | None = None, pos: int | None = None) -> None:
+        """Show the line as it stands now in place of the one shown before."""
         from IPython.display import display
 
-        if self.total == 0:
-            return
-        content = {"text/plain": self.text()}
-        if self._display is None:
-            self._display = display(content, raw=True, display_id=True)
-        if self._display is not None:  # None outside of a notebook
-            self._display.update(content, raw=True)
-
-
-def _clock(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+        content = {"text/plain": msg or str(self)}
+        if self._shown is None:
+            self._shown = display(content, raw=True, display_id=True)
+        else:
+            self._shown.update(content, raw=True)
 
 
 def glue(name: str, value: Any) -> None:
