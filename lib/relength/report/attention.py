@@ -1,15 +1,17 @@
 """Attention weights of one decoded sample as heat maps."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from matplotlib.collections import LineCollection
-from matplotlib.colors import LinearSegmentedColormap, to_rgba
-from matplotlib.figure import Figure
 
 from relength.report.grid import NOT_RUN
 from relength.report.style import LIGHT, Layout, beside, canvas, colour, title
+
+if TYPE_CHECKING:
+    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.figure import Figure
 
 HEAD = 0.62  # inches above a panel: model, task, source tokens
 
@@ -20,7 +22,7 @@ Panels = dict[tuple[str, str], Sample | None]  # (task, model): what was recorde
 Naming = Callable[[str], str]  # what the head of a panel calls a task
 
 
-def draw(panels: Panels, layout: Layout, naming: Naming = title) -> Figure:
+def draw(panels: Panels, layout: Layout, naming: Naming = title) -> "Figure":
     """A row per task, a panel per model; on a narrow page long sources get a row of their own."""
     tasks = list(dict.fromkeys(task for task, _ in panels))
     rows = []
@@ -84,6 +86,8 @@ def _panel(axes, name: str, cell: tuple[str, str], sample: Sample | None) -> Non
         axes.text(0.5, 0.5, NOT_RUN, color=LIGHT.muted, ha="center", va="center", style="italic",
                   transform=axes.transAxes)  # fmt: skip
         return
+    from matplotlib.collections import LineCollection
+
     source, target = sample["source"], sample["target"]
     written = _until_end(sample["prediction"])
     shown = np.array(sample["weights"])[: len(target)]
@@ -133,8 +137,10 @@ def _box(first: int, last: int, rows: list[int]) -> np.ndarray:
     return np.array([(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)])
 
 
-def _from_nothing(shade: str) -> LinearSegmentedColormap:
+def _from_nothing(shade: str) -> "LinearSegmentedColormap":
     """From transparent to a colour, so that the page shows through where nobody looks."""
+    from matplotlib.colors import LinearSegmentedColormap, to_rgba
+
     return LinearSegmentedColormap.from_list("weight", [to_rgba(shade, 0.0), to_rgba(shade, 1.0)])
 
 

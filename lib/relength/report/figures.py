@@ -5,12 +5,10 @@ Every seed is drawn, beside it a median at most; nothing is a mean.
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median_low
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
 
 from relength.report import attention as heatmaps
 from relength.report import exhibits, reach
@@ -26,8 +24,11 @@ from relength.specs.margins import load_margins
 from relength.specs.paper import Paper
 from relength.specs.spec import row_name
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 NOT_A_RESULT = "smoke run: not a result"
-Draw = Callable[[Layout], Figure]
+Draw = Callable[[Layout], "Figure"]
 
 
 def exhibit(
@@ -95,7 +96,7 @@ def drawn(
     return Exhibit(html, f"Figure {number}. {alt}", data)
 
 
-def _watermark(figure: Figure) -> None:
+def _watermark(figure: "Figure") -> None:
     place = {"ha": "right", "va": "top", "size": 8, "weight": "bold"}
     figure.text(0.995, 0.998, NOT_A_RESULT, color=LIGHT.warning, **place)
 
@@ -110,7 +111,9 @@ def accuracy(runs: Runs, artifact: str | None = None, *, number: int) -> Exhibit
     """
     paper = printed(*(runs.experiment.tables if artifact is None else (artifact,)))
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
+        from matplotlib.collections import LineCollection
+
         key = [("dot", "one seed"), ("line", "median"), ("bar", "paper")]
         grid = Grid(runs, layout, key)
         dots: dict[str, list[np.ndarray]] = {}
@@ -201,7 +204,7 @@ def by_length(runs: Runs, tasks: Sequence[str], number: int) -> Exhibit:
     data = reach.judged(runs, None, tasks)
     words = MEASURE_WORDS[runs.experiment.measure]
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
         return reach.draw(runs, data, tasks, layout)
 
     rings = " Rings: what the paper prints." if data["paper"].notna().any() else ""
@@ -231,7 +234,7 @@ def seeds(runs: Runs, artifact: str, test: str, number: int) -> Exhibit:
         ]
     )
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
         high, row = 0.42, 0.25
         tall = high + row * len(data) + 0.3
         left = (1.55 if layout.narrow else 2.05) / layout.width
@@ -289,7 +292,9 @@ def learning(runs: Runs, number: int) -> Exhibit:
     steps = runs.specs[0].training.interval_steps
     first, last, unit = ("0", longest * steps, "step") if steps else ("1", longest, "epoch")
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
+        from matplotlib.collections import LineCollection
+
         key = [("line", "development set"), ("thin", "lengths trained on")]
         grid = Grid(runs, layout, key)
         for j in range(len(runs.tasks)):
@@ -388,7 +393,7 @@ def attention(
     paper = registry.papers()[runs.experiment.paper]
     panels = {cell: _with_spans(run, paper) if run else None for cell, run in records.items()}
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
         return heatmaps.draw(panels, layout)
 
     asked = "; ".join(paper.asked[task] for task in tasks if task in paper.asked)
@@ -470,7 +475,7 @@ def cost(runs: Runs, number: int) -> Exhibit:
         columns=["key", "task", "model", "arm", "seed", "epochs", "steps", "seconds", "device"],
     )
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
         rows = len(runs.rows)
         figure = canvas(layout, 0.56 + 0.27 * rows)
         left = 1.75 if layout.narrow else 2.05

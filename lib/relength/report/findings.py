@@ -6,12 +6,10 @@ it, which cells depend on the seed, and which printed numbers come out.
 
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from relength.report.boxes import by_reading, of_claims
 from relength.report.exhibits import Exhibit
@@ -60,6 +58,10 @@ from relength.report.tables import MEASURE_WORDS, printed, short, signed
 from relength.specs import published, registry
 from relength.specs.margins import load_margins
 from relength.verdicts.claims import LEFT_OPEN, VERDICTS, counted, plural
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 ROW, STRIP = 0.34, 0.19  # inches: of a row, of the dots in it
 RIGHT = {  # what a share is one of
@@ -288,7 +290,7 @@ def _strips(runs: Runs, data: pd.DataFrame) -> Exhibit:
     name = f"findings-{runs.experiment.paper}-ends"
     rows = [row for row in runs.rows if len(rows_of(data, *row))]
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
         panels = (("known", "lengths trained on"), ("longest", "longest test"))
         tall = len(rows) * ROW + 0.2
         down = 2 if layout.narrow else 1
@@ -326,7 +328,7 @@ def _strips(runs: Runs, data: pd.DataFrame) -> Exhibit:
     return exhibit(draw, name, caption, f"{alt}.", data, runs)
 
 
-def _panel(axes: Axes, runs: Runs, data, rows, column: str, head: str, named: bool) -> None:
+def _panel(axes: "Axes", runs: Runs, data, rows, column: str, head: str, named: bool) -> None:
     percent_axis(axes, top=-0.9, bottom=len(rows) - 0.4)
     axes.text(0, -0.62, head, size=8, weight="bold", color=LIGHT.ink, va="center")
     for i, (model, arm) in enumerate(rows):
@@ -455,7 +457,9 @@ def _solved_map(runs: Runs, data: pd.DataFrame) -> Exhibit:
     rows = [row for row in runs.rows if len(rows_of(data, *row))]
     tasks = [task for task in runs.tasks if task in set(data["task"])]
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
+        from matplotlib.patches import Rectangle
+
         left, head, turned = (1.15, 1.05, 70) if layout.narrow else (2.1, 0.85, 45)
         wide = min(layout.width - left - 0.35, 0.62 * len(tasks))
         height = head + len(rows) * ROW + 0.05

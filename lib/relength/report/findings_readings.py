@@ -6,13 +6,11 @@ Like :mod:`relength.report.findings`, it counts and judges nothing.
 from collections.abc import Sequence
 from functools import partial
 from itertools import combinations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from scipy.stats import fisher_exact
+import scipy
 
 from relength.report.exhibits import Exhibit
 from relength.report.markdown import table
@@ -39,6 +37,10 @@ from relength.specs import published, registry
 from relength.specs.experiments import experiment
 from relength.specs.margins import load_margins
 from relength.verdicts.claims import plural
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def which_reading(paper: str, survey: Survey) -> str:
@@ -205,12 +207,16 @@ def apart(data: pd.DataFrame) -> Apart:
     rows = []
     for (task, model), row in differ.iterrows():
         tables = [[row["sum", arm], row["size", arm] - row["sum", arm]] for arm in arms]
-        p = min(float(fisher_exact(pair).pvalue) for pair in combinations(tables, 2))
+        p = min(float(scipy.stats.fisher_exact(pair).pvalue) for pair in combinations(tables, 2))
         both = {arm: (int(row["sum", arm]), int(row["size", arm])) for arm in arms}
         rows.append({"task": task, "model": model, "p": p, **both})
     level = load_margins().level
     seeds = int(counts["size"].to_numpy().min()) if len(counts) else 0
-    enough = [k for k in range(seeds + 1) if fisher_exact([[0, seeds], [k, seeds - k]])[1] <= level]
+    enough = [
+        k
+        for k in range(seeds + 1)
+        if scipy.stats.fisher_exact([[0, seeds], [k, seeds - k]])[1] <= level
+    ]
     found = pd.DataFrame(rows, columns=["task", "model", "p", *arms])
     return Apart(len(counts), found, seeds, enough[0] if enough else None)
 
@@ -255,7 +261,7 @@ def _readings(runs: Runs, frame: pd.DataFrame) -> Exhibit:
     models = list(dict.fromkeys(frame["model"]))
     tasks = [task for task in runs.tasks if task in set(frame["task"])]
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
         row, head = 0.3, 0.34
         across = 1 if layout.narrow else len(models)
         block = len(tasks) * row + head + FOOT
@@ -291,7 +297,7 @@ def _readings(runs: Runs, frame: pd.DataFrame) -> Exhibit:
     return exhibit(draw, name, caption, f"Readings against the paper. {told}.", frame, shown)
 
 
-def _reading_panel(axes: Axes, frame: pd.DataFrame, tasks: Sequence[str], named: bool) -> None:
+def _reading_panel(axes: "Axes", frame: pd.DataFrame, tasks: Sequence[str], named: bool) -> None:
     percent_axis(axes, top=-0.5, bottom=len(tasks) - 0.5)
     for i, task in enumerate(tasks):
         cells = frame[frame["task"] == task]

@@ -6,7 +6,6 @@ Sixty-four separate axes would take ten times as long to draw.
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.collections import LineCollection, PolyCollection
 
 from relength.report.runs import Runs
 from relength.report.style import LIGHT, NEUTRAL, Layout, canvas, colour, title
@@ -114,6 +113,8 @@ class Grid:
             for i, (model, arm) in enumerate(self.runs.rows):
                 x, y = self.corner(i, j)
                 self._row_label(self.runs.label(model, arm), colour(model), x, y)
+        from matplotlib.collections import LineCollection, PolyCollection
+
         ground = {"facecolors": LIGHT.surface, "linewidths": 0, "clip_on": False}
         self.axes.add_collection(PolyCollection(panels, zorder=-1, **ground))
         self.axes.add_collection(

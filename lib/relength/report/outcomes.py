@@ -4,11 +4,10 @@ it.
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from relength.report import exhibits, figures
 from relength.report.exhibits import Exhibit, badges
@@ -19,6 +18,10 @@ from relength.report.tables import comparison
 from relength.specs import registry
 from relength.specs.experiments import experiment
 from relength.specs.margins import load_margins
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NOTHING = "*Nothing is recorded yet.*\n"
 FOOT = 0.3  # inches below the last row of marks, for the scale of percent
@@ -130,7 +133,7 @@ def rows_of(data: pd.DataFrame, model: str, arm: str) -> pd.DataFrame:
     return data[(data["model"] == model) & (data["arm"] == arm)]
 
 
-def percent_axis(axes: Axes, top: float, bottom: float) -> None:
+def percent_axis(axes: "Axes", top: float, bottom: float) -> None:
     """Rows of marks over a scale of percent."""
     axes.patch.set_visible(False)
     axes.set(xlim=(-3, 103), ylim=(bottom, top))
@@ -144,7 +147,7 @@ def percent_axis(axes: Axes, top: float, bottom: float) -> None:
 
 
 def exhibit(
-    draw: Callable[[Layout], Figure],
+    draw: Callable[[Layout], "Figure"],
     name: str,
     caption: str,
     alt: str,

@@ -4,11 +4,10 @@ Its panels, accuracy against length with a line per model, also make figures of 
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges
@@ -17,6 +16,10 @@ from relength.report.runs import Runs
 from relength.report.style import LAYOUTS, LIGHT, Layout, canvas, colour, style, svg, title
 from relength.report.tables import comparison, flat
 from relength.specs import registry
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NOTES: dict[str, str] = registry.united("task_notes")
 CROWDED = 5  # tests per panel, beyond which four panels in a row are too narrow
@@ -69,7 +72,7 @@ def judged_runs(runs: Runs, tasks: Sequence[str]) -> Runs:
     return runs.of([row for row in runs.rows if runs.experiment.judges(*row)], tasks)
 
 
-def draw(runs: Runs, data: pd.DataFrame, tasks: Sequence[str], layout: Layout) -> Figure:
+def draw(runs: Runs, data: pd.DataFrame, tasks: Sequence[str], layout: Layout) -> "Figure":
     """A panel per task: what :func:`judged` gives, one line per model."""
     most = max(len(runs.tests[task]) for task in tasks)
     across = 1 if layout.narrow else len(tasks) if most <= CROWDED else 2
@@ -86,7 +89,7 @@ def draw(runs: Runs, data: pd.DataFrame, tasks: Sequence[str], layout: Layout) -
     return figure
 
 
-def _panel(axes: Axes, task: str, data: pd.DataFrame, runs: Runs) -> None:
+def _panel(axes: "Axes", task: str, data: pd.DataFrame, runs: Runs) -> None:
     tests = runs.tests[task]
     axes.patch.set_visible(False)
     axes.set(xlim=(-0.35, len(tests) - 0.75), ylim=(-7, 107))
@@ -130,7 +133,7 @@ def apart(data: pd.DataFrame) -> str:
     )
 
 
-def _line(axes: Axes, rows: pd.DataFrame, lift: float) -> tuple[float, bool]:
+def _line(axes: "Axes", rows: pd.DataFrame, lift: float) -> tuple[float, bool]:
     """Draw one model; returns the height at which it ends, and whether there are runs."""
     shade = colour(rows["model"].iloc[0])
     x, medians = np.arange(len(rows)), rows["median"].to_numpy()
@@ -161,7 +164,7 @@ def _ending(model: str, has_runs: bool) -> str:
     return model if has_runs else f"{model}, {NOT_RUN}"
 
 
-def _labels(axes: Axes, ends: dict[str, tuple[float, bool]], last: int) -> None:
+def _labels(axes: "Axes", ends: dict[str, tuple[float, bool]], last: int) -> None:
     """Every model's name at the right, beside the end of its line, none on top of another."""
     order = sorted(ends, key=lambda model: ends[model][0])
     wanted = [ends[model][0] for model in order]

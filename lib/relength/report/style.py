@@ -11,13 +11,13 @@ one paper further than others.
 import re
 from collections.abc import Sequence
 from io import BytesIO
-from typing import NamedTuple
-
-from matplotlib import rc_context
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, NamedTuple
 
 from relength.specs import registry
 from relength.specs.paper import Arm
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 NEUTRAL = "#7d8791"  # grey that suits light pages and dark ones
 # Of all papers: each model has one colour, each of a paper's own arms one label.
@@ -156,8 +156,10 @@ def verdict_kind(verdict: str) -> str:
     return verdict.removesuffix(" at reduced scale").split(" (")[0].replace(" ", "-")
 
 
-def canvas(layout: Layout, height: float) -> Figure:
+def canvas(layout: Layout, height: float) -> "Figure":
     """An empty figure of the layout's width; height in inches."""
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(layout.width, height))
     figure.patch.set_visible(False)
     return figure
@@ -165,6 +167,8 @@ def canvas(layout: Layout, height: float) -> Figure:
 
 def style():
     """Context in which figures are drawn and written."""
+    from matplotlib import rc_context
+
     return rc_context({**TYPE, **SOLID_CAPS, **TEXT_AS_TEXT})
 
 
@@ -174,11 +178,13 @@ IDENTIFIER = re.compile(r' id="([^"]*)"')
 TEXT_SHARE = 62  # percent of a model's colour in its label, the rest being ink: 4.5 to 1 or more
 
 
-def svg(figure: Figure, name: str) -> str:
+def svg(figure: "Figure", name: str) -> str:
     """The figure as an ``<svg>`` element for a page, drawn with the colours of :data:`LIGHT`.
 
     name: unlike that of any other drawing of the page; what refers to itself in it carries it.
     """
+    from matplotlib import rc_context
+
     raw = BytesIO()
     silent = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     with rc_context({"svg.hashsalt": name}):

@@ -9,8 +9,8 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import stats
 
 # Splits of the pooled values up to which the permutation test lists all of them (10 against 10:
 # 184,756).
@@ -54,7 +54,7 @@ def majority_p(successes: int, n: int) -> float:
 
     Small when a majority is beyond chance: 5 of 5 gives 1/32, 7 of 8 gives 9/256.
     """
-    return float(stats.binomtest(successes, n, 0.5, alternative="greater").pvalue)
+    return float(scipy.stats.binomtest(successes, n, 0.5, alternative="greater").pvalue)
 
 
 def smallest_majority(n: int, level: float = 0.05) -> int | None:
@@ -69,7 +69,7 @@ def welch_difference(ours: Summary, theirs: Summary, confidence: float = 0.95) -
     """Confidence interval of `ours.mean - theirs.mean`, unequal variances (Welch-Satterthwaite)."""
     a, b = ours.sd**2 / ours.n, theirs.sd**2 / theirs.n
     freedom = (a + b) ** 2 / (a**2 / (ours.n - 1) + b**2 / (theirs.n - 1))
-    half = stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(a + b)
+    half = scipy.stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(a + b)
     difference = ours.mean - theirs.mean
     return Interval(float(difference - half), float(difference + half), confidence)
 
@@ -86,7 +86,7 @@ def welch_equivalence(
     theirs = theirs._replace(sd=max(theirs.sd, sd_floor))
 
     def one_sided(shift: float, alternative: str) -> float:
-        test = stats.ttest_ind_from_stats(
+        test = scipy.stats.ttest_ind_from_stats(
             ours.mean + shift,
             ours.sd,
             ours.n,
@@ -136,7 +136,7 @@ def _permutation_order(a: tuple[float, ...], b: tuple[float, ...]) -> Order:
         return Order(above, below)
 
     def p(alternative: str) -> float:
-        test = stats.permutation_test(
+        test = scipy.stats.permutation_test(
             (np.array(a, dtype=float), np.array(b, dtype=float)),
             lambda x, y, axis: x.mean(axis=axis) - y.mean(axis=axis),
             permutation_type="independent",
@@ -161,7 +161,7 @@ def holm(p: Sequence[float]) -> np.ndarray:
 
 def benjamini_hochberg(p: Sequence[float]) -> np.ndarray:
     """q values of Benjamini and Hochberg: the expected share of false ones among those accepted."""
-    return stats.false_discovery_control(p, method="bh") if len(p) else np.array([])
+    return scipy.stats.false_discovery_control(p, method="bh") if len(p) else np.array([])
 
 
 def median_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
@@ -175,8 +175,8 @@ def median_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
     n = ordered.size
     if n == 0:
         raise ValueError("a median needs at least one value")
-    k = max(1, int(stats.binom.ppf((1 - confidence) / 2, n, 0.5)))
-    real = 1 - 2 * stats.binom.cdf(k - 1, n, 0.5)
+    k = max(1, int(scipy.stats.binom.ppf((1 - confidence) / 2, n, 0.5)))
+    real = 1 - 2 * scipy.stats.binom.cdf(k - 1, n, 0.5)
     return Interval(float(ordered[k - 1]), float(ordered[n - k]), float(max(real, 0.0)))
 
 
@@ -184,6 +184,6 @@ def rate_interval(successes: int, n: int, confidence: float = 0.95) -> Interval:
     """Clopper-Pearson interval of a success rate, a fraction: 5 of 5 gives 0.478 to 1."""
     # The quantiles themselves: binomtest(...).proportion_ci searches for them, ten times as slowly.
     tail = (1 - confidence) / 2
-    low = stats.beta.ppf(tail, successes, n - successes + 1) if successes else 0.0
-    high = stats.beta.isf(tail, successes + 1, n - successes) if successes < n else 1.0
+    low = scipy.stats.beta.ppf(tail, successes, n - successes + 1) if successes else 0.0
+    high = scipy.stats.beta.isf(tail, successes + 1, n - successes) if successes < n else 1.0
     return Interval(float(low), float(high), confidence)

@@ -9,11 +9,11 @@ unseen length, which can be shown symbol by symbol.
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
-from scipy.optimize import brentq
+import scipy
 
 from relength.papers.mla.focusing import END, divergence
 from relength.papers.mla.lengths import symbols
@@ -26,6 +26,9 @@ from relength.report.style import LIGHT, TEXT_SHARE, Layout, aligned, colour, ti
 from relength.report.tables import number as shown_number
 from relength.runs.store import Record, usable
 from relength.specs import published
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 EXAMPLES = "mla-table-10"
 NONE_FAILS = "none fails"
@@ -102,7 +105,7 @@ def if_independent(record: Record, lengths: Mapping[str, int]) -> dict[str, floa
         return {}
     first = failing[0]
     measured, n = found[first]["correct_prefix"], lengths[first]
-    q = float(brentq(lambda q: _right_before(q, n) - measured, 0.0, 1.0))
+    q = float(scipy.optimize.brentq(lambda q: _right_before(q, n) - measured, 0.0, 1.0))
     return {
         test: 100 * (_right_before(q, n) - q**n) / (1 - q**n)
         for test, n in lengths.items()
@@ -121,7 +124,7 @@ def where(runs: Runs, number: int) -> Exhibit:
     """
     data = shares(runs)
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
         grid = Grid(runs, layout, [("dot", "one seed"), ("line", "median"), EXPECTED])
         for j, task in enumerate(runs.tasks):
             tests = runs.tests[task][1:]
@@ -224,7 +227,7 @@ def where_exactly(runs: Runs, number: int) -> Exhibit:
     """The distribution of first errors over the outputs of the longest test that fail."""
     data = tenths(runs)
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
         grid = Grid(runs, layout, [("line", "one seed"), ("thin", "anywhere alike")])
         for j in range(len(runs.tasks)):
             grid.ticks(j, (0.13, 0.89), ("start", "end"), "output")

@@ -9,10 +9,10 @@ task. Beside it stands the path that the task asks for: where each output symbol
 from collections.abc import Iterator
 from dataclasses import replace
 from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from relength.models.seq2seq.attentions import ATTENTIONS, BY_LOCATION
 from relength.papers.mla.focusing import ROOM, attended, centre
@@ -26,6 +26,9 @@ from relength.report.style import LIGHT, Layout, aligned, colour, title
 from relength.report.tables import number as shown_number
 from relength.runs.store import Record
 from relength.specs.margins import load_margins
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 WAYS = ("forward", "back", "neither")
 MEASURES = {
@@ -130,7 +133,7 @@ def paths(runs: Runs, number: int) -> Exhibit:
     """The centre of focus over decoding steps, a panel per model and task, a line per seed."""
     rows = []
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
         key = [("line", "centre of focus, a line per seed"), ("bar", "answer")]
         grid = _over_steps(runs, layout, key)
         places = {pair: k for k, pair in enumerate(runs.rows)}
@@ -268,7 +271,7 @@ def ways(runs: Runs, number: int) -> Exhibit:
     data = walks(runs)
     solves = data.set_index(["task", "model", "arm", "seed"])["solves"]
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
         key = [("line", "in colour: solves the longest test"), ("thin", "thin: does not")]
         grid = _over_steps(runs, layout, key)
         places = {pair: k for k, pair in enumerate(runs.rows)}

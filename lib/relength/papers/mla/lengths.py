@@ -9,11 +9,10 @@ they go on.
 
 from functools import cache
 from html import escape
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from relength.report import exhibits, figures
 from relength.report.exhibits import Exhibit, badges, rows_table
@@ -23,6 +22,9 @@ from relength.report.style import LIGHT, Layout, beside, canvas, colour, title
 from relength.specs.margins import load_margins
 from relength.tasks import TASKS
 from relength.verdicts import stats
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PRINTED = "100"  # the longest test of the paper's tables
 DRAWN = 200  # samples that tell how long an output is
@@ -193,7 +195,7 @@ def course_figure(runs: Runs, number: int) -> Exhibit:
     """
     data = still_right(runs)
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
         key = [("line", "longest test, a line per seed"), ("thin", f"length {PRINTED}")]
         grid = Grid(runs, layout, key)
         for j in range(len(runs.tasks)):
@@ -309,7 +311,7 @@ def success_figure(runs: Runs, number: int) -> Exhibit:
     """Share of seeds that solve the longest test, with its interval: a row per task and reading."""
     data = success(runs)
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
         row, gap, head, foot = 0.2, 0.16, 0.1, 0.3
         tasks = list(data["task"].unique())
         places, y = [], head

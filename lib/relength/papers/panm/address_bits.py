@@ -9,12 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from math import factorial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from relength.papers.panm import pointing
 from relength.report import exhibits
@@ -28,6 +26,10 @@ from relength.specs.spec import RunSpec
 from relength.tasks.algorithmic import CLASSES
 from relength.training.traces import TRACED
 from relength.verdicts.claims import plural
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 PAGE = "panm_address_bits"
 TASKS = tuple(pointing.WALKS)
@@ -102,7 +104,7 @@ def wrong(runs: Runs) -> pd.DataFrame:
 class Drawing(NamedTuple):
     """A figure that more than one page shows, with what is said of it and what it is made from."""
 
-    draw: Callable[[Layout], Figure]
+    draw: Callable[[Layout], "Figure"]
     caption: str
     alt: str
     data: pd.DataFrame
@@ -139,7 +141,7 @@ def bits_drawing(runs: Runs) -> Drawing:
     ]
     heads = [f"{title(task)}, {longest[task]} symbols" for task in TASKS]
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
         return _panels(layout, panels, heads)
 
     caption = (
@@ -183,7 +185,7 @@ class Panel(NamedTuple):
     label: str
 
 
-def _panels(layout: Layout, rows: Sequence[Sequence[Panel]], heads: Sequence[str] = ()) -> Figure:
+def _panels(layout: Layout, rows: Sequence[Sequence[Panel]], heads: Sequence[str] = ()) -> "Figure":
     """Panels of bits in rows, under the heads of their columns."""
     row, head, foot, left = 0.95, 0.42 if heads else 0.2, 0.42, 0.42
     height = row * len(rows) + head + foot
@@ -202,7 +204,7 @@ def _panels(layout: Layout, rows: Sequence[Sequence[Panel]], heads: Sequence[str
     return figure
 
 
-def _bits_panel(axes: Axes, panel: Panel, last: bool, first: bool) -> None:
+def _bits_panel(axes: "Axes", panel: Panel, last: bool, first: bool) -> None:
     values = [2**i for i in range(SHOWN_BITS)]
     axes.set_facecolor(LIGHT.surface)
     axes.set(xlim=(-0.6, SHOWN_BITS - 0.4), ylim=(-6, 66))
@@ -376,7 +378,7 @@ def steps(runs: Runs, number: int) -> Exhibit:
     longest = max(int(spec.task.tests[-1]) for spec in runs.specs)
     lengths = sorted({spec.task.train_lengths[1] for spec in runs.specs})
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
         figure = canvas(layout, 2.7)
         left, right = 0.42, 0.15 if layout.narrow else 1.5
         size = (layout.width - left - right) / layout.width, 0.68
@@ -400,7 +402,7 @@ def steps(runs: Runs, number: int) -> Exhibit:
     return exhibit(runs, number, draw, "steps", caption, alt, data)
 
 
-def _steps_axes(axes: Axes, data: pd.DataFrame, lengths: Sequence[int], longest: int) -> None:
+def _steps_axes(axes: "Axes", data: pd.DataFrame, lengths: Sequence[int], longest: int) -> None:
     axes.patch.set_visible(False)
     n = np.arange(2, max(lengths) + 4)
     one, mixed = np.transpose([_limits(int(v), longest) for v in n])
@@ -439,7 +441,7 @@ def bits_by_length(runs: Runs, number: int) -> Exhibit:
     columns = 2
     rows = [panels[i : i + columns] for i in range(0, len(panels), columns)]
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
         return _panels(layout, rows)
 
     caption = (

@@ -12,12 +12,11 @@ Everything here is computed on the page, in seconds, from fixed random streams.
 
 from collections.abc import Sequence
 from math import log
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
-from scipy.ndimage import minimum_filter1d
+import scipy
 
 from relength.papers.panm import experiments as panm
 from relength.report import exhibits
@@ -28,6 +27,9 @@ from relength.specs import published
 from relength.specs.margins import load_margins
 from relength.streams import stream
 from relength.verdicts import rules
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PAGE = "panm_address_exposure"
 LENGTH = 10  # of the sequences, as in the example of Appendix B
@@ -62,7 +64,9 @@ def _exposed(first: dict[int, np.ndarray]) -> np.ndarray:
     """At which draw each address is exposed: the first whose base is at most length - 1 before."""
     return np.min(
         [
-            minimum_filter1d(draws, size=n, origin=(n - 1) // 2, mode="wrap") if n > 1 else draws
+            scipy.ndimage.minimum_filter1d(draws, size=n, origin=(n - 1) // 2, mode="wrap")
+            if n > 1
+            else draws
             for n, draws in first.items()
         ],
         axis=0,
@@ -98,7 +102,7 @@ def over_coupons(data: pd.DataFrame) -> pd.Series:
 def figure(data: pd.DataFrame, number: int) -> Exhibit:
     """Sequences needed per n, in simulations and by both formulas."""
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
         drawing = canvas(layout, 2.8)
         left, right = (0.36, 0.1) if layout.narrow else (0.5, 1.9)
         size = (1 - (left + right) / layout.width, 0.68)

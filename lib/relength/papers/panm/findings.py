@@ -5,11 +5,9 @@ Like :mod:`relength.report.findings`, it counts and judges nothing.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from relength.papers.panm import address_bits
 from relength.papers.panm.pointers import apart
@@ -29,6 +27,10 @@ from relength.report.style import ARM_LABELS, LIGHT, MARKS, Layout, beside, canv
 from relength.report.tables import short
 from relength.specs import published
 from relength.specs.margins import load_margins
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 class Lead(NamedTuple):
@@ -148,7 +150,7 @@ def _by_length(runs: Runs, data: pd.DataFrame) -> Exhibit:
     arms = [arm for arm in MARKS if arm in set(own["arm"])]
     tall, foot, head, names = 1.55, 0.36, 0.3, 0.92  # inches; names: those at the lines' ends
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
         across = 1 if layout.narrow else min(len(tasks), 3)
         down = -(-len(tasks) // across)
         pitch, block = layout.width / across, tall + foot + head
@@ -185,7 +187,7 @@ def _by_length(runs: Runs, data: pd.DataFrame) -> Exhibit:
     return exhibit(draw, "findings-panm-lengths", caption, alt, data, runs)
 
 
-def _by_length_panel(axes: Axes, tests: Sequence[str], own: pd.DataFrame, others) -> None:
+def _by_length_panel(axes: "Axes", tests: Sequence[str], own: pd.DataFrame, others) -> None:
     axes.set_xlim(0, len(tests) - 1)
     axes.set_xticks(range(len(tests)), tests)
     axes.set_ylim(0, 104)

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from relength.papers.panm import overhead
 from relength.papers.panm.weights import weights
@@ -23,6 +22,9 @@ from relength.specs.experiments import experiments
 from relength.specs.margins import load_margins
 from relength.tasks.algorithmic import Copy
 from relength.verdicts import rules
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PAGE = "panm_cost"
 COMMAND = "relength bench --paper panm"
@@ -63,7 +65,7 @@ def figure(measured: dict[str, Any] | None, number: int) -> Exhibit:
     names.remove(overhead.MORE_POINTERS)  # no backbone, so that the paper's band is not about it
     found = found[found["backbone"].isin(names)]
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
         drawing = canvas(layout, 0.75 + 0.36 * len(names))
         height, left = drawing.get_size_inches()[1], 1.95 if layout.narrow else 2.0
         size = (1 - (left + 0.5) / layout.width, 0.36 * len(names) / height)

@@ -5,11 +5,10 @@ Everything is read from the traces that records of PANM keep (:mod:`relength.pap
 
 from collections.abc import Iterator, Sequence
 from math import exp
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from matplotlib.colors import to_rgba
-from matplotlib.figure import Figure
 
 from relength.papers.panm import pointing
 from relength.report import attention as heatmaps
@@ -22,6 +21,9 @@ from relength.report.style import ARM_LABELS, LIGHT, Layout, aligned, beside, ca
 from relength.report.tables import number as shown_number
 from relength.runs.store import Record
 from relength.specs.spec import RunSpec
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 BASE, RELATION = "mode 1, pointer 1 from the base", "mode 2, pointer 1"
 # What Figure 2 shows, and what the claims say of it.
@@ -49,7 +51,7 @@ def slots(runs: Runs, number: int) -> Exhibit:
         for pair in arms
     }
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
         return heatmaps.draw(panels, layout, naming=str)
 
     caption = (
@@ -184,7 +186,7 @@ def sharpness(runs: Runs, number: int) -> Exhibit:
     labels = {runs.label(*pair): pair[1] for pair in runs.rows if pair[0] == "PANM"}
     marks = dict(zip(labels, "os^D", strict=False))
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
         figure = canvas(layout, 2.9)
         left, right = (0.42, 0.2) if layout.narrow else (0.6, 1.6)
         size = (1 - (left + right) / layout.width, 0.72)
@@ -269,7 +271,7 @@ def heads(runs: Runs, number: int) -> Exhibit:
     arms = list(dict.fromkeys(arm for _, arm in runs.rows))
     data = _by_heads(runs, panels)
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
         across = 2 if layout.narrow else len(panels)
         down = -(-len(panels) // across)
         pitch, block = layout.width / across, 2.45
@@ -355,7 +357,7 @@ def over_time(runs: Runs, number: int) -> Exhibit:
     data = _watched(runs, panels)
     steps = {spec.task.name: spec.training.steps for spec in runs.specs}
 
-    def draw(layout: Layout) -> Figure:
+    def draw(layout: Layout) -> "Figure":
         across = len(arms)
         pitch, block = layout.width / across, 1.55
         height = len(panels) * block + 0.45
@@ -437,6 +439,7 @@ def _over_time_panel(axes, data: pd.DataFrame, counts: Sequence[str], steps: int
                style="italic")  # fmt: skip
         return
     import seaborn  # here, since it takes time that a page without such a figure can save
+    from matplotlib.colors import to_rgba
 
     depths = zip(counts, np.linspace(0.25, 1, len(counts)), strict=True)
     seaborn.lineplot(
