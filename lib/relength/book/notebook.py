@@ -20,9 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import nbformat
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from tqdm import tqdm
 
@@ -36,6 +35,9 @@ from relength.runs.store import Record, Store
 from relength.specs.experiments import experiment as find_experiment
 from relength.specs.spec import Scale, explain
 from relength.tasks.data import downloads, way_in
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 SECTIONS = (
     *("Claim", "The paper's numbers", "Method", "Parameters", "Runs"),
@@ -286,6 +288,8 @@ def refresh(path: Path | str) -> Path:
 
     Raises RelengthError when a cell fails; the file is then left as it was.
     """
+    import nbformat
+
     path, folder = Path(path), Path(tempfile.mkdtemp(prefix="relength-"))
     execution.execute(path, folder / path.name)  # if it fails, its traceback stays there
     notebook = nbformat.read(folder / path.name, as_version=4)
@@ -295,13 +299,15 @@ def refresh(path: Path | str) -> Path:
     return path
 
 
-def normalise(notebook: nbformat.NotebookNode) -> None:
+def normalise(notebook: "NotebookNode") -> None:
     """Keep what is compared, drop the rest, so that a committed notebook is small and its diffs are
     readable.
 
     Outputs stay in cells tagged :data:`CHECKED`; their count is always 1, so that a cell added
     above changes nothing here (without a count nbval compares nothing).
     """
+    import nbformat
+
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     notebook.metadata = nbformat.from_dict(
         {"kernelspec": kernel, "language_info": {"name": "python"}}
@@ -318,9 +324,9 @@ def normalise(notebook: nbformat.NotebookNode) -> None:
                     output.execution_count = 1
 
 
-def _joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+def _joined(outputs: "list[NotebookNode]") -> "list[NotebookNode]":
     """The outputs with neighbouring pieces of one stream in one: where a kernel cuts is chance."""
-    whole: list[nbformat.NotebookNode] = []
+    whole: list[NotebookNode] = []
     for output in outputs:
         if whole and output.output_type == "stream" and output.get("name") == whole[-1].get("name"):
             whole[-1].text += output.text
@@ -329,7 +335,7 @@ def _joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]
     return whole
 
 
-def problems(notebook: nbformat.NotebookNode) -> list[str]:
+def problems(notebook: "NotebookNode") -> list[str]:
     """List where a notebook departs from the form that all share; empty when it does not."""
     found = []
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -354,7 +360,7 @@ def problems(notebook: nbformat.NotebookNode) -> list[str]:
     return found
 
 
-def _cell_problems(cell: nbformat.NotebookNode) -> list[str]:
+def _cell_problems(cell: "NotebookNode") -> list[str]:
     found = []
     for node in ast.walk(ast.parse(cell.source)):
         if isinstance(node, ast.ClassDef):
@@ -380,7 +386,7 @@ def _cell_problems(cell: nbformat.NotebookNode) -> list[str]:
     return found
 
 
-def _is_text(output: nbformat.NotebookNode) -> bool:
+def _is_text(output: "NotebookNode") -> bool:
     if output.output_type == "stream":
         return output.name == "stdout"
     return set(output.get("data", {"": ""})) == {"text/plain"}
