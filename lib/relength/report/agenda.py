@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from relength.report.markdown import plain, table
-from relength.report.scoreboard import SCALES, Survey, judge, runs
+from relength.report.scoreboard import SCALES, Survey, survey
 from relength.runs import plan
 from relength.runs.plan import Run
 from relength.runs.prices import Device, Prices, cell, own_runs
@@ -74,7 +74,6 @@ def agenda(store: Store, device: Device | None, scales: Sequence[str] = SCALES) 
 
     device  where prices are those of; None for none at all
     """
-    found = runs(store)
     recorded = own_runs(store)
     prices = Prices(recorded, device)
     grids = {
@@ -93,7 +92,7 @@ def agenda(store: Store, device: Device | None, scales: Sequence[str] = SCALES) 
             kind = few if run.spec.seed < plan.SEEDS else many
             kind.setdefault(cell(run.spec), []).append(run)
     known = {cell(s) for scale in scales for s in _at_hand(scale)}
-    wishes = list(_wishes(judge(found), grids, few, known))
+    wishes = list(_wishes(survey(store).ledger, grids, few, known))
     cost = {name: prices.total(run.spec for run in todo) for name, todo in few.items()}
     completed = dict(_ordered(wishes, cost))
     steps = [

@@ -56,13 +56,16 @@ class Evidence:
             )
 
         positions = self._runs.groupby(["scale", "model", "arm", "task"]).indices
-        seeds = self._runs["seed"].to_numpy()
+        self._seeds, self._tests = self._runs["seed"].to_numpy(), self._runs["test"].to_numpy()
         self._cells = {
-            cell: (frozenset(seeds[rows].tolist()), rows) for cell, rows in positions.items()
+            cell: (frozenset(self._seeds[rows].tolist()), rows) for cell, rows in positions.items()
         }
         # Many claims need the same cell, and some cells no claim.
         self._tables: dict[tuple[str, ...], pd.DataFrame] = {}
         self._wide: dict[tuple[str, ...], pd.DataFrame] = {}
+        self._complete: dict[tuple[str, ...], frozenset[str]] = {}
+        self._picked: dict[tuple[tuple[str, ...], ...], pd.DataFrame] = {}
+        self._margins: dict[tuple[str, ...], frozenset[str] | None] = {}
 
     def runs(self, scale: str, model: str, arm: str, task: str) -> pd.DataFrame:
         """Rows of one cell that has runs."""
@@ -84,16 +87,37 @@ class Evidence:
         """
         cell = scale, model, arm, task
         if cell not in self._wide:
-            runs = self.runs(*cell).set_index(["seed", "test"])
-            self._wide[cell] = runs[self.source.metric].unstack("test")
-        wide = self._wide[cell]
-        missing = [test for test in tests if test not in wide or wide[test].isna().any()]
-        if missing:
-            raise RelengthError(
-                f"Runs of {model} ({arm}) on {task} have no result at test {missing[0]!r}: "
-                "claim and experiment must name the same test lengths."
-            )
-        return wide[list(tests)]
+            self._wide[cell] = self._by_seed_and_test(self._cells[cell][1])
+            there = self._wide[cell].notna().all()
+            self._complete[cell] = frozenset(there.index[there])
+        for test in tests:
+            if test not in self._complete[cell]:
+                raise RelengthError(
+                    f"Runs of {model} ({arm}) on {task} have no result at test {test!r}: "
+                    "claim and experiment must name the same test lengths."
+                )
+        picked = cell, tuple(tests)
+        if picked not in self._picked:
+            self._picked[picked] = self._wide[cell][list(tests)]
+        return self._picked[picked]
+
+    def _by_seed_and_test(self, rows: np.ndarray) -> pd.DataFrame:
+        seeds, row = np.unique(self._seeds[rows], return_inverse=True)
+        tests, column = np.unique(self._tests[rows], return_inverse=True)
+        values = np.full((len(seeds), len(tests)), np.nan)
+        values[row, column] = self._runs[self.source.metric].to_numpy()[rows]
+        return pd.DataFrame(
+            values, index=pd.Index(seeds, name="seed"), columns=pd.Index(tests, name="test")
+        )
+
+    def margins(self, scale: str, model: str, arm: str, task: str) -> frozenset[str] | None:
+        """Hashes of the margins that a cell's runs were made under; None if one is unknown."""
+        cell = scale, model, arm, task
+        if cell not in self._margins:
+            hashes = self.runs(*cell).get("margins")
+            known = hashes is not None and not hashes.isna().any()
+            self._margins[cell] = frozenset(hashes) if known else None
+        return self._margins[cell]
 
 
 class Reading:
@@ -254,10 +278,7 @@ class Reading:
 
     def margins_changed(self, claim: Claim, current: str) -> bool | None:
         """Tell whether a run was made under other margins; None where the records do not say."""
-        used = [
-            self.evidence.runs(self.scale, m, self.arms[m], t).get("margins")
-            for m, t in claim.cells
-        ]
-        if any(hashes is None or hashes.isna().any() for hashes in used):
+        used = [self.evidence.margins(self.scale, m, self.arms[m], t) for m, t in claim.cells]
+        if None in used:
             return None
-        return any((hashes != current).any() for hashes in used)
+        return any(hashes - {current} for hashes in used)
