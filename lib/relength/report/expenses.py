@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from relength.bench import STACKS, workload
+from relength.bench import STACKS
 from relength.paths import EXECUTED
 from relength.report.markdown import table
 from relength.report.scoreboard import SCALES, Survey, costs
@@ -20,7 +20,7 @@ from relength.runs.progress import clock
 from relength.runs.store import Store
 from relength.specs import registry
 from relength.specs.experiments import Experiment, anchor_of, experiments
-from relength.specs.paper import Speed
+from relength.specs.paper import Paper
 
 SPEED_NUMBERS = ("steps/s", "× plain loop", "trainings/hour", "memory", "share of limit")
 
@@ -237,8 +237,9 @@ def _last_line(source: list[str] | str) -> str:
 def speed(survey: Survey) -> str:
     """Tabulate how fast training is on each device, and name what was never measured."""
     latest: dict[tuple[Device, str, str], dict[str, dict[str, Any]]] = {}
-    speeds = (one for one in survey.store.benchmarks() if "steps_per_second" in one)
-    for outcome in speeds:
+    for outcome in survey.store.benchmarks():
+        if "steps_per_second" not in outcome or _timed_by(outcome["model"]) is None:
+            continue  # of another kind, or of a paper that is not here
         place = Device.of(outcome), outcome["provenance"]["torch"], outcome["model"]
         latest.setdefault(place, {})[outcome["task"]] = outcome
     parts = [
@@ -312,21 +313,21 @@ class Aim(NamedTuple):
 def aims(outcomes: Sequence[dict[str, Any]]) -> dict[str, Aim]:
     """{way: its aim} of a model's measurements, for the ways that were measured."""
     found = {}
-    for way, goal in _speed_of(outcomes[0]["model"]).goals.items():
+    for way, goal in _timed_by(outcomes[0]["model"]).speed.goals.items():
         ratios = {o["task"]: o["ratio_to_baseline"].get(way) for o in outcomes}
         if measured := {task: ratio for task, ratio in ratios.items() if ratio}:
             found[way] = Aim(goal, measured)
     return found
 
 
-def _speed_of(model: str) -> Speed:
-    """Return the Speed of the paper that is measured on this model."""
-    speeds = (paper.speed for paper in registry.papers().values() if paper.speed)
-    return next(speed for speed in speeds if speed.model == model)
+def _timed_by(model: str) -> Paper | None:
+    """Return the paper whose speed is measured on this model, if it is here."""
+    timed = (paper for paper in registry.papers().values() if paper.speed)
+    return next((paper for paper in timed if paper.speed.model == model), None)
 
 
 def _ways(outcome: dict[str, Any]) -> Iterator[tuple[str, ...]]:
-    steps = _steps(outcome["task"])
+    steps = _steps(outcome["task"], _timed_by(outcome["model"]))
     for way, rate in outcome["steps_per_second"].items():
         memory = outcome.get("memory_bytes", {}).get(way)
         yield (
@@ -340,9 +341,9 @@ def _ways(outcome: dict[str, Any]) -> Iterator[tuple[str, ...]]:
         )
 
 
-def _steps(task: str) -> int:
+def _steps(task: str, paper: Paper) -> int:
     """Optimiser steps of a training at scale paper."""
-    spec = workload.timed(task, "paper", 0)
+    spec = paper.load(paper.speed.spec)(task, "paper", 0)
     return spec.training.most_steps(spec.task)
 
 
