@@ -12,6 +12,7 @@ from typing import Any
 import nbformat
 import yaml
 
+from relength.errors import RelengthError
 from relength.paths import BOOK, NOTEBOOKS, ROOT
 from relength.report.scoreboard import SCALES, ledger
 from relength.runs.plan import SEEDS, choose, in_words, missing
@@ -94,6 +95,9 @@ def rescience(store: Store) -> str:
     from pybtex.database import parse_file  # comes with Jupyter Book
 
     bibliography = parse_file(str(BOOK / "references.bib")).entries
+    cited = [paper.cited for paper in registry.papers().values()]
+    if missing := [key for key in cited if key not in bibliography]:
+        raise RelengthError(f"book/references.bib has no entry {missing[0]!r}: write it there.")
     cff = _cff()
     return _yaml(
         {
@@ -112,7 +116,7 @@ def rescience(store: Store) -> str:
                     "url": bibliography[key].fields.get("url"),
                     "doi": bibliography[key].fields.get("doi"),
                 }
-                for key in (paper.cited for paper in registry.papers().values())
+                for key in cited
             ],
             "abstract": _abstract(store),
             "bibliography": "book/references.bib",
