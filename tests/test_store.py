@@ -238,6 +238,7 @@ def refusal_of(store: Store, record: dict) -> str:
         ("spec/seed", "0", "seed: Input should be a valid integer"),
         ("spec/training/tie", ..., "does not spell out every value"),
         ("spec/training", [], "training is not laid out as in a record"),
+        ("spec/training/name", "epoch", "unknown protocol 'epoch'"),
         ("spec/training/epochs", 7, "it is the spec of key"),
         ("spec/seed", 3, "it is the spec of key"),
         ("key", "0" * 12, "not of 000000000000"),

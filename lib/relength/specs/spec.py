@@ -143,16 +143,14 @@ def make_spec(**fields: Any) -> RunSpec:
 
 def spec_of_key(fields: dict[str, Any], key: str) -> RunSpec:
     """:meth:`RunSpec.recorded`; ValueError says why the fields are not the spec of the key."""
-    known_parts = {
-        "task": registry.tasks(),
-        "model": registry.models(),
-        "training": registry.protocols(),
-    }
-    for part, known in known_parts.items():
-        given = _named(fields.get(part)) if part == "training" else fields.get(part)
+    for part, known in (("task", registry.tasks()), ("model", registry.models())):
+        given = fields.get(part)
         name = given.get("name") if isinstance(given, dict) else given
         if not isinstance(name, str) or name not in known:
             raise ValueError(f"unknown {part} {name!r}")
+    training = _named(fields.get("training"))
+    if isinstance(training, dict) and training["name"] not in [*registry.protocols()]:
+        raise ValueError(f"unknown protocol {training['name']!r}")
     try:
         whole = _with_earlier_values(RunSpec, fields)
         spec = RunSpec.model_validate(whole)
