@@ -309,7 +309,7 @@ def test_whatever_a_line_lacks_it_is_refused_or_can_be_read(store, status, path)
 FULL_DISK = """
 import json, resource, sys
 from relength.errors import RelengthError
-from relength.store import Store
+from relength.runs.store import Store
 store, records = Store(sys.argv[1]), json.loads(sys.stdin.read())
 store.append("mla", records[0])
 [file] = store.files()
