@@ -248,8 +248,7 @@ def seeds(runs: Runs, artifact: str, test: str, number: int) -> Exhibit:
         axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
         axes.grid(axis="x", color=LIGHT.rule, linewidth=0.6)
         axes.set_axisbelow(True)
-        for spine in axes.spines.values():
-            spine.set_visible(False)
+        axes.spines[:].set_visible(False)
         for i, cell in enumerate(data.itertuples()):
             shade, label = colour(cell.model), runs.label(cell.model, cell.arm)
             name, _, reading = label.partition(", ")
@@ -538,9 +537,8 @@ def _seconds_axis(axes, seconds: pd.Series) -> None:
     axes.tick_params(colors=LIGHT.muted, labelsize=7, length=3)
     axes.grid(axis="x", color=LIGHT.rule, linewidth=0.6)
     axes.set_axisbelow(True)
-    for side, spine in axes.spines.items():
-        spine.set_visible(side == "bottom")
-        spine.set_color(LIGHT.rule)
+    axes.spines[["left", "right", "top"]].set_visible(False)
+    axes.spines["bottom"].set_color(LIGHT.rule)
 
 
 def _clock(seconds: float) -> str:

@@ -140,8 +140,7 @@ def percent_axis(axes: "Axes", top: float, bottom: float) -> None:
     axes.set_yticks([])
     axes.set_xticks([0, 50, 100], ["0", "50", "100 %"])
     axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
     for value in (0, 50, 100):
         axes.axvline(value, color=LIGHT.rule, linewidth=0.6, zorder=0)
 

@@ -330,8 +330,7 @@ def success_figure(runs: Runs, number: int) -> Exhibit:
         axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
         axes.grid(axis="x", color=LIGHT.rule, linewidth=0.6)
         axes.set_axisbelow(True)
-        for spine in axes.spines.values():
-            spine.set_visible(False)
+        axes.spines[:].set_visible(False)
         previous = ""
         for place, cell in zip(places, data.itertuples(), strict=True):
             shade = colour(cell.model)

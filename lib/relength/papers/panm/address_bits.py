@@ -213,8 +213,7 @@ def _bits_panel(axes: "Axes", panel: Panel, last: bool, first: bool) -> None:
     axes.tick_params(colors=LIGHT.muted, labelsize=6.8, length=0)
     axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
     axes.set_axisbelow(True)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
     axes.axvline(np.log2(panel.apart) - 0.5, color=LIGHT.ink, lw=0.9, ls=(0, (4, 3)))
     if panel.data.empty:
         axes.text(0.5, 0.5, NOT_RUN, transform=axes.transAxes, ha="center", va="center", size=7,
@@ -422,9 +421,8 @@ def _steps_axes(axes: "Axes", data: pd.DataFrame, lengths: Sequence[int], longes
     axes.set_axisbelow(True)
     axes.set_xlabel("longest sequence in training", size=7.2, color=LIGHT.muted, loc="right")
     axes.set_title(f"steps right of {longest}", size=7.5, color=LIGHT.muted, loc="left", pad=5)
-    for side, spine in axes.spines.items():
-        spine.set_visible(side == "bottom")
-        spine.set_color(LIGHT.rule)
+    axes.spines[["left", "right", "top"]].set_visible(False)
+    axes.spines["bottom"].set_color(LIGHT.rule)
 
 
 def bits_by_length(runs: Runs, number: int) -> Exhibit:

@@ -130,9 +130,8 @@ def figure(data: pd.DataFrame, number: int) -> Exhibit:
         axes.set_axisbelow(True)
         axes.text(1, -0.2, "n: addresses over length", ha="right", size=7, color=LIGHT.muted,
                   transform=axes.transAxes)  # fmt: skip
-        for side, spine in axes.spines.items():
-            spine.set_visible(side == "bottom")
-            spine.set_color(LIGHT.rule)
+        axes.spines[["left", "right", "top"]].set_visible(False)
+        axes.spines["bottom"].set_color(LIGHT.rule)
         return drawing
 
     caption = (

@@ -196,8 +196,7 @@ def _by_length_panel(axes: "Axes", tests: Sequence[str], own: pd.DataFrame, othe
     axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.patch.set_visible(False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
     ends, shade = [], colour("PANM")
     band = others.groupby("test", sort=False)["ours"].agg(["min", "max"]).reindex(tests)
     axes.fill_between(range(len(tests)), *band.T.to_numpy(), color=LIGHT.muted, alpha=0.3, lw=0)

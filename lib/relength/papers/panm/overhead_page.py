@@ -89,9 +89,8 @@ def figure(measured: dict[str, Any] | None, number: int) -> Exhibit:
         ticks = [0, 50, 100] if layout.narrow else [0, 25, 50, 75, 100]
         axes.set_xticks(ticks, [*map(str, ticks[:-1]), "100 %"])
         axes.tick_params(colors=LIGHT.muted, labelsize=7, length=3)
-        for side, spine in axes.spines.items():
-            spine.set_visible(side == "bottom")
-            spine.set_color(LIGHT.rule)
+        axes.spines[["left", "right", "top"]].set_visible(False)
+        axes.spines["bottom"].set_color(LIGHT.rule)
         return drawing
 
     caption = (

@@ -217,9 +217,8 @@ def sharpness(runs: Runs, number: int) -> Exhibit:
         axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
         axes.text(1, -0.17, "slots of memory", ha="right", size=7, color=LIGHT.muted,
                   transform=axes.transAxes)  # fmt: skip
-        for side, spine in axes.spines.items():
-            spine.set_visible(side == "bottom")
-            spine.set_color(LIGHT.rule)
+        axes.spines[["left", "right", "top"]].set_visible(False)
+        axes.spines["bottom"].set_color(LIGHT.rule)
         return figure
 
     caption = (
@@ -426,8 +425,7 @@ def _over_percent(axes) -> None:
     axes.tick_params(colors=LIGHT.muted, labelsize=6.5, length=0)
     axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
     axes.set_axisbelow(True)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
 
 
 def _over_time_panel(axes, data: pd.DataFrame, counts: Sequence[str], steps: int) -> None:
