@@ -190,7 +190,7 @@ def test_a_failed_run_is_a_record_with_its_traceback_and_the_grid_goes_on(
 @pytest.mark.parametrize(
     "fault",
     [
-        PermissionError(13, "Permission denied", "/root/.cache/numba"),
+        PermissionError(13, "Permission denied", "/nowhere/numba"),
         ModuleNotFoundError("No module named 'llvmlite'"),
         ImportError("libgomp.so.1: cannot open shared object file"),
     ],
