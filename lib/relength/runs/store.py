@@ -86,9 +86,13 @@ class Store:
 
     def digest(self) -> bytes:
         """16 bytes over everything that is recorded here: runs, measurements, what was replayed."""
-        files = [*self.files(), self.freshness, self.path / "bench.jsonl"]
-        there = [(file.relative_to(self.path).as_posix(), file) for file in files if file.exists()]
-        return digest(*(part for name, file in there for part in (name, *_lines(file))))
+        parts: list[str | bytes] = []
+        for file in (*self.files(), self.path / "bench.jsonl"):
+            if file.exists():
+                parts += [file.relative_to(self.path).as_posix(), *_lines(file)]
+        if self.freshness.exists():
+            parts += [self.freshness.name, self.freshness.read_bytes()]
+        return digest(*parts)
 
     def benchmarks(self) -> list[dict[str, Any]]:
         """Read what `relength bench` measured, in the order of measuring; of several kinds.
