@@ -129,7 +129,7 @@ class View(NamedTuple):
         return f"{self.theme}-{self.width}"
 
 
-PHONE, DESK = 360, 1440  # pixels
+PHONE, DESK, HEIGHT = 360, 1440, 900  # pixels
 VIEWS = tuple(View(theme, width) for theme in ("light", "dark") for width in (PHONE, DESK))
 # Contrast depends on the theme and structure on the width; every one of them is in one of these.
 AUDITED = (View("light", DESK), View("dark", PHONE))
@@ -161,7 +161,7 @@ class Window:
     def __init__(self, browser, view: View):
         self.complaints: list[str] = []
         self.outside: list[str] = []
-        size = {"width": view.width, "height": 900}
+        size = {"width": view.width, "height": HEIGHT}
         self.context = browser.new_context(color_scheme=view.theme, viewport=size)
         self.context.set_default_timeout(20_000)
         self.page = self.context.new_page()

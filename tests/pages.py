@@ -1,5 +1,7 @@
 """The pages of the book, as tests find them."""
 
+from collections.abc import Iterable
+
 import pytest
 import yaml
 
@@ -26,12 +28,15 @@ def toc() -> list[str]:
     return [f"{name}.html" for name in (found["root"], *chapters, "search")]
 
 
+def pages(often: Iterable[str]) -> list:
+    """Every page as a parameter of a test; those that are not of these names weekly."""
+    return [
+        pytest.param(f"{name}.html", id=name, marks=() if name in often else pytest.mark.weekly)
+        for name in (page.removesuffix(".html") for page in PAGES)
+    ]
+
+
 PAGES = toc()
-TO_OPEN = [
-    pytest.param(
-        page,
-        id=page.removesuffix(".html"),
-        marks=() if page.removesuffix(".html") in TEMPLATES else pytest.mark.weekly,
-    )
-    for page in PAGES
-]
+TO_OPEN = pages(TEMPLATES)
+# The ledger's tables are of kinds that other pages have, and a click on that page takes a second.
+TO_USE = pages(TEMPLATES.keys() - {"claims_ledger"})

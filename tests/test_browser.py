@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 import pytest
-from browser import AUDITED, DESK, OPENED, PHONE, VIEWS, View, Visit, Window, served
-from pages import TO_OPEN
+from browser import AUDITED, DESK, HEIGHT, OPENED, PHONE, VIEWS, View, Visit, Window, served
+from pages import TO_OPEN, TO_USE
 
 from relength.paths import BOOK, ROOT
 
@@ -58,7 +58,7 @@ def window(chromium):
     opened.context.close()
 
 
-@pytest.fixture(scope="module", params=TO_OPEN)
+@pytest.fixture(scope="module", params=TO_USE)
 def unfolded(window, origins, request) -> Window:
     """A page, opened once for all tests that do something on it, with nothing folded away."""
     window.open(f"{origins['file']}/{request.param}")
@@ -90,8 +90,10 @@ def visit(chromium, origins) -> Callable[[str, View, str], tuple[Visit, list[str
 
     def picture(opened: Window, page: str, view: View) -> None:
         tall = min(TALLEST, opened.page.evaluate("document.documentElement.scrollHeight"))
-        area = {"x": 0, "y": 0, "width": view.width, "height": tall}
-        opened.page.screenshot(path=screenshot(page, view), full_page=True, clip=area, quality=80)
+        # A window of this height is painted in a third of the time that a whole long page takes.
+        opened.page.set_viewport_size({"width": view.width, "height": tall})
+        opened.page.screenshot(path=screenshot(page, view), quality=80)
+        opened.page.set_viewport_size({"width": view.width, "height": HEIGHT})
 
     @cache
     def at_width(page: str, width: int, origin: str) -> dict[View, tuple[Visit, list[str]]]:
@@ -213,6 +215,16 @@ def test_a_picture_of_every_page_is_left_to_look_at(visit, page):
 # What readers do
 
 WAYS = ("click", "Enter", "Space")
+NOTEBOOK = "executed/panm_cost"  # a short one
+USED = {("search", way) for way in WAYS} | {("intro", "click"), (NOTEBOOK, "Enter")}
+every_button = pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        pytest.param(name, way, marks=() if (name, way) in USED else pytest.mark.weekly)
+        for name in ("intro", NOTEBOOK, "search")
+        for way in WAYS
+    ],
+)
 
 
 def use(button: "Locator", way: str) -> None:
@@ -224,8 +236,7 @@ def use(button: "Locator", way: str) -> None:
         button.page.keyboard.press(way)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", ["intro", "executed/mla_table2", "search"])
+@every_button
 def test_on_a_phone_a_button_opens_the_list_of_pages_with_the_search(looking, name, way):
     page = looking(name, View("light", PHONE))
     drawer = page.locator("dialog.bd-sidebar-primary")
@@ -247,8 +258,7 @@ def test_on_a_phone_a_button_opens_the_list_of_pages_with_the_search(looking, na
     page.wait_for_url("**/provenance.html")
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", ["intro", "executed/mla_table2", "search"])
+@every_button
 def test_on_a_desk_a_button_hides_and_shows_the_list_of_pages(looking, name, way):
     page = looking(name, PLAIN)
     listed = page.get_by_role("navigation", name="Main").get_by_role("link", name="Provenance")
@@ -265,7 +275,7 @@ def test_on_a_desk_a_button_hides_and_shows_the_list_of_pages(looking, name, way
 
 @pytest.mark.parametrize("way", WAYS)
 def test_on_a_phone_a_button_opens_the_contents_of_a_page_that_has_some(looking, way):
-    page = looking("executed/mla_table2", View("light", PHONE))
+    page = looking(NOTEBOOK, View("light", PHONE))
     use(page.locator(".secondary-toggle:visible"), way)
     link = page.locator("dialog").get_by_role("link", name="Verdict")
     use(link, "click" if way == "click" else "Enter")
@@ -284,7 +294,7 @@ FOCUS = """() => {
 
 
 @pytest.mark.parametrize("view", AUDITED, ids=str)
-@pytest.mark.parametrize("name", ["intro", "executed/mla_table2"])
+@pytest.mark.parametrize("name", ["intro", NOTEBOOK])
 def test_whoever_steps_through_a_page_sees_where_they_are(looking, name, view):
     page, stops = looking(name, view), []
     while len(stops) < 1000:
@@ -540,6 +550,7 @@ PRESS = """form => [...form.querySelectorAll("fieldset")].map((facet) =>
   }))"""
 
 
+@pytest.mark.weekly  # of a small ledger, tests/test_ledger.py tells the same
 def test_the_ledger_shows_the_claims_of_the_facets_that_are_asked_for(looking):
     page = looking("claims_ledger", PLAIN)
     form = page.get_by_role("search", name="Filter the claims")
