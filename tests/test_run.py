@@ -500,7 +500,7 @@ def test_half_a_stack_that_is_done_is_recorded_and_the_rest_goes_on_in_another(
     tiny, table_2, store, monkeypatch
 ):
     specs = [tiny(epochs=4, seed=seed, precision="float64") for seed in range(4)]
-    end_epoch, sizes, told = Course.end_epoch, [], []
+    end_epoch, sizes = Course.end_epoch, []
 
     def early(self, *arguments):
         end_epoch(self, *arguments)
@@ -511,9 +511,8 @@ def test_half_a_stack_that_is_done_is_recorded_and_the_rest_goes_on_in_another(
     load = Stack.load
     monkeypatch.setattr(Course, "end_epoch", early)
     monkeypatch.setattr(Stack, "load", lambda s, f: sizes.append(len(s.courses)) or load(s, f))
-    run_or_load(
-        specs, store, table_2, train=True, workers=1, stack=4, on_record=lambda r: told.append(r)
-    )
+    run_or_load(specs, store, table_2, train=True, workers=1, stack=4)
+    told = store.records()  # in the order in which they were done
     assert sizes == [4, 2]  # the last one goes on alone
     assert [len(record["curve"]) for record in told] == [1, 2, 3, 4]
     assert [record["cost"].get("stacked") for record in told] == [4, 4, 4, None]
