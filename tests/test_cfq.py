@@ -308,7 +308,15 @@ def test_a_notebook_that_is_told_to_train_fetches_the_archive(
 ):
     """A miniature, which a notebook trains unasked, fetches nothing."""
     trained = []
-    monkeypatch.setattr(notebook, "run_or_load", lambda specs, *_, **__: trained.extend(specs))
+
+    class Untrained:
+        def __init__(self, runs, *_, **__):
+            trained.extend(runs)
+
+        def records(self):
+            return iter(())
+
+    monkeypatch.setattr("relength.runs.campaign.Campaign", Untrained)
     notebook.runs("mla_cfq", notebook.Parameters(seeds=1, results=str(tmp_path / "r"), **asked))
     assert len(trained) == count and (Cfq().lacks() == "") == bool(count)
     if count:
