@@ -396,8 +396,8 @@ def test_only_a_signal_that_leaves_something_undone_changes_the_exit_code():
 
 HOLDER = """
 import sys, time
-from relength.announcements import announced
-from relength.store import Store
+from relength.runs.announcements import announced
+from relength.runs.store import Store
 with announced(Store(sys.argv[1]), sys.argv[2:]):
     print("ready", flush=True)
     sys.stdin.read()
