@@ -16,7 +16,6 @@ from relength.models.baselines.configs import TransformerConfig
 from relength.streams import stream
 from relength.tasks.algorithmic import Copy
 from relength.tasks.batch import Batch
-from relength.tasks.losses import cross_entropy
 
 if TYPE_CHECKING:
     from relength.models.free_running import FreeRunning
@@ -130,6 +129,8 @@ def _measured(pair: Pair, rounds: int) -> dict[str, Any]:
 def _trainer(model: "FreeRunning", batch: Batch) -> Callable[[], None]:
     """One optimiser step as the released protocol takes it."""
     import torch
+
+    from relength.tasks.losses import cross_entropy
 
     optimiser = torch.optim.RMSprop(model.parameters(), lr=1e-4, alpha=0.95, momentum=0.9)
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from relength.specs.spec import RunSpec
-from relength.streams import EVALUATION_SEED, stream
+from relength.streams import EVALUATION_SEED, dropout_key, stream
 from relength.tasks import Task
 
 # Tasks that are done by walking through memory: where the pointer begins that walks.
@@ -94,14 +94,25 @@ def wrong_bits(record: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return found
 
 
+# Of the hash that draws base addresses in tests (relength.kernels.hashing), computed here without
+# PyTorch, which reading records must not wait for. A test compares the two.
+GOLDEN, MIX_A, MIX_B = np.uint32(0x1E3779B1), np.uint32(0x045D9F3B), np.uint32(0x119DE1F3)
+
+
 def bases(spec: RunSpec, count: int) -> np.ndarray:
     """The base addresses (count,) that the first samples of a test have."""
     if spec.model.base_in_tests == "zero":
         return np.zeros(count, dtype=np.int64)
-    import torch
+    size = 2**spec.model.bits
+    draws = size if spec.model.of_the_text else size + 1
+    key = _scrambled(np.array([dropout_key(EVALUATION_SEED, "base address")], dtype=np.uint32))
+    place = np.arange(count, dtype=np.uint32)
+    bits = _scrambled(_scrambled(place * GOLDEN + key) + GOLDEN).astype(np.int64)
+    return (bits * draws >> 32) % size
 
-    from relength.models.pointers.attention import AddressBank, evaluation_key
 
-    bank = AddressBank(spec.model.bits)
-    draws = None if spec.model.of_the_text else bank.size + 1
-    return bank.random_base(count, evaluation_key(torch.device("cpu")), draws).numpy()
+def _scrambled(x: np.ndarray) -> np.ndarray:
+    """Mix 32 bits; products wrap around."""
+    x = (x ^ (x >> np.uint32(16))) * MIX_A
+    x = (x ^ (x >> np.uint32(16))) * MIX_B
+    return x ^ (x >> np.uint32(16))
