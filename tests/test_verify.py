@@ -148,7 +148,7 @@ def test_a_run_that_fails_the_second_time_is_kept_and_named(tmp_path, monkeypatc
         raise ZeroDivisionError
 
     monkeypatch.setattr(execute, "train", broken)
-    monkeypatch.setattr(verify, "Campaign", partial(Campaign, workers=1))
+    monkeypatch.setattr("relength.runs.campaign.Campaign", partial(Campaign, workers=1))
     (done,) = verify.retrain(store, verify.of_key(store, record["key"]))
     assert not done.agrees and not done.identical and done.points == {}
     assert done.sentence.endswith("failed when it was trained again (ZeroDivisionError)")
