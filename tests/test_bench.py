@@ -82,7 +82,7 @@ def test_panm_is_measured_beside_a_frozen_loop_of_its_own(monkeypatch):
 
 
 def test_the_memory_of_a_process_is_its_own_and_not_its_parents():
-    code = "from relength.training import bench as b; b._way = b.Way('', 'cpu', 'alone'); "
+    code = "from relength.bench import speed as b; b._way = b.Way('', 'cpu', 'alone'); "
     command = [sys.executable, "-c", f"{code}print(b._memory())"]
     held, needed = b"", []
     for _ in range(2):
