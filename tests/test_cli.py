@@ -26,6 +26,7 @@ from relength.report.scoreboard import ledger
 from relength.runs.store import Store
 from relength.specs.experiments import experiments
 from relength.specs.spec import make_spec
+from relength.verdicts import claims
 
 ONE_CELL = [
     "run",
@@ -343,10 +344,11 @@ def test_list_and_claims_are_machine_readable(relength, tmp_path, monkeypatch):
     assert table_2["runs_a_seed"] == {"smoke": 64, "reduced": 64, "paper": 64}
 
     code, out, _ = relength("claims", "panm", "--json", "--results", tmp_path)
-    claims = json.loads(out)
-    assert code == 0 and {row["paper"] for row in claims} == {"panm"}
-    assert len({row["claim"] for row in claims}) == len(claims) > 0
-    assert all(type(row["seeds"]) is int and row["verdict"] for row in claims)
+    rows = json.loads(out)
+    assert code == 0 and {row["paper"] for row in rows} == {"panm"}
+    names = [row["claim"] for row in rows]
+    assert len(set(names)) == len(names) and {c.id for c in claims.load("panm")} <= set(names)
+    assert all(type(row["seeds"]) is int and row["verdict"] for row in rows)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
