@@ -24,7 +24,6 @@ from relength.report import (
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.runs.store import Store
-from relength.specs import registry
 from relength.specs.experiments import experiment
 from relength.verdicts.claim_models import LevelPart
 from relength.verdicts.claims import PartVerdict
@@ -531,17 +530,6 @@ def test_a_letter_counts_the_claims_of_its_paper(three):
     assert "| all | 2 | 1 | 1 | 1 |" in said
     count, hours = findings_counts.trainings("mla", state)
     assert count == 12 and hours == pytest.approx(12 * 128 / 3600)
-
-
-def test_the_landing_page_says_in_short_what_the_chapters_say(three):
-    said = findings.in_short(scoreboard.survey(three.store))
-    chapter = findings.known_is_not_enough("mla", three)
-    assert chapter.split("\n\n")[0] in said
-    for paper, claims in ((name, registry.papers()[name].quoted) for name in outcomes.tabled()):
-        assert said.count(f"findings_{paper}>`") == 1
-        for claim in claims:
-            assert said.count(f"<claim-{claim}>") == 1
-    assert "executed/in_short.md" in (BOOK / "intro.md").read_text()
 
 
 def test_printed_numbers_are_counted_by_the_papers_own_statistic(three, empty):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from relength.report.boxes import by_reading, of_claims
+from relength.report.boxes import by_reading
 from relength.report.exhibits import Exhibit
 from relength.report.findings_counts import (
     RULES,
@@ -267,22 +267,6 @@ def _outputs_in_words(data: pd.DataFrame, start: str, runs: Runs) -> str:
     if within:
         said += f" In the cells that some seed solves, {' and '.join(within)} solve it."
     return said
-
-
-def in_short(survey: Survey) -> str:
-    """For the landing page: a few claims of each paper that has findings, and what they rest on."""
-    parts = []
-    for name in tabled():
-        paper, runs = registry.papers()[name], busiest(survey, main_table(name))
-        data = ends(runs, runs.experiment.measure)
-        nothing = "Of its main table no training is recorded yet."
-        told = nothing if data.empty else _known(runs)[0]
-        said = f"{told} {near_by_reading(main_runs(name, survey))}".rstrip()
-        parts += [
-            f"**{paper.title}.** {said} More in {{doc}}`its chapter <findings_{name}>`.",
-            of_claims(paper.quoted, survey),
-        ]
-    return "\n\n".join(parts)
 
 
 def _strips(runs: Runs, data: pd.DataFrame) -> Exhibit:
@@ -584,5 +568,4 @@ PASSAGES = {
     for paper in tabled()
 } | {
     **{f"letter_{paper}": partial(standing, paper) for paper in tabled()},
-    "in_short": in_short,
 }

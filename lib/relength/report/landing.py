@@ -1,4 +1,4 @@
-"""The landing page: what held and what did not, one picture, the papers, and answers to questions.
+"""The landing page: whether each paper held up, how far its models reach, and answers to questions.
 
 A stranger who asks about one claim finds here in a minute whether it held, with how many seeds, on
 which machine, with which code, and the command that trains it again.
@@ -15,8 +15,9 @@ from markupsafe import Markup
 
 from relength import __version__
 from relength.paths import BOOK, NOTEBOOKS
+from relength.report import against_print
 from relength.report.agenda import most_recorded
-from relength.report.boxes import kept_open, sentences, told
+from relength.report.boxes import told
 from relength.report.drawings import icon
 from relength.report.exhibits import typed
 from relength.report.freshness import freshness_of
@@ -36,11 +37,10 @@ from relength.specs.published import name_of
 from relength.specs.spec import Scale
 from relength.verdicts import claims
 from relength.verdicts.claim_models import Claim
-from relength.verdicts.claims import DECIDED, VERDICTS, counted
+from relength.verdicts.claims import VERDICTS, counted
 
 LISTED = 6  # answers that are there before anything is asked
-SHOWN = 4  # claims named in words in each column of outcomes
-LEANS = {"towards": ", leaning towards it", "away": ", a part of it leaning away"}
+SHOWN = 5  # claims named in each column of outcomes
 NICKNAMES = registry.united("nicknames")
 
 
@@ -94,39 +94,75 @@ def standing(survey: Survey) -> Standing:
 
 
 def outcomes(survey: Survey) -> str:
-    """Three columns: the claims reproduced, those contradicted, those that are open."""
-    by_runs = survey.ledger["page"] == ""
-    prose = survey.ledger[survey.ledger["prose"] & by_runs]
-    reproduced, contradicted = (prose[prose["verdict"] == word] for word in DECIDED)
-    undecided = prose[~prose["verdict"].isin((*DECIDED, "not testable"))]
-    seeds, counts = claims.load_margins().least_seeds, standing(survey)
+    """For each paper whether it held up, printed against ours, and its claims by verdict."""
+    parts = [_held(paper, survey) for paper in registry.papers().values()]
+    by_runs, counts = survey.ledger["page"] == "", standing(survey)
     made = f"{counts.trainings:,} trainings ({counts.hours:,.1f} hours)"
     made = made if counts.trainings else "no runs yet"
-    tested = survey.ledger[_tested(survey.ledger) & by_runs]
-    cells = tested[~tested["prose"]]
-    tables = "; ".join(
-        f"{', '.join(map(name_of, rows['artifact'].unique()))} of "
-        f"*{registry.papers()[paper].title}*"
-        for paper, rows in cells.groupby("paper", sort=False)
+    total = (
+        f"**In all:** {counts.words} claims in words and {counts.numbers} printed numbers have "
+        f"been put to the test, with {made}. {counts.waiting} wait for runs, {counts.untestable} "
+        f"are such that no run can test them, and {counts.later} sentences of the papers are not "
+        "set up for judging yet. The {doc}`ledger </claims_ledger>` has each of them.\n"
     )
-    columns = (
-        _column(reproduced, "reproduced", f"A verdict takes {seeds} seeds."),
-        _column(
-            contradicted,
-            "contradicted",
-            "Of trained claims. Only runs at the paper's own scale can contradict one.",
-        ),
-        _column(undecided, "open", _leanings(undecided)),
+    return "\n".join([*parts, total, _without_training(survey.ledger[~by_runs])])
+
+
+def _held(paper: Paper, survey: Survey) -> str:
+    """A paper's figure, its sentence, and what is contradicted, reproduced and open."""
+    data = against_print.numbers(paper.name, survey)
+    mine = survey.ledger[survey.ledger["prose"] & (survey.ledger["paper"] == paper.name)]
+    tested = mine[_tested(mine) & (mine["page"] == "")]
+    if data.empty and tested.empty:
+        waits = len(published.prose_claims().query("paper == @paper.name"))
+        shown = int((survey.board["paper"] == paper.name).sum())
+        said = (
+            f"**Not run.** None of its {shown} tables and figures has runs yet, and so none of its "
+            f"{waits} claims a verdict."
+        )
+        return f"### {paper.title}\n\n{said}\n"
+    more = ""
+    if (BOOK / f"findings_{paper.name}.md").exists():
+        more = f" {{doc}}`What we found </findings_{paper.name}>` tells the rest."
+    said = against_print.sentence(data) if len(data) else ""
+    return (
+        f"### {paper.title}\n\n::::{{container}} held\n"
+        f":::{{container}} held-print\n{against_print.shown(paper.name, survey, 'front')}:::\n\n"
+        f":::{{container}} held-said\n{said}{more}\n\n{_columns(paper, tested)}:::\n::::\n"
     )
-    return raw(f'<div class="outcomes">{"".join(columns)}</div>') + (
-        f"\n**{counts.words} claims in words and {counts.numbers} printed numbers** "
-        f"({tables or 'of no table yet'}) have been put to the test so far, with {made}. Of the "
-        f"numbers: {counted(Counter(cells['verdict'])) or 'none is judged'}. {counts.waiting} more "
-        f"claims and numbers are written down and wait for runs. {counts.untestable} are such that "
-        f"no run can test them. {counts.later} sentences of the four papers are not set up for "
-        "judging yet. The {doc}`ledger </claims_ledger>` has each of them.\n"
-        f"\n{_without_training(survey.ledger[~by_runs])}"
+
+
+def _columns(paper: Paper, rows: pd.DataFrame) -> str:
+    """Claims in words that runs have tested: contradicted, reproduced, open; most telling first.
+
+    Those that the paper rests on come first. Of the open ones those follow of which seeds speak
+    against a part: they may be contradicted next.
+    """
+    rows = rows.assign(
+        rests=[
+            paper.quoted.index(claim) if claim in paper.quoted else len(paper.quoted)
+            for claim in rows["claim"]
+        ],
+        lean=[_lean(row) for row in rows.itertuples()],
+    ).sort_values(["rests", "lean", "seeds"], ascending=[True, True, False], kind="stable")
+    words = ("contradicted", "reproduced")
+    kinds = [(word, rows[rows["outcome"] == word]) for word in words]
+    kinds.append(("open", rows[~rows["outcome"].isin(words)]))
+    filled = (
+        fill(
+            "outcome",
+            word=word,
+            count=len(some),
+            claims=[
+                {"claim": row.claim, "statement": row.statement, "label": row.label}
+                for row in some.head(SHOWN).itertuples()
+            ],
+            paper=paper.name,
+            more=len(some) > SHOWN,
+        )
+        for word, some in kinds
     )
+    return raw(f'<div class="outcomes">{"".join(filled)}</div>')
 
 
 def _without_training(rows: pd.DataFrame) -> str:
@@ -148,52 +184,14 @@ def _tested(rows: pd.DataFrame) -> pd.Series:
     return ~rows["verdict"].isin(("not run", "not testable"))
 
 
-def _column(rows: pd.DataFrame, word: str, note: str) -> str:
-    shown = rows.assign(lean=[_lean(row) for row in rows.itertuples()])
-    shown = shown.sort_values(["lean", "seeds"], ascending=[True, False], kind="stable")
-    first = shown.groupby("lean", sort=True).head(2) if word == "open" else shown
-    listed = [
-        {
-            "claim": row.claim,
-            "statement": row.statement,
-            "label": row.label,
-            "leaning": LEANS.get(row.lean, "") if word == "open" else "",
-            "said": sentences(row.seen, kept_open(row)),
-        }
-        for row in first.head(SHOWN).itertuples()
-    ]
-    return fill(
-        "outcome",
-        word=word,
-        count=len(rows),
-        note=note if word == "open" or not listed else "",
-        claims=listed,
-        more=word != "open" and len(rows) > SHOWN,
-    )
-
-
 def _lean(row: Any) -> str:
-    """Say where the seeds of an open claim point so far: away if they do so in any of its parts."""
+    """Say where the seeds of a claim point: away if they do so in any of its parts."""
     sides = [(part.p_for, part.p_against) for part in row.parts]
     if not sides or row.seeds == 0:
         return "unknown"
     if any(against < towards for towards, against in sides):
         return "away"
     return "towards" if all(towards < against for towards, against in sides) else "unknown"
-
-
-def _leanings(rows: pd.DataFrame) -> str:
-    counts = Counter(_lean(row) for row in rows.itertuples())
-    said = [
-        f"{counts[lean]} {words}"
-        for lean, words in (
-            ("towards", "lean towards the claim so far"),
-            ("away", "have a part that leans away from it"),
-            ("unknown", "show nothing yet"),
-        )
-        if counts[lean]
-    ]
-    return f"{', '.join(said)}." if said else ""
 
 
 # The picture

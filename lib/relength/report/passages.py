@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from relength.report import (
+    against_print,
     agenda,
     boxes,
     deviations,
@@ -101,6 +102,7 @@ def error_rates(survey: Survey) -> str:
 
 PASSAGES: dict[str, Callable[[Survey], str]] = {
     **landing.PASSAGES,
+    **against_print.PASSAGES,
     **overviews.PASSAGES,
     "scoreboard": scoreboard_tables,
     "claims": ledger.claims_list,

@@ -1,0 +1,337 @@
+"""Set every printed accuracy of a paper that has runs against ours: one figure and one sentence.
+
+The landing page and the head of each chapter of findings show them. A number counts once, in the
+reading that claims judge, and tables of other metrics (edit distances) do not count: they are about
+the same runs.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from relength.report.exhibits import Exhibit, specs
+from relength.report.figures import drawn
+from relength.report.html import fill
+from relength.report.ledger import RunsByCell
+from relength.report.outcomes import NOTHING, tabled
+from relength.report.scoreboard import Survey
+from relength.report.style import LIGHT, Layout, canvas, title, verdict_kind
+from relength.specs import registry
+from relength.specs.experiments import anchor_of, experiment, page_of
+from relength.specs.margins import load_margins
+from relength.verdicts import claims
+from relength.verdicts.claim_models import Claim, ValuePart
+from relength.verdicts.evidence import MEASURES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FLOOR, CEILING = 5.0, 95.0  # percent; printed numbers strictly between them could have failed
+LABELLED = 5  # outliers that are named
+# Shares of the printed numbers from which the sentence begins with a word.
+WORDS = ((0.9, "Largely"), (0.5, "In part"), (0.0, "Hardly"))
+SHADES = {
+    "reproduced": LIGHT.first,
+    "contradicted": LIGHT.warning,
+    "not-reached": LIGHT.second,
+    "exceeded": LIGHT.second,
+}
+KEY = (
+    (LIGHT.first, "reproduced"),
+    (LIGHT.warning, "contradicted"),
+    (LIGHT.second, "not reached or exceeded at reduced scale"),
+    (LIGHT.muted, "seeds disagree, or are too few"),
+)
+MARKERS = {"reduced": "o", "paper": "s"}
+
+
+def between(value: float) -> bool:
+    """Tell whether a printed percentage is strictly between floor and ceiling."""
+    return FLOOR < value < CEILING
+
+
+def numbers(paper: str, survey: Survey) -> pd.DataFrame:
+    """One row per printed accuracy of a paper that has runs, in the judged reading.
+
+    Columns: claim, artifact, experiment, model, task, test, printed and ours (percent; ours by the
+    statistic of the table), values (every seed), seeds, scale, label (the verdict), near (ours is
+    within the margin), between (printed strictly between floor and ceiling).
+    """
+    known = {claim.id: claim for claim in claims.load(paper)} if paper in claims.papers() else {}
+    mine = survey.ledger[(survey.ledger["paper"] == paper) & ~survey.ledger["prose"].astype(bool)]
+    runs = RunsByCell(survey.runs)
+    rows = [
+        _number(row, known[row.claim], runs)
+        for row in mine[mine["seeds"] > 0].itertuples()
+        if row.claim in known and MEASURES[known[row.claim].source.metric] == "accuracy"
+    ]
+    names = ["claim", "artifact", "experiment", "model", "task", "test", "printed", "ours"]
+    names += ["values", "seeds", "scale", "label", "near", "between"]
+    table = pd.DataFrame(rows, columns=names)
+    return table.drop_duplicates(["experiment", "model", "task", "test"], ignore_index=True)
+
+
+def _number(row: Any, claim: Claim, runs: RunsByCell) -> tuple[Any, ...]:
+    (part,) = claim.parts
+    assert isinstance(part, ValuePart)
+    ((test, said),) = part.printed.items()
+    metric = claim.source.metric
+    own = runs.of(claim, row.scale)
+    own = own[(own["test"] == test) & (own["checkpoint"] == claim.source.checkpoint)]
+    values = own.sort_values("seed")[metric].tolist()
+    ours = float(np.mean(values) if part.spread is not None else np.median(values))
+    near = abs(ours - said) <= load_margins().measures["accuracy"].around(said)
+    where = (row.artifact, claim.source.experiment, part.model, part.task, test)
+    return (row.claim, *where, said, ours, values, len(values), row.scale, row.label, near,
+            between(said))  # fmt: skip
+
+
+class Count(NamedTuple):
+    """Numbers that come out within the margin, of how many."""
+
+    near: int
+    of: int
+
+
+def count(rows: pd.DataFrame) -> Count:
+    """Count the numbers of some rows of :func:`numbers`."""
+    return Count(int(rows["near"].sum()), len(rows))
+
+
+def outliers(data: pd.DataFrame) -> pd.DataFrame:
+    """The numbers that are furthest from print: one per model and task, at most LABELLED."""
+    apart = (data["ours"] - data["printed"]).abs()
+    far = data.assign(apart=apart)[~data["near"].astype(bool)]
+    far = far.sort_values("apart", ascending=False, kind="stable")
+    return far.drop_duplicates("model").head(LABELLED)
+
+
+def mostly(data: pd.DataFrame) -> tuple[str, int] | None:
+    """The model or the task with most of the numbers that do not come out, and how many they are.
+
+    None where neither has a third of them.
+    """
+    off = data[~data["near"].astype(bool)]
+    groups = Counter(off["model"]) + Counter(title(task) for task in off["task"])
+    if not groups:
+        return None
+    name, most = max(groups.items(), key=lambda item: item[1])
+    return (name, most) if 3 * most >= len(off) else None
+
+
+def sentence(data: pd.DataFrame) -> str:
+    """Say in plain words whether the printed numbers come out, and which do not."""
+    every, middle = count(data), count(data[data["between"].astype(bool)])
+    word = next(word for share, word in WORDS if every.near >= share * every.of)
+    room = load_margins().measures["accuracy"].around(0)
+    said = (
+        f"**{word}.** Of {every.of} printed accuracies, {every.near} come out within {room:g} "
+        f"points. Of the {middle.of} that are printed between {FLOOR:g} and {CEILING:g} %, where a "
+        f"model can miss in both directions, {middle.near} do."
+    )
+    left = every.of - every.near
+    if left and (group := mostly(data)):
+        said += f" Of the {left} that do not, {group[1]} are of {group[0]}."
+    return said
+
+
+def figure(paper: str, survey: Survey, place: str) -> Exhibit | None:
+    """Printed against ours, a mark per number; None where no printed accuracy has runs.
+
+    place  the page it stands on; names the figure there
+    """
+    data = numbers(paper, survey)
+    if data.empty:
+        return None
+    named = outliers(data)
+    every = count(data)
+    room = load_margins().measures["accuracy"].around(0)
+    about = registry.papers()[paper]
+    caption = (
+        f"{about.short}, printed against ours. A mark is one printed accuracy: to the right what "
+        "the paper prints, upwards our runs by the paper's own statistic, each seed a faint dot. "
+        f"Marks in the band come out within {room:g} points. Circles are runs at reduced scale, "
+        "squares at the paper's."
+    )
+    alt = (
+        f"Our accuracy against the printed one for {every.of} numbers, {every.near} of them within "
+        f"{room:g} points. Furthest away: {'; '.join(map(_told, named.itertuples())) or 'none'}."
+    )
+    anchor = f"{place}-{paper}-print"
+    records = {record["run_id"]: record for record in survey.store.records()}
+    used = _used(data, survey)
+    links = specs(anchor, (records[run] for run in used if run in records))
+    return drawn(
+        lambda layout: _draw(data, named, layout),
+        anchor,
+        caption,
+        alt,
+        data.drop(columns="values").assign(seeds_are=[" ".join(f"{v:.1f}" for v in row)
+                                                      for row in data["values"]]),
+        1,
+        str(about.main or data["experiment"].iloc[0]),
+        links,
+        kind="",
+        prose=True,
+    )  # fmt: skip
+
+
+def _used(data: pd.DataFrame, survey: Survey) -> list[str]:
+    cells = ["experiment", "model", "task", "scale"]
+    found = survey.runs.merge(data[cells].drop_duplicates(), on=cells)
+    return list(dict.fromkeys(found["run_id"]))
+
+
+def _told(row: Any) -> str:
+    """One number in words: who, on what, printed and ours."""
+    at = f" at {row.test}" if row.test else ""
+    return f"{row.model} on {title(row.task)}{at}: printed {row.printed:g}, ours {row.ours:.0f}"
+
+
+def listed(data: pd.DataFrame) -> str:
+    """The outliers as a list of links to the tables that show them, in HTML; empty for none."""
+    rows = [(_told(row), _address(row)) for row in outliers(data).itertuples()]
+    return fill("outliers", rows=rows) if rows else ""
+
+
+def _address(row: Any) -> str:
+    """The page of a number, at the table that has it beside the printed one."""
+    page = page_of(row.artifact, row.experiment)
+    beside = row.artifact in experiment(row.experiment).tables
+    return f"executed/{page}.html" + f"#{anchor_of(row.artifact, page)}-side-by-side" * beside
+
+
+def shown(paper: str, survey: Survey, place: str) -> str:
+    """The figure and the list of outliers, in Markdown; empty where nothing printed has runs."""
+    exhibit = figure(paper, survey, place)
+    if exhibit is None:
+        return ""
+    return f"```{{raw}} html\n{exhibit.html}{listed(numbers(paper, survey))}\n```\n"
+
+
+def head(paper: str, survey: Survey) -> str:
+    """The beginning of a paper's chapter of findings: the sentence, the figure, the outliers."""
+    data = numbers(paper, survey)
+    if data.empty:
+        return NOTHING
+    return f"{sentence(data)}\n\n{shown(paper, survey, 'findings')}"
+
+
+# The drawing
+
+SIDE = {"wide": 4.4, "narrow": 2.75}  # inches of the square
+LEFT, BELOW, ABOVE = 0.55, 0.55, 0.1
+KEY_LINE = 0.16  # inches between two lines of the key
+
+
+def _draw(data: pd.DataFrame, named: pd.DataFrame, layout: Layout) -> "Figure":
+    side = SIDE[layout.name]
+    keys = [entry for entry in KEY if entry[0] in {_shade(label) for label in data["label"]}]
+    above = ABOVE + KEY_LINE * len(keys)
+    height = above + side + BELOW
+    figure = canvas(layout, height)
+    axes = figure.add_axes(
+        (LEFT / layout.width, BELOW / height, side / layout.width, side / height)
+    )
+    _frame(axes)
+    for row in data.itertuples():
+        shade = _shade(row.label)
+        axes.scatter(
+            np.full(row.seeds, row.printed), row.values, s=5, color=shade, alpha=0.16, linewidth=0,
+            clip_on=False, zorder=2,
+        )  # fmt: skip
+    for row in data.sort_values("near", ascending=False).itertuples():
+        axes.scatter(
+            row.printed, row.ours, s=19, marker=MARKERS[row.scale], color=_shade(row.label),
+            alpha=0.75, linewidth=0, clip_on=False, zorder=3,
+        )  # fmt: skip
+    _corners(axes, data)
+    _names(axes, named, layout)
+    _key(figure, keys, layout, height)
+    return figure
+
+
+def _frame(axes: "Axes") -> None:
+    room = load_margins().measures["accuracy"].around(0)
+    axes.patch.set_visible(False)
+    axes.set(xlim=(-4, 104), ylim=(-12, 112))  # room for the counts of floor and ceiling
+    ends = np.array([0.0, 100.0])
+    axes.fill_between(ends, ends - room, ends + room, color=LIGHT.surface, linewidth=0, zorder=0)
+    axes.plot(ends, ends, color=LIGHT.rule, linewidth=0.8, zorder=1)
+    ticks = [0, 25, 50, 75, 100]
+    axes.set_xticks(ticks, [*map(str, ticks[:-1]), "100 %"])
+    axes.set_yticks(ticks, [*map(str, ticks[:-1]), "100 %"])
+    axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
+    axes.spines[:].set_visible(False)
+    axes.set_xlabel("printed in the paper", size=7.5, color=LIGHT.muted)
+    axes.set_ylabel("trained again here", size=7.5, color=LIGHT.muted)
+
+
+def _corners(axes: "Axes", data: pd.DataFrame) -> None:
+    """Count the numbers at floor and ceiling, which lie on one another."""
+    for low, place, side in ((True, (-2, -8.5), "left"), (False, (102, 108.5), "right")):
+        printed = data["printed"]
+        rows = data[printed <= FLOOR if low else printed >= CEILING]
+        if len(rows) > 1:
+            near = count(rows)
+            axes.annotate(
+                f"printed {'at most' if low else 'at least'} {FLOOR if low else CEILING:g} %: "
+                f"{near.near} of {near.of} come out",
+                place, size=7, color=LIGHT.muted, ha=side, va="center",
+            )  # fmt: skip
+
+
+def _names(axes: "Axes", named: pd.DataFrame, layout: Layout) -> None:
+    """Name the outliers: in words beside a wide drawing, by number in a narrow one."""
+    order = named.reset_index(drop=True).sort_values("ours", kind="stable")
+    heights = _apart([row.ours for row in order.itertuples()], 0.0 if layout.narrow else 13.0)
+    for row, height in zip(order.itertuples(), heights, strict=True):
+        if layout.narrow:
+            axes.annotate(
+                str(row.Index + 1), (row.printed, row.ours), (4, 3), textcoords="offset points",
+                size=7, weight="bold", color=LIGHT.ink,
+            )  # fmt: skip
+            continue
+        words = f"{row.model} on {title(row.task)}{f' at {row.test}' if row.test else ''}"
+        axes.annotate(
+            f"{words}\n{row.printed:g} printed, {row.ours:.0f} here",
+            (row.printed, row.ours),
+            (108, height),
+            annotation_clip=False,
+            va="center",
+            size=7.2,
+            color=LIGHT.ink,
+            arrowprops={
+                "arrowstyle": "-", "color": LIGHT.muted, "linewidth": 0.5, "shrinkA": 1,
+                "shrinkB": 3, "relpos": (0, 0.5),
+            },
+        )  # fmt: skip
+
+
+def _apart(wanted: Sequence[float], least: float) -> list[float]:
+    """Heights near the wanted ones, which ascend, at least so far apart and below the top."""
+    placed: list[float] = []
+    for height in wanted:
+        placed.append(max(height, placed[-1] + least) if placed else max(height, 4.0))
+    over = max(placed[-1] - 100.0, 0.0) if placed else 0.0
+    return [height - over for height in placed]
+
+
+def _key(figure: "Figure", keys: Sequence[tuple[str, str]], layout: Layout, height: float) -> None:
+    """A line above the drawing for each colour in it."""
+    for k, (shade, words) in enumerate(keys):
+        place = (LEFT / layout.width, 1 - KEY_LINE * (k + 0.5) / height)
+        figure.text(*place, f"● {words}", size=7, color=shade, va="center")
+
+
+def _shade(label: str) -> str:
+    kind = verdict_kind(label)
+    return next((shade for name, shade in SHADES.items() if kind.startswith(name)), LIGHT.muted)
+
+
+PASSAGES = {f"print_{paper}": partial(head, paper) for paper in tabled()}

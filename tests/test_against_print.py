@@ -1,0 +1,104 @@
+"""Printed against ours: every printed accuracy with runs once, beside what our runs give."""
+
+import itertools
+import json
+import re
+from pathlib import Path
+
+import handmade
+import numpy as np
+import pytest
+
+from relength.paths import BOOK
+from relength.report import against_print, landing
+from relength.report.outcomes import tabled
+from relength.report.scoreboard import Survey, survey
+from relength.runs.store import Store
+from relength.specs import registry
+from relength.specs.experiments import experiment
+from relength.specs.published import table
+
+pytestmark = pytest.mark.usefixtures("claimed")
+# What the seeds of a run of LocAttn on ReCopy give; all others are perfect.
+LOCATION = (0.7, 0.8, 0.9)
+
+
+def accuracy(spec, test: str) -> float:
+    if spec.row == "LocAttn" and spec.task.name == "recopy" and test != "iid":
+        return LOCATION[spec.seed]
+    return 1.0
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory, claimed) -> Survey:
+    folder = tmp_path_factory.mktemp("print")
+    found = experiment("mla_table2")
+    file: Path = folder / "mla" / "mla_table2.runs.jsonl"
+    file.parent.mkdir(parents=True)
+    specs = found.specs("reduced", range(len(LOCATION)))
+    file.write_text("".join(f"{json.dumps(handmade.record(s, accuracy))}\n" for s in specs))
+    return survey(Store(folder))
+
+
+def test_a_number_stands_beside_the_median_and_every_seed(state):
+    rows = against_print.numbers("mla", state).set_index(["model", "task", "test"])
+    row = rows.loc["LocAttn", "recopy", "15"]
+    cells = table("mla-table-2").set_index(["row", "task", "test"])["value"]
+    assert row["printed"] == cells["LocAttn", "recopy", "15"]
+    assert row["values"] == pytest.approx([70, 80, 90]) and row["ours"] == pytest.approx(80)
+    assert row["near"] and row["between"]  # 79.6 is printed
+    off = rows.loc["Content", "copy", "100"]
+    assert (off["printed"], off["ours"], bool(off["near"])) == (0, 100, False)
+
+
+def test_numbers_are_accuracies_and_each_counts_once(state):
+    data = against_print.numbers("mla", state)
+    assert not data.duplicated(["model", "task", "test"]).any()
+    assert "mla-table-9" not in set(data["artifact"])  # edit distances of the same runs
+    mine = state.ledger[~state.ledger["prose"].astype(bool) & (state.ledger["seeds"] > 0)]
+    accuracies = mine[mine["artifact"] != "mla-table-9"]
+    assert set(data["claim"]) <= set(accuracies["claim"])
+
+
+def test_the_sentence_counts_what_the_table_has(state):
+    data = against_print.numbers("mla", state)
+    near = (data["ours"] - data["printed"]).abs() <= 5
+    middle = (data["printed"] > 5) & (data["printed"] < 95)
+    said = [int(n) for n in re.findall(r"\d+", against_print.sentence(data))]
+    assert said[:2] == [len(data), near.sum()]
+    assert said[3] == middle.sum() and said[6] == (near & middle).sum()
+    assert near.to_list() == data["near"].to_list()
+
+
+def test_outliers_are_the_furthest_of_their_model_and_outside_the_margin(state):
+    data = against_print.numbers("mla", state)
+    apart = (data["ours"] - data["printed"]).abs()
+    found = against_print.outliers(data)
+    assert 0 < len(found) <= against_print.LABELLED and not found["model"].duplicated().any()
+    for row in found.itertuples():
+        assert row.apart == apart[data["model"] == row.model].max() > 5
+    assert against_print.outliers(data[data["near"].astype(bool)]).empty
+
+
+def test_the_drawing_has_a_mark_per_number_and_a_dot_per_seed(state):
+    data = against_print.numbers("mla", state)
+    exhibit = against_print.figure("mla", state, "front")
+    wide = exhibit.html.split('class="narrow"')[0]
+    marks = len(data) + int(data["seeds"].sum())
+    assert len(re.findall("<use ", wide)) >= marks
+    assert exhibit.data["claim"].to_list() == data["claim"].to_list()
+    assert np.array_equal(exhibit.data["seeds"], data["seeds"])
+
+
+@pytest.mark.parametrize("wanted", [[0, 0, 0, 0, 0], [100, 100], [3], [0, 50, 51, 100]])
+def test_names_of_outliers_do_not_lie_on_each_other(wanted):
+    placed = against_print._apart(wanted, 13.0)
+    assert all(b - a >= 13 - 1e-9 for a, b in itertools.pairwise(placed))
+    assert placed[-1] <= max(100, 4 + 13 * (len(wanted) - 1))
+
+
+def test_each_chapter_of_findings_begins_with_it_and_the_landing_page_has_it(state):
+    for paper in tabled():
+        page = (BOOK / f"findings_{paper}.md").read_text()
+        assert page.index(f"executed/print_{paper}.md") < page.index("executed/findings_")
+    assert f'id="front-{registry.PAPERS[0]}-print"' in landing.outcomes(state)
