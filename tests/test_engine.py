@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from itertools import islice
 
 import pytest
 import torch
@@ -284,7 +285,7 @@ def test_a_streaming_run_is_optimised_as_released():
     averages = {
         name: (torch.zeros_like(p), torch.zeros_like(p)) for name, p in twin.named_parameters()
     }
-    for step, drawn in enumerate(spec.training.drawn(spec, 0, 5)):
+    for step, drawn in enumerate(islice(spec.training.drawn(spec, 0), 5)):
         batch = spec.task.encode(drawn)
         trainer.train_step(batch)
         twin.zero_grad()

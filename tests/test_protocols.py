@@ -1,6 +1,7 @@
 """Protocols are general: one that no paper has, its task and its model go through everything."""
 
 import json
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from relength.errors import RelengthError
 from relength.models import MODELS, Model
 from relength.models.config import ModelConfig
 from relength.runs.execute import Job, execute
@@ -18,12 +20,12 @@ from relength.specs.spec import RunSpec, make_spec
 from relength.streams import EVALUATION_SEED, stream
 from relength.tasks import TASKS
 from relength.tasks.base import Pair, Split, Task
-from relength.tasks.batch import ChannelsToChannels
+from relength.tasks.batch import Batch, ChannelsToChannels
 from relength.tasks.metrics import Metrics, amount, share
 from relength.training.alone import Trainer, build, train
 from relength.training.grouping import stacks
 from relength.training.protocols import PROTOCOLS
-from relength.training.protocols.base import Selection
+from relength.training.protocols.base import Protocol, Selection
 from relength.training.protocols.fresh import FreshSamples
 from relength.training.protocols.optimiser import Adam, Optimiser, Settings
 from relength.training.stack import Stack
@@ -180,9 +182,45 @@ class Tiny(FreshSamples):
         return {"slots_in_tests": len(model.memory)}
 
 
+class ShortFirst(Protocol):
+    """Intervals of a few steps on fixed samples, at first on short ones only, some of them twice.
+
+    As no other protocol: its order has neither every sample nor each of them once.
+    """
+
+    fresh: ClassVar[bool] = False
+
+    name: Literal["short_first"] = "short_first"
+    batch_size: int = 5
+    learning_rate: float = 0.01
+
+    @property
+    def moves(self) -> Settings:
+        return Adam()
+
+    @property
+    def intervals(self) -> int:
+        return 4
+
+    @property
+    def interval_steps(self) -> int:
+        return 3
+
+    def most_steps(self, task: Task) -> int:
+        return 12
+
+    def order(self, spec: RunSpec, data: Batch, interval: int) -> Iterator[np.ndarray]:
+        by_length = data.input_lengths.argsort(stable=True).numpy()
+        random = stream(spec.seed, "order", "short first", interval)
+        for step in range(3):
+            size = self.batch_size - step  # every step is smaller than the one before
+            yield random.choice(by_length[: 6 * (interval + 1)], size)
+
+
 @pytest.fixture(autouse=True)
 def known(monkeypatch):
-    """The registries have the task, the model and the protocol of this file."""
+    """The registries have the task, the model and the protocols of this file."""
+    monkeypatch.setitem(PROTOCOLS, "short_first", ShortFirst)
     monkeypatch.setitem(TASKS, "delay", Delay)
     monkeypatch.setitem(MODELS, "Cell", Model(CellConfig, f"{__name__}.Cell"))
     monkeypatch.setitem(PROTOCOLS, "tiny", Tiny)
@@ -254,6 +292,51 @@ def test_runs_in_a_stack_are_the_runs_alone(optimiser):
     together = finish(Stack(specs)).results()
     for own in specs:
         assert_same(together[own.key], train(own), rel=1e-8)
+
+
+def short_first(seed: int) -> RunSpec:
+    sizes = {"train_size": 24, "dev_size": 8, "test_size": 8, "validation_size": 8}
+    return make_spec(
+        task={"name": "copy", **sizes},
+        model={"name": "Content", "embedding_size": 6, "hidden_size": 8},
+        training={"name": "short_first", "precision": "float64"},
+        scale="smoke",
+        seed=seed,
+    )
+
+
+def test_a_protocol_chooses_from_fixed_samples_alone_and_in_a_stack():
+    specs = [short_first(seed) for seed in (0, 1, 2)]
+    alone = Trainer(specs[0])
+    lengths = [[len(batch), batch.input_lengths.max().item()] for batch in alone.batches()]
+    shortest = alone.data.input_lengths.sort().values[:6].max().item()
+    assert [size for size, _ in lengths] == [5, 4, 3]
+    assert max(length for _, length in lengths) <= shortest
+    together = finish(Stack(specs)).results()
+    for own in specs:
+        assert together[own.key].cost["steps"] == 12
+        assert_same(together[own.key], train(own), rel=1e-8)
+
+
+def test_the_usual_orders_of_a_seed_have_every_sample_once_and_are_new_in_each_epoch(tiny):
+    orders = {}
+    for seed in (0, 1):
+        own = tiny(seed=seed, batch_size=7)
+        data = own.task.dataset("train", seed)
+        for epoch in (0, 1):
+            steps = list(own.training.order(own, data, epoch))
+            assert list(map(len, steps)) == [7, 7, 7, 3]
+            orders[seed, epoch] = np.concatenate(steps)
+            assert sorted(orders[seed, epoch]) == list(range(24))
+    assert len({order.tobytes() for order in orders.values()}) == 4
+
+
+@pytest.mark.parametrize("lacking", ["order", "drawn"])
+def test_a_protocol_without_samples_is_told_which_method_it_needs(monkeypatch, lacking):
+    protocol, own = (ShortFirst, short_first(0)) if lacking == "order" else (Tiny, spec())
+    monkeypatch.setattr(protocol, lacking, getattr(Protocol, lacking))
+    with pytest.raises(RelengthError, match=rf"{own.training.name}.*`{lacking}`"):
+        train(own)
 
 
 def test_a_run_goes_on_after_an_interruption_alone_and_in_a_stack(tmp_path):

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
-from itertools import cycle
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -23,8 +23,6 @@ from relength.bench import STACKS
 from relength.bench.baseline import PlainLoop, PlainPANMLoop
 from relength.bench.workload import timed
 from relength.runs.store import Store
-from relength.streams import stream
-from relength.tasks.batch import Batch
 from relength.training import provenance
 from relength.training.alone import Trainer
 from relength.training.device import wait
@@ -33,8 +31,7 @@ from relength.training.stack import Stack
 ROUNDS = 5
 SECONDS = 4.0
 WARM_UP = 5
-DRAWN_LENGTH = 10  # of samples drawn for each batch; they may have any
-DRAWN_BATCHES = 20  # that a measurement goes through, in turns
+COUNTED = 20  # batches of which the matrix products are counted
 # Steps of a stack in one call, which begins like an epoch: with an order to draw and to upload.
 IN_A_CALL = {"cpu": WARM_UP, "cuda": 100}
 PRODUCT_SIZE = {"cpu": 1024, "cuda": 8192}  # of square matrices, to see what a device multiplies
@@ -149,7 +146,7 @@ def limits(task: str, device: str = "cpu") -> dict[str, Any]:
     """
     trainer = Trainer(timed(task, "smoke", 0))
     trainer.model.fused = False  # kernels of our own are not seen by the counter
-    batches = _batches(trainer)[:WARM_UP]
+    batches = list(islice(trainer.batches(), COUNTED))
     with FlopCounterMode(display=False) as counter:
         for batch in batches:
             trainer.train_step(batch)
@@ -220,7 +217,7 @@ def _build(way: Way, task: str) -> None:
         return
     trainer = Trainer(timed(task, "smoke", 0), way.device)
     train_step = trainer.train_step
-    batches = cycle(_batches(trainer))
+    batches = cycle(list(trainer.batches()))
     if way.loop == "plain":
         if way.device != "cpu":  # of which the frozen loops know nothing; it slows every operation
             torch.set_default_device(way.device)
@@ -263,14 +260,3 @@ def _memory() -> int:
         return torch.cuda.max_memory_allocated(_way.device)
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return 1024 * int(status["VmHWM"].split()[0])
-
-
-def _batches(trainer: Trainer) -> list[Batch]:
-    """The batches of an epoch in a random order; of drawn samples, some of one length."""
-    task, size = trainer.spec.task, trainer.spec.training.batch_size
-    if trainer.protocol.fresh:
-        random = stream(0, "data", task.name)
-        drawn = [task.draw(random, size, DRAWN_LENGTH) for _ in range(DRAWN_BATCHES)]
-        return [task.encode(samples, trainer.device) for samples in drawn]
-    order = torch.from_numpy(stream(0, "order", 0).permutation(len(trainer.data)))
-    return [trainer.data.select(i.to(trainer.device)) for i in order.split(size)]

@@ -6,8 +6,9 @@ function of (seed, purpose, step).
 
 import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,8 @@ class Trainer:
         self.course = Course(spec)
         self.model = build(spec, device)
         self.optimiser, self.moments = self.protocol.moves, Moments.start(self.model)
-        self.data = self.protocol.data(spec, device)
+        fresh = self.protocol.fresh
+        self.data = None if fresh else task.dataset("train", spec.seed).to(device)
         self.dev = [by_length(task.dataset(name, spec.seed).to(device)) for name in task.dev_splits]
         self.validation = by_length(task.dataset("validation", spec.seed).to(device))
         seen = task.watched_split
@@ -96,14 +98,23 @@ class Trainer:
     def run_steps(self, most: int | None = None) -> float:
         """Train on the batches of this interval, or on its first ones; returns the mean loss."""
         losses: list[Tensor] = []
-        epoch = self.progress.epoch
-        for batch in self.protocol.batches(self.spec, self.data, epoch, self.device, most):
+        for batch in islice(self.batches(), most):
             losses.append(self.train_step(batch))
             if not self.progress.probe and len(losses) == PROBE_STEPS:
                 self._probe(losses)
         if not self.progress.probe:  # an interval of fewer steps than a probe has
             self._probe(losses)
         return float(torch.stack(losses).mean())
+
+    def batches(self) -> Iterator[Batch]:
+        """The training batches of this interval, one after the other."""
+        interval = self.progress.epoch
+        if self.data is None:
+            for drawn in self.protocol.drawn(self.spec, interval):
+                yield self.spec.task.encode(drawn, self.device)
+            return
+        for positions in self.protocol.order(self.spec, self.data, interval):
+            yield self.data.select(torch.from_numpy(positions).to(self.device))
 
     def train_step(self, batch: Batch) -> Tensor:
         """One optimiser step; returns the loss without waiting for it."""

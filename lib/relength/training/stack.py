@@ -26,7 +26,7 @@ from torch.func import functional_call, grad_and_value, vmap
 from relength.errors import RelengthError
 from relength.kernels.hashing import step_key
 from relength.specs.spec import RunSpec
-from relength.streams import dropout_key, stream
+from relength.streams import dropout_key
 from relength.tasks.batch import Batch
 from relength.training import optimisers
 from relength.training.alone import Trained, build
@@ -231,31 +231,26 @@ class Stack:
 
     def _steps(self, most: int | None) -> Iterator[int]:
         """Take the steps of this interval, or its first ones; count them after each."""
-        steps = self._fresh_steps(most) if self.protocol.fresh else self._epoch_steps(most)
+        steps = islice(self._fresh_steps() if self.data is None else self._chosen_steps(), most)
         for taken, _ in enumerate(steps, start=1):
             yield taken
 
-    def _fresh_steps(self, most: int | None) -> Iterator[None]:
+    def _fresh_steps(self) -> Iterator[None]:
         """Steps on samples that every replica draws for itself."""
         interval = self._running()[0][1].progress.epoch
-        feeds = [self.protocol.drawn(spec, interval, most) for spec in self.specs]
+        feeds = [self.protocol.drawn(spec, interval) for spec in self.specs]
         for drawn in self._uploaded(zip(*feeds, strict=True)):
             yield self._feed(drawn)
 
-    def _epoch_steps(self, most: int | None) -> Iterator[None]:
+    def _chosen_steps(self) -> Iterator[None]:
         """Steps on the training data, each replica's in an order of its own."""
-        items, size = self.data.items, self.protocol.batch_size
-        order = np.stack(
-            [
-                stream(c.spec.seed, "order", c.progress.epoch).permutation(items)
-                for c in self.courses
-            ]
-        )  # (R, N)
-        on_device = torch.from_numpy(order).to(self.device)
-        for start in range(0, items, size)[:most]:
-            chunk = slice(start, start + size)
-            widths = self._padded(self.data.widths(order[:, chunk]))
-            yield self._step(on_device[:, chunk], widths)
+        orders = [
+            self.protocol.order(course.spec, self.data.of_replica(r), course.progress.epoch)
+            for r, course in enumerate(self.courses)
+        ]
+        steps = [np.stack(positions) for positions in zip(*orders, strict=True)]  # (R, B) each
+        for positions, on_device in zip(steps, self._sent(steps), strict=True):
+            yield self._step(on_device, self._padded(self.data.widths(positions)))
 
     def _padded(self, widths: Widths) -> Widths:
         """Widths rounded up so that few graphs serve all batches; exact without graphs."""

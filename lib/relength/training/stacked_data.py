@@ -92,6 +92,10 @@ class StackedData:
             ]
         return self._by_length[items]
 
+    def of_replica(self, replica: int) -> Batch:
+        """The samples of one replica, padded as in the stack."""
+        return self.all.map(lambda tensor: tensor[replica])
+
     def keep(self, replicas: Tensor) -> "StackedData":
         """The data of some replicas."""
         return StackedData(self.all.map(lambda tensor: tensor[replicas]))

@@ -8,8 +8,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from relength.errors import RelengthError
 from relength.specs.fields import added
 from relength.training.protocols.optimiser import Settings
 
@@ -55,7 +57,8 @@ class Protocol(BaseModel, ABC):
     here: a constant learning rate, no clipping, selection by accuracy on the development sets, the
     task's loss alone, no change before the tests, traces of the model's attention.
 
-    fresh  whether samples are drawn afresh at every step; else a task has a split ``train``
+    fresh  whether samples are drawn afresh at every step, by :meth:`drawn`; else a task has a split
+           ``train``, and :meth:`order` chooses from it
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -108,15 +111,19 @@ class Protocol(BaseModel, ABC):
         """The rule that selects the checkpoint which tables show."""
         return Selection()
 
-    @abstractmethod
-    def data(self, spec: "RunSpec", device: str) -> "Batch | None":
-        """The training data, on the device; None where they are drawn afresh."""
+    def order(self, spec: "RunSpec", data: "Batch", interval: int) -> Iterator[np.ndarray]:
+        """Choose the samples of each step of an interval: positions (B,) in the training data.
 
-    @abstractmethod
-    def batches(
-        self, spec: "RunSpec", data: "Batch | None", interval: int, device: str, most: int | None
-    ) -> "Iterator[Batch]":
-        """The training batches of an interval in their order, or its first ``most``."""
+        As many steps, of equal sizes, for all seeds: stacked runs take them together.
+        """
+        raise RelengthError(f"Protocol {self.name} chooses no samples: give it a method `order`.")
+
+    def drawn(self, spec: "RunSpec", interval: int) -> Iterator[Any]:
+        """Draw the samples of each step of an interval, in the form that ``task.encode`` takes.
+
+        As many steps, of equal shapes, for all seeds: stacked runs take them together.
+        """
+        raise RelengthError(f"Protocol {self.name} draws no samples: give it a method `drawn`.")
 
     def schedule(self, progress: "Progress", score: float) -> None:
         """Change ``progress.rate`` after an interval; the higher its score, the better."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from relength.specs.fields import added
@@ -79,18 +80,11 @@ class Epochs(Protocol):
     def selection(self) -> Selection:
         return Selection(tie=self.tie)
 
-    def data(self, spec: "RunSpec", device: str) -> "Batch":
-        return spec.task.dataset("train", spec.seed).to(device)
-
-    def batches(
-        self, spec: "RunSpec", data: "Batch", interval: int, device: str, most: int | None
-    ) -> "Iterator[Batch]":
+    def order(self, spec: "RunSpec", data: "Batch", interval: int) -> Iterator[np.ndarray]:
         """Every sample once, in an order of the seed's own."""
-        import torch
-
         order = stream(spec.seed, "order", interval).permutation(len(data))
-        for indices in torch.from_numpy(order).split(self.batch_size)[:most]:
-            yield data.select(indices.to(device))
+        for start in range(0, len(order), self.batch_size):
+            yield order[start : start + self.batch_size]
 
     def schedule(self, progress: "Progress", score: float) -> None:
         """Cut the rate if the score has not improved for more than ``plateau_patience`` epochs.

@@ -11,7 +11,6 @@ from relength.training.protocols.base import Protocol
 if TYPE_CHECKING:
     from relength.specs.spec import RunSpec
     from relength.tasks.base import Task
-    from relength.tasks.batch import Batch
 
 
 class FreshSamples(Protocol):
@@ -55,18 +54,8 @@ class FreshSamples(Protocol):
         random = stream(EVALUATION_SEED, "lengths", shortest, longest, steps, interval)
         return random.integers(shortest, longest + 1, steps).tolist()
 
-    def drawn(self, spec: "RunSpec", interval: int, most: int | None = None) -> Iterator[Any]:
-        """Draw the task's samples for each step of an interval, or for its first ones."""
+    def drawn(self, spec: "RunSpec", interval: int) -> Iterator[Any]:
         first = interval * self.validate_every
-        for step, length in enumerate(self.lengths(spec.task, interval)[:most], start=first):
+        for step, length in enumerate(self.lengths(spec.task, interval), start=first):
             random = stream(spec.seed, "data", spec.task.name, step)
             yield spec.task.draw(random, self.batch_size, length)
-
-    def data(self, spec: "RunSpec", device: str) -> None:
-        return None
-
-    def batches(
-        self, spec: "RunSpec", data: None, interval: int, device: str, most: int | None
-    ) -> "Iterator[Batch]":
-        for drawn in self.drawn(spec, interval, most):
-            yield spec.task.encode(drawn, device)
