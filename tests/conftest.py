@@ -73,7 +73,7 @@ def tiny() -> Callable[..., RunSpec]:
         return make_spec(
             task={"name": task, **sizes},
             model={"name": model, "arm": arm, "embedding_size": 6, "hidden_size": 8},
-            training={"epochs": 3, "batch_size": 8, **training},
+            training={"name": "epochs", "epochs": 3, "batch_size": 8, **training},
             scale="smoke",
             seed=seed,
         )
@@ -148,7 +148,8 @@ def make_record() -> Callable[..., dict[str, Any]]:
             "correct_prefix": 0.6,
             "edit_distance": 1.5,
         }
-        spec = make_spec(task="copy", model="OneStepAttn", scale="smoke", seed=number)
+        fields = {"task": "copy", "model": "OneStepAttn", "training": "epochs"}
+        spec = make_spec(**fields, scale="smoke", seed=number)
         point = {"train_loss": 1.0, "dev_accuracy": 0.5, "iid_accuracy": 0.5, "learning_rate": 0.1}
         record = {
             "schema": 1,

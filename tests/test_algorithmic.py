@@ -153,7 +153,7 @@ def test_impossible_lengths_of_a_spec_are_refused(field, value, complaint):
         make_spec(
             task={"name": "panm_copy", field: value},
             model="PANM",
-            training={"steps": 200},
+            training={"name": "streaming", "steps": 200},
             scale="smoke",
             seed=0,
         )

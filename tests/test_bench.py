@@ -57,7 +57,7 @@ def in_double_precision():
 
 
 def test_the_frozen_loop_and_the_library_compute_the_same_function(in_double_precision):
-    spec = make_spec(task="recopy", model="OneStepAttn", scale="smoke", seed=1)
+    spec = make_spec(task="recopy", model="OneStepAttn", training="epochs", scale="smoke", seed=1)
     model = MODELS["OneStepAttn"]
     ours = model.module(model.config(name="OneStepAttn"), len(spec.task.vocabulary)).initialise(1)
     plain = PlainOneStep(len(spec.task.vocabulary)).eval()

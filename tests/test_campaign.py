@@ -466,6 +466,6 @@ def test_a_second_campaign_on_a_folder_is_one_sentence_and_exit_code_2(tmp_path,
 
 
 def test_only_the_experiments_own_runs_count(tmp_path):
-    other = make_spec(**spec_of().model_dump() | {"training": {"epochs": 3}})
+    other = make_spec(**spec_of().model_dump() | {"training": {"name": "epochs", "epochs": 3}})
     store = stored(tmp_path, [record(spec_of()), record(other)])
     assert [spec.key for spec, _ in own_runs(store)] == [spec_of().key]

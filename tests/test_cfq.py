@@ -227,7 +227,7 @@ def test_an_archive_that_is_cut_off_is_refused(put, folder, monkeypatch):
 
 
 def test_runs_that_nobody_named_are_left_out_where_their_data_are_not_here(folder):
-    copy = make_spec(task="copy", model="Content", scale="smoke", seed=0)
+    copy = make_spec(task="copy", model="Content", training="epochs", scale="smoke", seed=0)
     runs = [plan.Run(experiment("mla_cfq"), experiment("mla_cfq").grid("smoke", 0)[0])]
     runs.append(plan.Run(experiment("mla_table2"), copy))
     there, without = plan.at_hand(runs)

@@ -208,7 +208,11 @@ def streaming(seed: int = 0, arm: str = "repaired", task: str = "panm_copy", **t
     return make_spec(
         task={"name": task, "train_lengths": (2, 5), "lengths": (5, 6, 9), **sizes},
         model={"name": "PANM", "arm": arm, "hidden_size": 8, "bits": 4},
-        training={"steps": 60, "validate_every": 20, "batch_size": 8, **training},
+        training={
+            "name": "streaming",
+            **{"steps": 60, "validate_every": 20, "batch_size": 8},
+            **training,
+        },
         scale="smoke",
         seed=seed,
     )

@@ -106,7 +106,7 @@ def test_a_stack_that_does_not_fit_into_the_memory_is_split(tmp_path):
                 "validation_size": 8,
             },
             model={"name": "Content", "embedding_size": 64, "hidden_size": 64},
-            training={"epochs": 1, "batch_size": 64},
+            training={"name": "epochs", "epochs": 1, "batch_size": 64},
             scale="smoke",
             seed=seed,
         )

@@ -578,7 +578,7 @@ def test_impossible_models_are_refused_with_the_way_out(fields, complaint):
         make_spec(
             task="panm_copy",
             model={"name": "PANM", **fields},
-            training={"steps": 200},
+            training={"name": "streaming", "steps": 200},
             scale="smoke",
             seed=0,
         )
@@ -685,7 +685,7 @@ def test_a_record_shows_the_pointers_of_the_two_shortest_unseen_lengths(tmp_path
         make_spec(
             task={"name": "panm_copy", "lengths": (3, 4, 6, 9), **dict.fromkeys(SPLITS, 20)},
             model={"name": "PANM", "arm": "released", "hidden_size": 6, "bits": 5},
-            training={"steps": 4, "validate_every": 2, "batch_size": 4},
+            training={"name": "streaming", "steps": 4, "validate_every": 2, "batch_size": 4},
             scale="smoke",
             seed=seed,
         )

@@ -230,7 +230,7 @@ def test_every_key_has_one_row_with_an_anchor_and_its_executions(tmp_path):
     (row,) = re.findall(rf'<tr id="run-{COPY.key}".*?</tr>', page)
     assert "</a> ×2</td>" in row and "2026-02-01" in row and "50.0 %" in row and "unchecked" in row
     assert "<td>MLA Tables 2, 9, 10; MLA Table 7</td>" in row
-    other = make_spec(**COPY.model_dump() | {"training": {"epochs": 3}})
+    other = make_spec(**COPY.model_dump() | {"training": {"name": "epochs", "epochs": 3}})
     assert "<td>nothing</td>" in run_index.index(survey(tmp_path / "other", record(other)))
     assert "http" not in page
 
@@ -285,7 +285,7 @@ def test_the_command_of_a_run_finds_exactly_that_run():
         seeds = int(options.get("--seeds", 5 if spec.scale != "smoke" else 1))
         runs = choose((words[2],), options["--scale"], seeds, key=[spec.key])
         assert [run.spec for run in runs] == [spec] and words[-1] == "--refresh"
-    other = make_spec(**COPY.model_dump() | {"training": {"epochs": 3}})
+    other = make_spec(**COPY.model_dump() | {"training": {"name": "epochs", "epochs": 3}})
     assert run_index.commands(record(other)).keys() == {"compare"}
 
 
@@ -426,7 +426,9 @@ def test_executions_of_a_run_stand_side_by_side(tmp_path):
 def test_replayed_runs_are_those_that_experiments_use(tmp_path):
     assert "Not run" in self_checks.replayed(survey(tmp_path / "none"))
     now = {"code": code_fingerprint()}
-    other = make_spec(**COPY.model_dump() | {"training": {"epochs": 1, "tie": 0.5}})
+    other = make_spec(
+        **COPY.model_dump() | {"training": {"name": "epochs", "epochs": 1, "tie": 0.5}}
+    )
     shown = survey(
         tmp_path / "some",
         executed(COPY, 1, 0.5, **now),

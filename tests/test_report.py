@@ -81,7 +81,8 @@ def partial(tmp_path_factory) -> Runs:
         tmp_path_factory.mktemp("partial"), EXPERIMENT.specs("reduced", range(2))[:37:3]
     )
     store.append("mla", handmade.failed(EXPERIMENT.specs("reduced", [0])[1]))
-    other = make_spec(task="copy", model="Content", training={"epochs": 3}, scale="reduced", seed=0)
+    training = {"name": "epochs", "epochs": 3}
+    other = make_spec(task="copy", model="Content", training=training, scale="reduced", seed=0)
     store.append("mla", handmade.record(other, lambda *_: 0.5))
     return runs_of(store)
 

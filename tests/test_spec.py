@@ -16,20 +16,25 @@ from relength.paths import RESULTS
 from relength.runs.store import Store
 from relength.specs.experiments import experiments
 from relength.specs.fields import added
-from relength.specs.spec import SCALES, RunSpec, make_spec
+from relength.specs.spec import SCALES, RunSpec, make_spec, spec_of_key
 from relength.tasks import TASKS
 from relength.training.protocols import PROTOCOLS, Epochs
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_keys.json").read_text())
 LATER_TASKS = ("dedupe", "posretrieve", "scan", "cfq")
 TWO_ARMED = ("OneStepAttn", "MonoAttn")
+STREAMING = {"name": "streaming", "steps": 400}
 
 
 def spec(**fields) -> RunSpec:
     return make_spec(
-        **{"task": {"name": "copy"}, "model": {"name": "Content"}, "scale": "smoke", "seed": 0}
+        **{"task": "copy", "model": "Content", "training": "epochs", "scale": "smoke", "seed": 0}
         | fields
     )
+
+
+def by_epochs(**fields) -> dict:
+    return {"name": "epochs", **fields}
 
 
 specs = st.builds(
@@ -46,7 +51,7 @@ specs = st.builds(
         },
     ),
     training=st.fixed_dictionaries(
-        {},
+        {"name": st.just("epochs")},
         optional={
             "learning_rate": st.floats(1e-9, 10),
             "solved_accuracy": st.none() | st.floats(0, 1),
@@ -107,7 +112,7 @@ def test_equal_keys_mean_equal_specs(ours, other):
 
 def test_a_number_has_one_key_however_it_is_written():
     written = [
-        {"learning_rate": value, "weight_decay": zero}
+        {"name": "epochs", "learning_rate": value, "weight_decay": zero}
         for value in (1e-3, 0.001, 10**-3, 1 / 1000)
         for zero in (0, 0.0, -0.0)
     ]
@@ -115,10 +120,8 @@ def test_a_number_has_one_key_however_it_is_written():
     # Equal specs share a cached key, so what is hashed is compared as well.
     assert len({str(spec(training=training).canonical()) for training in written}) == 1
     neighbour = 0.0010000000000000002  # the next float: different numbers never share a key
-    assert (
-        spec(training={"learning_rate": neighbour}).key
-        != spec(training={"learning_rate": 1e-3}).key
-    )
+    rates = [by_epochs(learning_rate=rate) for rate in (neighbour, 1e-3)]
+    assert len({spec(training=training).key for training in rates}) == 2
 
 
 def test_a_name_alone_stands_for_the_defaults():
@@ -134,7 +137,7 @@ def test_a_name_alone_stands_for_the_defaults():
         {"task": {"name": "copy", "train_size": 10_000}},
         {"model": "Relative"},
         {"model": {"name": "Content", "dropout": 0.4}},
-        {"training": {"epochs": 99}},
+        {"training": by_epochs(epochs=99)},
     ],
     ids=str,
 )
@@ -155,7 +158,8 @@ def warm_up(monkeypatch):
 
 
 def later(recorded: dict, **training) -> RunSpec:
-    return RunSpec.model_validate(recorded | {"training": recorded["training"] | training})
+    fields = {"name": "epochs", **recorded["training"], **training}
+    return RunSpec.model_validate(recorded | {"training": fields})
 
 
 @pytest.mark.parametrize("entry", GOLDEN[:3], ids=lambda entry: entry["key"])
@@ -181,21 +185,23 @@ def test_every_recorded_key_is_that_of_its_spec_today():
     }
 
 
-def test_a_protocol_older_than_names_gets_its_name_and_keeps_its_key():
-    for older in ({"epochs": 7}, {"steps": 400}):
-        task, model = ("copy", "Content") if "epochs" in older else ("panm_copy", "PANM")
-        named = {"name": "epochs" if "epochs" in older else "streaming", **older}
-        ours = [spec(task=task, model=model, training=training) for training in (older, named)]
-        assert ours[0] == ours[1] and ours[0].key == ours[1].key
-        assert ours[0].training.name == named["name"]
-        assert "name" not in ours[0].canonical()["training"]
+def test_a_record_older_than_the_names_of_protocols_gets_its_own_and_keeps_its_key():
+    for training in ({"name": "epochs", "epochs": 7}, {"name": "streaming", "steps": 400}):
+        parts = {} if "epochs" in training else {"task": "panm_copy", "model": "PANM"}
+        ours = spec(**parts, training=training)
+        fields = ours.model_dump(mode="json")
+        del fields["training"]["name"]
+        assert RunSpec.recorded(fields) == spec_of_key(fields, ours.key) == ours
+        assert "name" not in ours.canonical()["training"]
+        with pytest.raises(RelengthError, match="training: name the protocol: one of epochs, "):
+            make_spec(**fields)
 
 
 @pytest.mark.parametrize("name", ["adam", "rmsprop"])
 def test_any_protocol_takes_any_optimiser_and_its_settings_enter_the_key(name):
     for task, model, training in (
-        ("copy", "Content", {"epochs": 3}),
-        ("panm_copy", "PANM", {"steps": 400}),
+        ("copy", "Content", {"name": "epochs", "epochs": 3}),
+        ("panm_copy", "PANM", {"name": "streaming", "steps": 400}),
     ):
         usual = spec(task=task, model=model, training=training)
         if usual.training.moves.name == name:
@@ -244,19 +250,23 @@ def test_table_2_is_six_models_on_eight_tasks_and_two_second_readings():
         ({"model": {"name": "Content", "dropout": 1.0}}, "model.dropout", "less than 1"),
         ({"model": {"name": "MonoAttn", "gate_start": float("nan")}}, "model.gate_start", "finite"),
         ({"model": {"name": "MonoAttn", "arm": "papers"}}, "model.arm", "'paper'"),
-        ({"training": {"epochs": 0}}, "training.epochs", "greater than 0"),
-        ({"training": {"epochs": "many"}}, "training.epochs", "integer"),
-        ({"training": {"epochs": 2.5}}, "training.epochs", "integer"),
-        ({"training": {"learning_rate": -1}}, "training.learning_rate", "greater than 0"),
-        ({"training": {"learning_rate": float("inf")}}, "training.learning_rate", "finite"),
-        ({"training": {"optimizer": "adam"}}, "training.optimizer", "no such field"),
-        ({"training": {"optimiser": "sgd"}}, "training.optimiser", "'adamw'"),
-        ({"training": {"optimiser": {"name": "adam", "beta": 1}}}, "optimiser.beta", "no such"),
-        ({"training": {"optimiser": {"name": "adamw"}}}, "training.optimiser", "name alone"),
-        ({"training": {"optimiser": "adam", "weight_decay": 0.1}}, "weight_decay", "inside"),
+        ({"training": by_epochs(epochs=0)}, "training.epochs", "greater than 0"),
+        ({"training": by_epochs(epochs="many")}, "training.epochs", "integer"),
+        ({"training": by_epochs(epochs=2.5)}, "training.epochs", "integer"),
+        ({"training": by_epochs(learning_rate=-1)}, "training.learning_rate", "greater than 0"),
+        ({"training": by_epochs(learning_rate=float("inf"))}, "training.learning_rate", "finite"),
+        ({"training": by_epochs(optimizer="adam")}, "training.optimizer", "no such field"),
+        ({"training": by_epochs(optimiser="sgd")}, "training.optimiser", "'adamw'"),
+        (
+            {"training": by_epochs(optimiser={"name": "adam", "beta": 1})},
+            "optimiser.beta",
+            "no such",
+        ),
+        ({"training": by_epochs(optimiser={"name": "adamw"})}, "training.optimiser", "name alone"),
+        ({"training": by_epochs(optimiser="adam", weight_decay=0.1)}, "weight_decay", "inside"),
         ({"training": {"name": "epoch"}}, "epoch", "epochs, streaming"),
         ({"training": "epoch"}, "epoch", "epochs, streaming"),
-        ({"training": {"plateau_factor": 1}}, "training.plateau_factor", "less than 1"),
+        ({"training": by_epochs(plateau_factor=1)}, "training.plateau_factor", "less than 1"),
         ({"scale": "large"}, "scale", "'reduced'"),
         ({"seed": -1}, "seed", "greater than or equal to 0"),
         ({"seeds": 1}, "seeds", "no such field"),
@@ -267,10 +277,14 @@ def test_table_2_is_six_models_on_eight_tasks_and_two_second_readings():
         ({"task": {"name": "copy", "train_size": True}}, "task.train_size", "integer"),
         ({"model": {"name": "Content", "hidden_size": "64"}}, "model.hidden_size", "integer"),
         ({"model": {"name": "Content", "dropout": False}}, "model.dropout", "number"),
-        ({"training": {"epochs": "25"}}, "training.epochs", "integer (given: '25')"),
-        ({"training": {"learning_rate": "0.001"}}, "training.learning_rate", "number"),
-        ({"training": {"solved_accuracy": True}}, "training.solved_accuracy", "number"),
-        ({"training": 5}, "training", "{'epochs': 25}"),
+        ({"training": by_epochs(epochs="25")}, "training.epochs", "integer (given: '25')"),
+        ({"training": by_epochs(learning_rate="0.001")}, "training.learning_rate", "number"),
+        ({"training": by_epochs(solved_accuracy=True)}, "training.solved_accuracy", "number"),
+        ({"training": 5}, "training", "epochs, streaming"),
+        # nothing tells a protocol but its name
+        ({"training": {"epochs": 25}}, "training", "epochs, streaming"),
+        ({"training": {"steps": 200}}, "training", "epochs, streaming"),
+        ({"training": {}}, "training", "epochs, streaming"),
     ],
     ids=lambda value: str(value)[:60],
 )
@@ -288,38 +302,48 @@ def test_every_field_of_a_task_a_model_and_a_protocol_is_strict():
 
 
 def test_an_integer_may_stand_for_a_float():
-    same = [spec(training={"clip_norm": value}) for value in (5, 5.0)]
+    same = [spec(training=by_epochs(clip_norm=value)) for value in (5, 5.0)]
     assert same[0] == same[1] and same[0].key == same[1].key
 
 
 def test_a_missing_part_is_named():
-    with pytest.raises(RelengthError, match=r"model: Field required.*scale: Field required"):
+    with pytest.raises(
+        RelengthError, match=r"model: Field required.*training: Field required.*scale: F"
+    ):
         make_spec(task="copy", seed=0)
 
 
 def streaming(**fields) -> RunSpec:
     return spec(
-        **{"task": "panm_copy", "model": "PANM", "training": {"steps": 400}} | fields,
+        **{"task": "panm_copy", "model": "PANM", "training": STREAMING} | fields,
     )
 
 
 @pytest.mark.parametrize(
     ("fields", "named", "way_out"),
     [
-        ({"training": {"steps": 0}}, "training.steps", "greater than 0"),
-        ({"training": {"steps": 300}}, "300 steps", "intervals of 200"),
-        ({"training": {"steps": 400, "epochs": 3}}, "training.epochs", "no such field"),
-        ({"training": {"steps": 400, "momentum": 1}}, "training.momentum", "less than 1"),
-        ({"training": {"epochs": 3}}, "panm_copy", "a number of steps"),
-        ({"training": {}}, "panm_copy", "a number of steps"),
-        ({"task": "copy"}, "copy", "epochs, not steps"),
+        ({"training": {"name": "streaming", "steps": 0}}, "training.steps", "greater than 0"),
+        ({"training": {"name": "streaming", "steps": 300}}, "300 steps", "intervals of 200"),
+        (
+            {"training": {"name": "streaming", "steps": 400, "epochs": 3}},
+            "training.epochs",
+            "no such field",
+        ),
+        (
+            {"training": {"name": "streaming", "steps": 400, "momentum": 1}},
+            "training.momentum",
+            "less than 1",
+        ),
+        ({"training": by_epochs(epochs=3)}, "panm_copy draws", "one of streaming"),
+        ({"training": "epochs"}, "panm_copy draws", "one of streaming"),
+        ({"task": "copy"}, "copy trains on a fixed set", "one of epochs"),
         ({"task": {"name": "panm_copy", "flags": 1}}, "task.flags", "boolean"),
         ({"task": {"name": "panm_copy", "lengths": [9, True]}}, "task.lengths.1", "integer"),
         ({"task": {"name": "panm_copy", "lengths": "91"}}, "task.lengths", "tuple"),
-        ({"training": {"steps": "400"}}, "training.steps", "integer"),
+        ({"training": {"name": "streaming", "steps": "400"}}, "training.steps", "integer"),
         ({"model": {"name": "PANM", "arm": ["paper"]}}, "model.arm", "'paper'"),
         ({"model": "MonoAttn"}, "MonoAttn reads tokens", "PANM"),
-        ({"task": "copy", "training": {}}, "PANM reads channels", "MonoAttn"),
+        ({"task": "copy", "training": "epochs"}, "PANM reads channels", "MonoAttn"),
     ],
     ids=lambda value: str(value)[:60],
 )
@@ -330,7 +354,7 @@ def test_tasks_models_and_protocols_that_do_not_fit_are_refused(fields, named, w
 
 
 def test_a_streaming_spec_survives_its_record_and_has_no_field_of_the_other_protocol():
-    ours = streaming(training={"steps": 400, "momentum": 0.5})
+    ours = streaming(training=STREAMING | {"momentum": 0.5})
     recorded = json.loads(json.dumps(ours.model_dump(mode="json")))
     assert make_spec(**recorded) == RunSpec.recorded(recorded) == ours
     assert "epochs" not in recorded["training"] and recorded["training"]["clip_value"] == 10
@@ -355,7 +379,7 @@ def test_the_second_reading_exists_only_where_text_and_code_differ(name):
 
 def test_several_mistakes_are_all_named():
     with pytest.raises(RelengthError) as refusal:
-        spec(seed=-1, scale="large", training={"epochs": 0})
+        spec(seed=-1, scale="large", training=by_epochs(epochs=0))
     assert all(field in str(refusal.value) for field in ("seed", "scale", "training.epochs"))
 
 

@@ -47,7 +47,11 @@ def run_spec(model, seed, task="recopy", **training):
             "validation_size": 6,
         },
         model={**model, "embedding_size": 6, "hidden_size": 8},
-        training={"epochs": 2, "batch_size": 8, "precision": "float64", **training},
+        training={
+            "name": "epochs",
+            **{"epochs": 2, "batch_size": 8, "precision": "float64"},
+            **training,
+        },
         scale="smoke",
         seed=seed,
     )
@@ -500,11 +504,9 @@ def streaming_spec(model, seed, task="panm_copy", **training):
         task={"name": task, "train_lengths": (1, 4), "lengths": (4, 5, 7), **sizes},
         model=model,
         training={
-            "steps": 15,
-            "validate_every": 5,
-            "batch_size": 4,
-            "precision": "float64",
-            "learning_rate": 1e-3,
+            "name": "streaming",
+            **{"steps": 15, "validate_every": 5, "batch_size": 4},
+            **{"precision": "float64", "learning_rate": 1e-3},
             **training,
         },
         scale="smoke",

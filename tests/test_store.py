@@ -61,7 +61,7 @@ def test_what_is_appended_is_read_back_in_order(extras):
 
 def valid(number: int) -> dict:
     """A record in the least that a store asks for."""
-    spec = make_spec(task="copy", model="Content", scale="smoke", seed=number)
+    spec = make_spec(task="copy", model="Content", training="epochs", scale="smoke", seed=number)
     names = ("device", "device_name", "torch", "code", "margins")
     return {
         "schema": 1,
@@ -218,7 +218,9 @@ def refusal_of(store: Store, record: dict) -> str:
     """Return the refusal of a store whose second line is this record."""
     file = store.path / FILE
     file.parent.mkdir(parents=True, exist_ok=True)
-    good = handmade.record(make_spec(task="copy", model="Content", scale="smoke", seed=9), HALF)
+    good = handmade.record(
+        make_spec(task="copy", model="Content", training="epochs", scale="smoke", seed=9), HALF
+    )
     file.write_text(f"{json.dumps(good)}\n{json.dumps(record)}\n")
     with pytest.raises(RelengthError) as refusal:
         store.records()
@@ -258,7 +260,7 @@ def refusal_of(store: Store, record: dict) -> str:
 def test_a_line_that_is_json_but_no_record_is_an_error_with_file_and_line(
     store, path, value, cause
 ):
-    spec = make_spec(task="copy", model="Content", scale="smoke", seed=0)
+    spec = make_spec(task="copy", model="Content", training="epochs", scale="smoke", seed=0)
     message = refusal_of(store, edited(handmade.record(spec, HALF), path, value))
     assert cause in message and len(message) < 600
     mine = Store(store.path.parent / "mine")
@@ -277,8 +279,12 @@ def paths(value: object, before: str = "") -> list[str]:
 
 
 WHOLE = {
-    "ok": handmade.record(make_spec(task="copy", model="Content", scale="smoke", seed=0), HALF),
-    "failed": handmade.failed(make_spec(task="copy", model="Content", scale="smoke", seed=0)),
+    "ok": handmade.record(
+        make_spec(task="copy", model="Content", training="epochs", scale="smoke", seed=0), HALF
+    ),
+    "failed": handmade.failed(
+        make_spec(task="copy", model="Content", training="epochs", scale="smoke", seed=0)
+    ),
 }
 
 

@@ -240,6 +240,6 @@ def test_what_was_executed_least_often_is_drawn_first(tmp_path):
 
 
 def test_runs_with_other_settings_enter_no_table_and_need_no_probe(tmp_path):
-    store, _ = recorded(tmp_path, training={"epochs": 1, "tie": 0.5})
+    store, _ = recorded(tmp_path, training={"name": "epochs", "epochs": 1, "tie": 0.5})
     assert list(verify.probes(usable(store.records()))) == []
     assert verify.sample(store, 1) == []

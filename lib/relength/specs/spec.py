@@ -47,22 +47,20 @@ def _from_registry(value: Any, registry: dict[str, type[BaseModel]], what: str) 
         value = {"name": value}
     if isinstance(value, tuple(registry.values())):
         return value
-    if not isinstance(value, dict):
-        raise ValueError(f"give the {what} by its name, or as a mapping with a name")
-    name = value.get("name")
+    name = value.get("name") if isinstance(value, dict) else None
+    if name is None:
+        raise ValueError(f"name the {what}: one of {', '.join(registry)}")
     if not isinstance(name, str) or name not in registry:
         raise ValueError(f"unknown {what} {name!r}: choose one of {', '.join(registry)}")
     return registry[name].model_validate(value)
 
 
 def _training(value: Any) -> Any:
-    if not isinstance(value, str | dict | BaseModel):
-        raise ValueError("give its fields, as in {'epochs': 25}")
-    return _from_registry(_named(value), registry.protocols(), "protocol")
+    return _from_registry(value, registry.protocols(), "protocol")
 
 
 def _named(training: Any) -> Any:
-    """The fields of a protocol with its name: what lacks one is older than the names.
+    """The fields of a record's protocol with its name: a record without one is older than names.
 
     There were two protocols then, and only one of them counted steps. Both names stay out of the
     key.
@@ -79,9 +77,7 @@ class RunSpec(BaseModel):
 
     task: Annotated[SerializeAsAny[BaseModel], BeforeValidator(_task)]
     model: Annotated[SerializeAsAny[BaseModel], BeforeValidator(_model)]
-    training: Annotated[SerializeAsAny[BaseModel], BeforeValidator(_training)] = Field(
-        default_factory=lambda: registry.protocols()["epochs"]()
-    )
+    training: Annotated[SerializeAsAny[BaseModel], BeforeValidator(_training)]
     scale: Scale
     seed: int = Field(ge=0)
 
@@ -89,12 +85,11 @@ class RunSpec(BaseModel):
     def _fits(self) -> "RunSpec":
         drawn = "train" not in self.task.splits()
         if drawn != self.training.fresh:
-            ask = "a number of steps" if drawn else "epochs, not steps"
-            why = "draws samples afresh at every step" if drawn else "has a fixed training set"
+            why = "draws samples afresh at every step" if drawn else "trains on a fixed set"
             fit = [name for name, other in registry.protocols().items() if other.fresh == drawn]
             raise ValueError(
-                f"task {self.task.name} {why}: give training {ask}, in a protocol for it "
-                f"({', '.join(fit)})"
+                f"task {self.task.name} {why}, and protocol {self.training.name} does not: choose "
+                f"one of {', '.join(fit)}"
             )
         takes, gives = self.model.kind, self.task.kind
         if takes != gives:

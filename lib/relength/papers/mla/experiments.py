@@ -17,9 +17,9 @@ TASKS = (
 MODELS = ("Content", "Relative", "LocAttn", "Bi-Relative", "OneStepAttn", "MonoAttn")
 TWO_ARMED = tuple(name for name in MODELS if len(arms_of(name)) > 1)  # text and code differ
 TRAINING: dict[Scale, dict[str, Any]] = {
-    "smoke": {"epochs": 1},
-    "reduced": {"epochs": 25, "solved_accuracy": 0.999, "solved_epochs": 10},
-    "paper": {"epochs": 100},
+    "smoke": {"name": "epochs", "epochs": 1},
+    "reduced": {"name": "epochs", "epochs": 25, "solved_accuracy": 0.999, "solved_epochs": 10},
+    "paper": {"name": "epochs", "epochs": 100},
 }
 SIZES: dict[Scale, dict[str, int]] = {
     "smoke": {"train_size": 128, "dev_size": 16, "test_size": 16, "validation_size": 16},
@@ -73,7 +73,8 @@ PARTS = {
 def timed(task: str, scale: Scale, seed: int) -> RunSpec:
     """The run on which training speed is measured."""
     sizes = {"dev_size": 1, "validation_size": 1} if scale == "smoke" else {}
-    return make_spec(task={"name": task, **sizes}, model="OneStepAttn", scale=scale, seed=seed)
+    fields = {"task": {"name": task, **sizes}, "model": "OneStepAttn", "training": "epochs"}
+    return make_spec(**fields, scale=scale, seed=seed)
 
 
 def grid(

@@ -67,9 +67,9 @@ PARTS: dict[str, Callable[[RunSpec], bool]] = {
 }
 
 TRAINING: dict[Scale, dict[str, Any]] = {
-    "smoke": {"steps": 20, "validate_every": 20, "batch_size": 8},
-    "reduced": {"steps": 10_000, "batch_size": 32},
-    "paper": {"steps": 50_000, "batch_size": 128},
+    "smoke": {"name": "streaming", "steps": 20, "validate_every": 20, "batch_size": 8},
+    "reduced": {"name": "streaming", "steps": 10_000, "batch_size": 32},
+    "paper": {"name": "streaming", "steps": 50_000, "batch_size": 128},
 }
 LONGER = {"panm_id_sort": 100_000}  # steps at scale paper (Section 3.1)
 SIZES: dict[Scale, dict[str, int]] = {
@@ -102,7 +102,7 @@ def timed(task: str, scale: Scale, seed: int) -> RunSpec:
     return make_spec(
         task={"name": task, "flags": True, "validation_size": 1},
         model=model,
-        training={"steps": 200},
+        training={"name": "streaming", "steps": 200},
         scale=scale,
         seed=seed,
     )
