@@ -133,12 +133,12 @@ def cell(spec: RunSpec) -> str:
 
 def _work(spec: RunSpec) -> Key:
     """Describe the work of a step: runs of equal work train equally fast."""
-    training = spec.training.model_dump()
-    alike = ("name", "batch_size", "optimiser", "precision", "products")
+    training = spec.training
     return (
         spec.task.model_dump_json(),
         spec.model.model_dump_json(),
-        *(str(training[name]) for name in alike),
+        training.moves.model_dump_json(),
+        *(training.name, str(training.batch_size), training.precision, training.products),
     )
 
 
