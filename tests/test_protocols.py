@@ -13,10 +13,12 @@ from torch import Tensor, nn
 from relength.errors import RelengthError
 from relength.models import MODELS, Model
 from relength.models.config import ModelConfig
+from relength.report.self_checks import pairs_of_scales
 from relength.runs.execute import Job, execute
+from relength.runs.prices import Device, OwnRun, Prices
 from relength.runs.store import Store, accuracies, frame
 from relength.specs.kinds import CHANNELS, Kind
-from relength.specs.spec import RunSpec, make_spec
+from relength.specs.spec import RunSpec, Scale, make_spec
 from relength.streams import EVALUATION_SEED, stream
 from relength.tasks import TASKS
 from relength.tasks.base import Pair, Split, Task
@@ -189,25 +191,28 @@ class ShortFirst(Protocol):
     """
 
     fresh: ClassVar[bool] = False
+    budget: ClassVar[tuple[str, ...]] = ("passes", "batch_size")
 
     name: Literal["short_first"] = "short_first"
     batch_size: int = 5
     learning_rate: float = 0.01
+    decay: float = 0.0
+    passes: int = 4
 
     @property
     def moves(self) -> Settings:
-        return Adam()
+        return Adam(weight_decay=self.decay)
 
     @property
     def intervals(self) -> int:
-        return 4
+        return self.passes
 
     @property
     def interval_steps(self) -> int:
         return 3
 
     def most_steps(self, task: Task) -> int:
-        return 12
+        return 3 * self.passes
 
     def order(self, spec: RunSpec, data: Batch, interval: int) -> Iterator[np.ndarray]:
         by_length = data.input_lengths.argsort(stable=True).numpy()
@@ -294,13 +299,13 @@ def test_runs_in_a_stack_are_the_runs_alone(optimiser):
         assert_same(together[own.key], train(own), rel=1e-8)
 
 
-def short_first(seed: int) -> RunSpec:
+def short_first(seed: int, scale: Scale = "smoke", **training) -> RunSpec:
     sizes = {"train_size": 24, "dev_size": 8, "test_size": 8, "validation_size": 8}
     return make_spec(
         task={"name": "copy", **sizes},
         model={"name": "Content", "embedding_size": 6, "hidden_size": 8},
-        training={"name": "short_first", "precision": "float64"},
-        scale="smoke",
+        training={"name": "short_first", "precision": "float64", **training},
+        scale=scale,
         seed=seed,
     )
 
@@ -316,6 +321,24 @@ def test_a_protocol_chooses_from_fixed_samples_alone_and_in_a_stack():
     for own in specs:
         assert together[own.key].cost["steps"] == 12
         assert_same(together[own.key], train(own), rel=1e-8)
+
+
+def test_a_price_is_that_of_runs_with_equal_steps_whatever_their_protocol_calls_its_settings():
+    device = Device("cpu", "a processor")
+    cost = {"steps": 12, "training_seconds": 5.0, "evaluation_seconds": 1.0}
+    made = {"cost": cost, "provenance": {"device": device.kind, "device_name": device.name}}
+    prices = Prices([OwnRun(short_first(0, "reduced"), made)], device)
+    assert prices.seconds(short_first(1, "reduced")) == 6
+    assert prices.seconds(short_first(1, "paper", passes=8)) == 12
+    assert prices.seconds(short_first(1, "reduced", decay=0.1)) is None
+
+
+def test_runs_at_two_scales_are_a_pair_if_they_differ_in_their_protocols_budget_only():
+    short = OwnRun(short_first(0, "reduced"), {})
+    long = OwnRun(short_first(0, "paper", passes=8, batch_size=7), {})
+    other = OwnRun(short_first(1, "paper", passes=8, decay=0.1), {})
+    further = OwnRun(short_first(1, "reduced"), {})
+    assert pairs_of_scales([short, other, long, further]) == [(short, long)]
 
 
 def test_the_usual_orders_of_a_seed_have_every_sample_once_and_are_new_in_each_epoch(tiny):

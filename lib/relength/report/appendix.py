@@ -8,6 +8,7 @@ import pandas as pd
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, csv, rows_table
 from relength.report.runs import Runs
+from relength.report.self_checks import pairs_of_scales
 from relength.report.style import title
 from relength.report.tables import MEASURE_WORDS, number
 from relength.runs.plan import SEEDS
@@ -15,7 +16,7 @@ from relength.runs.prices import Device, Prices, device_seconds, own
 from relength.runs.store import Record, accuracies, usable
 from relength.specs.experiments import experiment
 from relength.specs.margins import load_margins
-from relength.specs.spec import Scale, row_name
+from relength.specs.spec import RunSpec, Scale
 from relength.verdicts.deviations import load
 
 # In the notebook's list; contradictions have a page of their own, book/deviations_<paper>.md.
@@ -178,21 +179,17 @@ def _hours(hours: float, trainings: int = 1, unpriced: int = 0, **_: float) -> s
     return f"{hours:,.1f}" + (f" + {unpriced} runs unknown" if unpriced else "")
 
 
+def _who(spec: RunSpec) -> tuple[str, str, str, int]:
+    return spec.task.name, spec.row, spec.model.arm, spec.seed
+
+
 def cap_check(runs: Runs) -> Exhibit:
     """Equal seeds trained at both scales: does the shorter training change the answer?"""
-    pairs: dict[tuple, dict[str, Record]] = {}
-    for record in runs.every:
-        spec = record["spec"]
-        ours = record["status"] == "ok" and runs.experiment.owns(record)
-        if ours and spec["scale"] != "smoke":
-            row = row_name(spec["model"])
-            who = (spec["task"]["name"], row, spec["model"]["arm"], spec["seed"])
-            pairs.setdefault(who, {}).setdefault(spec["scale"], record)
     rows, numbers = [], []
-    for (task, model, arm, seed), both in sorted(pairs.items()):
-        if set(both) != {"reduced", "paper"}:
-            continue
-        cells = []
+    pairs = pairs_of_scales(own(runs.experiment, usable(runs.every)))
+    for short, long in sorted(pairs, key=lambda pair: _who(pair[0].spec)):
+        (task, model, arm, seed), cells = _who(short.spec), []
+        both = {"reduced": short.record, "paper": long.record}
         found = {scale: accuracies(record) for scale, record in both.items()}
         for test in found["reduced"]:
             values = {scale: 100 * found[scale][test] for scale in both}

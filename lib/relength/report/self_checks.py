@@ -27,8 +27,6 @@ OUTCOMES = {  # the verdict whose colours an outcome takes
     "differs": "contradicted",
     STALE: "not run",
 }
-# What tells the scales apart: how long training may last, and how large batches are.
-BUDGET = ("epochs", "steps", "solved_accuracy", "solved_epochs", "batch_size")
 
 
 def _margin() -> float:
@@ -274,8 +272,8 @@ def pairs_of_scales(runs: Iterable[OwnRun]) -> list[tuple[OwnRun, OwnRun]]:
     for run in runs:
         spec = run.spec.model_dump(mode="json")
         scale = spec.pop("scale")
-        for name in BUDGET:
-            spec["training"].pop(name, None)
+        for name in run.spec.training.budget:
+            del spec["training"][name]
         by_scale.setdefault(json.dumps(spec, sort_keys=True), {})[scale] = run
     return [
         (m["reduced"], m["paper"]) for m in by_scale.values() if m.keys() >= {"reduced", "paper"}

@@ -57,13 +57,15 @@ class Protocol(BaseModel, ABC):
     here: a constant learning rate, no clipping, selection by accuracy on the development sets, the
     task's loss alone, no change before the tests, traces of the model's attention.
 
-    fresh  whether samples are drawn afresh at every step, by :meth:`drawn`; else a task has a split
-           ``train``, and :meth:`order` chooses from it
+    fresh   whether samples are drawn afresh at every step, by :meth:`drawn`; else a task has a split
+            ``train``, and :meth:`order` chooses from it
+    budget  the fields in which scales differ: how long training may last, how large batches are
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     fresh: ClassVar[bool]
+    budget: ClassVar[tuple[str, ...]] = ("batch_size",)
 
     name: str
     batch_size: int = Field(gt=0)

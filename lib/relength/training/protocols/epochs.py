@@ -28,6 +28,10 @@ class Epochs(Protocol):
     """
 
     fresh: ClassVar[bool] = False
+    budget: ClassVar[tuple[str, ...]] = (
+        *("epochs", "solved_accuracy", "solved_epochs"),
+        *Protocol.budget,
+    )
 
     name: Literal["epochs"] = added("epochs", before="epochs")
     epochs: int = Field(100, gt=0, description="most passes over the training data")

@@ -21,6 +21,7 @@ class FreshSamples(Protocol):
     """
 
     fresh: ClassVar[bool] = True
+    budget: ClassVar[tuple[str, ...]] = ("steps", *Protocol.budget)
 
     steps: int = Field(gt=0, description="optimiser steps, whole intervals of them")
     validate_every: int = Field(gt=0, description="steps of an interval")
