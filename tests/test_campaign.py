@@ -21,6 +21,7 @@ from relength.runs.plan import Run, choose, missing
 from relength.runs.prices import Device, Pace, Prices, own_runs
 from relength.runs.store import Store
 from relength.specs.experiments import experiments
+from relength.specs.margins import load_margins
 from relength.specs.spec import make_spec
 from relength.training import alone as training
 from relength.training import pace
@@ -143,6 +144,15 @@ def test_everything_is_wanted_unless_something_is_named(tmp_path):
     assert one.spec.key == key
     with pytest.raises(RelengthError, match=r"key '000000000000'.*page of provenance"):
         choose((), "reduced", 2, key=["0" * 12])
+
+
+def test_as_many_seeds_are_wanted_as_verdicts_need(monkeypatch):
+    for number in (5, 7):
+        margins = load_margins().model_copy(update={"least_seeds": number})
+        monkeypatch.setattr("relength.runs.plan.load_margins", lambda margins=margins: margins)
+        assert {run.spec.seed for run in choose(("mla_scan",), "smoke", None)} == {*range(number)}
+        usual = [r for r in choose(("mla_table2",), "smoke", None) if r.spec.seed >= number]
+        assert {run.spec.model.name for run in usual} == {*TABLE_2.many}
 
 
 def test_a_run_that_two_tables_want_is_trained_once_and_shown_by_both(tmp_path):

@@ -37,9 +37,11 @@ from relength.runs import execute
 from relength.runs.prices import Device
 from relength.runs.store import Store
 from relength.specs import published
-from relength.specs.experiments import experiment
+from relength.specs.experiments import experiment, experiments
 from relength.specs.spec import make_spec
 from relength.tasks import TASKS
+from relength.training.protocols import Epochs
+from relength.training.protocols.base import Selection
 from relength.training.provenance import code_fingerprint
 from relength.verdicts import claims
 
@@ -99,6 +101,40 @@ def smoke(tmp_path_factory) -> Runs:
 
 
 LOOKED_AT = ("recopy", "inv_recopy"), ("LocAttn", "OneStepAttn", "MonoAttn")
+
+
+class LowestLoss(Epochs):
+    """A protocol that selects by another number than those of the papers."""
+
+    @property
+    def selection(self) -> Selection:
+        return Selection("iid", "loss", mean_of=7)
+
+
+def test_a_caption_of_learning_curves_says_what_their_protocol_does(tmp_path):
+    streamed = experiments()["panm_algorithmic"]
+    shown = {}
+    for name, found, scale in (
+        ("short", EXPERIMENT, "reduced"),
+        ("long", EXPERIMENT, "paper"),
+        ("streamed", streamed, "reduced"),
+    ):
+        spec, store = found.specs(scale, [0])[0], Store(tmp_path / name)
+        store.append(found.paper, handmade.record(spec, lambda *_: 0.5, experiment=found.name))
+        shown[name] = Runs.of_specs(found, scale, [spec], store)
+    fields = shown["long"].specs[0].training.model_dump()
+    lowest = shown["long"].specs[0].model_copy(update={"training": LowestLoss(**fields)})
+    shown["lowest"] = replace(shown["long"], specs=(lowest,))
+    html = {name: figures.learning(runs, 3).html for name, runs in shown.items()}
+
+    def saying(words: str) -> set[str]:
+        return {name for name in html if words in html[name]}
+
+    assert saying("teacher-forced") == {"short", "long", "lowest"}
+    assert saying("ended early") == {"short"}
+    assert saying("every 200 steps") == {"streamed"}
+    assert saying("highest accuracy on the development set") == {"short", "long", "streamed"}
+    assert saying("lowest loss on the lengths trained on, as a mean over 7 ") == {"lowest"}
 
 
 def all_tables(runs: Runs) -> list[Exhibit]:

@@ -15,7 +15,7 @@ import yaml
 from relength.errors import RelengthError
 from relength.paths import BOOK, NOTEBOOKS, ROOT
 from relength.report.scoreboard import SCALES, ledger
-from relength.runs.plan import SEEDS, choose, in_words, missing
+from relength.runs.plan import choose, in_words, least_seeds, missing
 from relength.runs.store import Store
 from relength.specs import registry
 from relength.specs.experiments import borrowed, page_of, shown_by
@@ -75,7 +75,7 @@ def _shows(path: Path, store: Store) -> str:
     for scale in SCALES:
         runs = [
             run
-            for run in choose((experiment.name,), scale, SEEDS)
+            for run in choose((experiment.name,), scale, least_seeds())
             if path.stem not in borrowed()
             or any(experiment.makes(name, run.spec) for name in named)
         ]

@@ -155,7 +155,7 @@ def _usual_seeds(scale: str, follow_plan: bool) -> int | None:
 
     if scale == "smoke":
         return 1
-    return None if follow_plan else plan.SEEDS
+    return None if follow_plan else plan.least_seeds()
 
 
 def _cluster(executor: str, scheduler: str | None, workers: int | None) -> str | None:

@@ -86,10 +86,11 @@ def agenda(store: Store, device: Device | None, scales: Sequence[str] = SCALES) 
     }
     few: dict[str, list[Run]] = {}
     many: dict[str, list[Run]] = {}  # more seeds than verdicts need
+    enough = plan.least_seeds()
     for scale in scales:
         everything, _ = plan.at_hand(plan.choose((), scale, None))
         for run in plan.missing(everything, store):
-            kind = few if run.spec.seed < plan.SEEDS else many
+            kind = few if run.spec.seed < enough else many
             kind.setdefault(cell(run.spec), []).append(run)
     known = {cell(s) for scale in scales for s in _at_hand(scale)}
     wishes = list(_wishes(survey(store).ledger, grids, few, known))

@@ -11,7 +11,7 @@ from relength.report.runs import Runs
 from relength.report.self_checks import pairs_of_scales
 from relength.report.style import title
 from relength.report.tables import MEASURE_WORDS, number
-from relength.runs.plan import SEEDS
+from relength.runs.plan import least_seeds
 from relength.runs.prices import Device, Prices, device_seconds, own
 from relength.runs.store import Record, accuracies, usable
 from relength.specs.experiments import experiment
@@ -74,7 +74,7 @@ def costs(runs: Runs) -> Exhibit:
             estimate = rebuild(runs, scale, device)
             rows.append(
                 (
-                    f"<i>to rebuild, {scale}, {SEEDS} seeds</i>",
+                    f"<i>to rebuild, {scale}, {least_seeds()} seeds</i>",
                     escape(str(device)),
                     f"{estimate['trainings']:,}",
                     "–",
@@ -163,7 +163,7 @@ def rebuild(runs: Runs, scale: Scale, device: Device) -> dict[str, float]:
     The hours are those of the others (:class:`relength.runs.prices.Prices`).
     """
     known = Prices(own(runs.experiment, usable(runs.every)), device)
-    grid = runs.experiment.specs(scale, range(SEEDS))
+    grid = runs.experiment.specs(scale, range(least_seeds()))
     seconds, unpriced = known.total(grid)
     return {
         "trainings": len(grid),

@@ -51,12 +51,13 @@ def prices(survey: Survey) -> str:
         ("rebuilds", "scale", "trainings", "judged", "recorded", "device", *hours),
         rows,
         name="tab-prices",
-        caption=f"The price of each artifact: {plan.SEEDS} seeds of every run of its experiment, "
-        "with all readings. Runs that another experiment's file keeps are *shared* and count in "
-        "both. *Judged* are the runs of cells that claims judge. *Spent* is the wall-clock time of "
-        "the runs recorded on this device, with any other work that it did. *Missing* and *in all* "
-        "multiply the runs' steps by the seconds per step of the fastest run of the same kind "
-        "there. They take every training to run to its last epoch, though many end early.",
+        caption=f"The price of each artifact: {plan.least_seeds()} seeds of every run of its "
+        "experiment, with all readings. Runs that another experiment's file keeps are *shared* and "
+        "count in both. *Judged* are the runs of cells that claims judge. *Spent* is the "
+        "wall-clock time of the runs recorded on this device, with any other work that it did. "
+        "*Missing* and *in all* multiply the runs' steps by the seconds per step of the fastest "
+        "run of the same kind there. They take every training to run to its last epoch, though "
+        "many end early.",
         numbers=("trainings", "judged", "recorded", *hours),
     )
 
@@ -86,7 +87,7 @@ class Price(NamedTuple):
 
 def at_the_papers_scale(experiment: Experiment, device: Device, recorded: list[OwnRun]) -> Price:
     """The price of the cells that claims judge, at the paper's scale."""
-    runs = plan.choose((experiment.name,), "paper", plan.SEEDS)
+    runs = plan.choose((experiment.name,), "paper", plan.least_seeds())
     specs = [r.spec for r in runs if experiment.judges(r.spec.row, r.spec.model.arm)]
     known = Prices(recorded, device)
     return Price(len(specs), sum(map(known.steps, specs)), *known.total(specs))
@@ -130,11 +131,11 @@ def _price(
         and run.record["spec"]["scale"] == scale
         and Device.of(run.record) == device
     ]
-    runs = plan.choose((experiment.name,), scale, plan.SEEDS)
+    runs = plan.choose((experiment.name,), scale, plan.least_seeds())
     left = plan.missing(runs, store)
     lacking = {run.spec.key for run in left}
     known = Prices(recorded, device)
-    judged = plan.SEEDS * len(experiment.cells(scale))
+    judged = plan.least_seeds() * len(experiment.cells(scale))
     return (
         rebuilds(experiment),
         scale,

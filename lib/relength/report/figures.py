@@ -20,6 +20,7 @@ from relength.report.style import LAYOUTS, LIGHT, Layout, beside, canvas, colour
 from relength.report.tables import MEASURE_WORDS, flat, printed
 from relength.runs.store import Record, accuracies
 from relength.specs import published, registry
+from relength.specs.kinds import TOKENS
 from relength.specs.margins import load_margins
 from relength.specs.paper import Paper
 from relength.specs.spec import row_name
@@ -320,18 +321,18 @@ def learning(runs: Runs, number: int) -> Exhibit:
     data = _curves(runs)
     caption = (
         f"Learning curves, {_course(runs)}, a line per seed. Thin: the lengths trained on. "
-        "Coloured: the development set, at least part of which is longer. The paper selects its "
-        "checkpoint on it. The gap between the two is what length generalisation costs."
+        "Coloured: the development set, at least part of which is longer. The selected checkpoint "
+        f"has {runs.specs[0].training.selection.words}. The gap between the two is what length "
+        "generalisation costs."
     )
     return exhibit(runs, number, draw, "learning", caption, _learning_in_words(runs), data)
 
 
 def _course(runs: Runs) -> str:
     """Word what learning curves show, and how often it was measured."""
-    training, measure = runs.specs[0].training, MEASURE_WORDS[runs.experiment.measure]
-    if training.interval_steps:
-        return f"{measure} every {training.interval_steps} steps"
-    return f"teacher-forced {measure} after every epoch, ended early where a run counted as solved"
+    first, measure = runs.specs[0], MEASURE_WORDS[runs.experiment.measure]
+    forced = "teacher-forced " if first.task.kind == TOKENS else ""  # others read no targets
+    return first.training.course(f"{forced}{measure}")
 
 
 def _curves(runs: Runs) -> pd.DataFrame:
@@ -357,22 +358,22 @@ def _who(record: Record) -> dict[str, object]:
 
 
 def _learning_in_words(runs: Runs) -> str:
-    parts = []
+    parts, solved = [], load_margins().levels["solved"]
     for model, arm in runs.rows:
         last = [
             record["curve"][-1] for task in runs.tasks for record in runs.cell(model, arm, task)
         ]
         name = runs.label(model, arm).replace(", ", " ")
         if last:
-            trained = sum(point["iid_accuracy"] >= 0.95 for point in last)
-            developed = sum(point["dev_accuracy"] >= 0.95 for point in last)
+            trained = sum(solved.holds(100 * point["iid_accuracy"]) for point in last)
+            developed = sum(solved.holds(100 * point["dev_accuracy"]) for point in last)
             parts.append(f"{name}: {trained} and {developed} of {len(last)}")
         else:
             parts.append(f"{name}: {NOT_RUN}")
     return (
-        "Grid of learning curves, a column per task and a row per model. Runs that end at 95 "
-        "percent or more on the lengths trained on, and on the development set: "
-        f"{'; '.join(parts)}."
+        "Grid of learning curves, a column per task and a row per model. Runs that end at "
+        f"{solved.at_least:g} percent or more on the lengths trained on, and on the development "
+        f"set: {'; '.join(parts)}."
     )
 
 

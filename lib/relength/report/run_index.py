@@ -17,7 +17,7 @@ from relength.report.freshness import freshness, outdated, verified_with
 from relength.report.html import fill
 from relength.report.scoreboard import Survey
 from relength.report.style import title
-from relength.runs.plan import SEEDS
+from relength.runs.plan import least_seeds
 from relength.runs.store import Record, Store, accuracies
 from relength.specs import registry
 from relength.specs.experiments import Experiment, experiments
@@ -168,7 +168,7 @@ def commands(record: Record) -> dict[str, str]:
     if not (users := _users(record)):
         return found
     scale, seed = record["spec"]["scale"], record["spec"]["seed"]
-    seeds = f" --seeds {seed + 1}" if seed >= (1 if scale == "smoke" else SEEDS) else ""
+    seeds = f" --seeds {seed + 1}" if seed >= (1 if scale == "smoke" else least_seeds()) else ""
     device = " --device cuda" if record["provenance"]["device"] == "cuda" else ""
     return found | {
         "record": f"relength run {users[0].name} --scale {scale}{seeds} --key {record['key']} "

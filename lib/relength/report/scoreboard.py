@@ -77,7 +77,7 @@ def status(store: Store) -> dict[str, Any]:
 def _status(store: Store, device: str) -> dict[str, Any]:
     prices = Prices.on(device, own_runs(store))
     wanted = {
-        (name, scale): plan.choose((name,), scale, plan.SEEDS)
+        (name, scale): plan.choose((name,), scale, plan.least_seeds())
         for name in experiments()
         for scale in SCALES
     }

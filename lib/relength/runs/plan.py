@@ -7,9 +7,9 @@ from typing import NamedTuple
 from relength.errors import RelengthError
 from relength.runs.store import Store
 from relength.specs.experiments import Experiment, experiment, experiments
+from relength.specs.margins import load_margins
 from relength.specs.spec import RunSpec, Scale
 
-SEEDS = 5  # where verdicts begin
 MANY_SEEDS = 20  # where a success rate says something
 
 # How a run can be chosen: by what, and how that is read off its spec.
@@ -19,6 +19,11 @@ NAMES: dict[str, Callable[[RunSpec], str]] = {
     "arm": lambda spec: spec.model.arm,
     "key": lambda spec: spec.key,
 }
+
+
+def least_seeds() -> int:
+    """Return how many seeds verdicts need at least."""
+    return load_margins().least_seeds
 
 
 class Run(NamedTuple):
@@ -38,20 +43,22 @@ def choose(
     """Runs of the experiments asked for (of all when none is), one seed of everything first.
 
     asked  names of experiments
-    seeds  None for all that anything asks for: five, and twenty where a success rate is wanted
+    seeds  None for all that anything asks for: those of verdicts, and more where a success rate is
+           wanted
     shard  (i, n): only every n-th run, from the i-th
     names  only runs of these names, by the kinds of :data:`NAMES`
 
     Raises RelengthError for a name that nothing has.
     """
+    few = seeds or least_seeds()
     named = [experiment(name) for name in asked or experiments()]
     runs = wanted(
         (found, spec)
         for seed in range(seeds or MANY_SEEDS)
         for found in named
-        if seeds or seed < SEEDS or found.many
+        if seed < few or found.many
         for spec in found.specs(scale, [seed])
-        if seeds or seed < SEEDS or spec.model.name in found.many
+        if seed < few or spec.model.name in found.many
     )
     for kind, chosen in names.items():
         known = dict.fromkeys(NAMES[kind](run.spec) for run in runs)

@@ -40,6 +40,14 @@ class Selection(NamedTuple):
     mean_of: int = 1
     tie: float = 1e-9  # rounding
 
+    @property
+    def words(self) -> str:
+        """What the selected checkpoint has: *the highest accuracy on the development set*."""
+        best = "highest accuracy" if self.by == "accuracy" else "lowest loss"
+        where = "the development set" if self.split == "dev" else "the lengths trained on"
+        over = f", as a mean over {self.mean_of} evaluations" if self.mean_of > 1 else ""
+        return f"the {best} on {where}{over}"
+
 
 class Clip(NamedTuple):
     """The limit on gradients before a step: on their global norm, or on the size of each
@@ -57,8 +65,8 @@ class Protocol(BaseModel, ABC):
     here: a constant learning rate, no clipping, selection by accuracy on the development sets, the
     task's loss alone, no change before the tests, traces of the model's attention.
 
-    fresh   whether samples are drawn afresh at every step, by :meth:`drawn`; else a task has a split
-            ``train``, and :meth:`order` chooses from it
+    fresh   whether samples are drawn afresh at every step, by :meth:`drawn`; else :meth:`order`
+            chooses from the split ``train`` of a task
     budget  the fields in which scales differ: how long training may last, how large batches are
     """
 
@@ -97,6 +105,11 @@ class Protocol(BaseModel, ABC):
     @abstractmethod
     def most_steps(self, task: "Task") -> int:
         """Optimiser steps if training does not end early."""
+
+    def course(self, measure: str) -> str:
+        """Word what learning curves show: a measure, how often, and what ends a run early."""
+        often = f"every {self.interval_steps} steps" if self.interval_steps else "after every epoch"
+        return f"{measure} {often}"
 
     @property
     @abstractmethod

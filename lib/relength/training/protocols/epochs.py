@@ -70,6 +70,10 @@ class Epochs(Protocol):
     def most_steps(self, task: "Task") -> int:
         return self.epochs * -(-task.splits()["train"].size // self.batch_size)
 
+    def course(self, measure: str) -> str:
+        early = ", ended early where a run counted as solved"
+        return super().course(measure) + (early if self.solved_accuracy is not None else "")
+
     @property
     def moves(self) -> Settings:
         return (
