@@ -96,7 +96,7 @@ def test_scoreboard_notebook_and_codecheck_count_the_same_runs(name, tmp_path, c
     manifest = yaml.safe_load(exports.codecheck(store))["manifest"]
     (comment,) = (e["comment"] for e in manifest if e["file"] == f"notebooks/{name}.ipynb")
     assert f"Runs recorded: 0 of {len(own)}{there} at scale reduced" in comment
-    board = scoreboard.board(store, scoreboard.judge(scoreboard.runs(store)))
+    board = scoreboard.survey(store).board
     (row,) = board[board["artifact"] == experiment.artifacts[0]].itertuples()
     makes = [spec for spec in grid if experiment.makes(row.artifact, spec)]
     assert (row.state == "planned") == all(experiment.keeper(s) == experiment for s in makes)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from relength.papers.panm import exposure
+from relength import kept
+from relength.papers.panm import covering, exposure
 
 
 def test_an_address_is_exposed_by_the_first_sequence_that_covers_it():
@@ -11,22 +12,22 @@ def test_an_address_is_exposed_by_the_first_sequence_that_covers_it():
     random, addresses = np.random.default_rng(0), 37
     for _ in range(20):
         draws = [(int(random.integers(addresses)), int(random.integers(1, 8))) for _ in range(60)]
-        first = {n: np.full(addresses, exposure.NEVER) for n in range(1, 8)}
-        seen = np.full(addresses, exposure.NEVER)
+        first = {n: np.full(addresses, covering.NEVER) for n in range(1, 8)}
+        seen = np.full(addresses, covering.NEVER)
         for number, (base, length) in enumerate(draws, start=1):
             first[length][base] = min(first[length][base], number)
             covered = (base + np.arange(length)) % addresses
             seen[covered] = np.minimum(seen[covered], number)
-        assert (exposure._exposed(first) == seen).all()
+        assert (covering.exposed(first) == seen).all()
 
 
 def test_sequences_as_long_as_the_address_space_need_one():
-    assert exposure.sequences_needed(8, (8,), np.random.default_rng(0)) == 1
+    assert covering.sequences_needed(8, (8,), np.random.default_rng(0)) == 1
 
 
 def test_single_addresses_are_coupons():
     """With length 1 the problem is the coupon collector's: N times the N-th harmonic number."""
-    found = [exposure.sequences_needed(64, (1,), np.random.default_rng(i)) for i in range(300)]
+    found = [covering.sequences_needed(64, (1,), np.random.default_rng(i)) for i in range(300)]
     expected = 64 * (1 / np.arange(1, 65)).sum()
     assert np.mean(found) == pytest.approx(expected, rel=0.05)
 
@@ -34,7 +35,7 @@ def test_single_addresses_are_coupons():
 def test_overlapping_ranges_need_more_than_coupons():
     n, addresses = 400, 4000
     found = [
-        exposure.sequences_needed(addresses, (10,), np.random.default_rng(i)) for i in range(60)
+        covering.sequences_needed(addresses, (10,), np.random.default_rng(i)) for i in range(60)
     ]
     assert np.mean(found) == pytest.approx(exposure.arcs(n), rel=0.1)
     assert np.mean(found) > 1.15 * exposure.coupons(n)
@@ -65,9 +66,23 @@ def simulated():
     return exposure.simulate(), exposure.in_training()
 
 
-def test_the_page_repeats_exactly(simulated):
-    again = exposure.simulate()
-    assert again.equals(simulated[0])
+def test_what_is_kept_is_what_a_simulation_gives_again(simulated):
+    data, training = simulated
+    assert covering.simulated().equals(data[["addresses", "repeat", "sequences"]])
+    needed = training[training["scale"] == "reduced"][["bits", "repeat", "needed"]]
+    assert covering.simulated_in_training().equals(needed.reset_index(drop=True))
+
+
+def test_pages_and_commands_simulate_once(monkeypatch, tmp_path):
+    made, tables = [], {"simulated": covering.simulate(), "trained": covering.in_training()}
+    monkeypatch.setattr(kept, "FOLDER", tmp_path / "empty")
+    monkeypatch.setattr(covering, "simulated", lambda: made.append(1) or tables["simulated"])
+    monkeypatch.setattr(
+        covering, "simulated_in_training", lambda: made.append(2) or tables["trained"]
+    )
+    for _ in range(3):
+        exposure.simulate(), exposure.in_training()
+    assert sorted(made) == [1, 2]
 
 
 def test_what_is_said_of_claims_is_what_was_computed(simulated):

@@ -1,19 +1,38 @@
 """What is kept on disk: computed once, never out of date, and nothing depends on it."""
 
+import ast
+import json
+import os
+from pathlib import Path
+
+import handmade
 import pytest
 
 from relength import kept as module
 from relength.kept import kept
+from relength.report.runs import Runs
+from relength.runs import store as records
+from relength.runs.store import Store
+from relength.specs.experiments import experiment
+from relength.verdicts import claims, judged
+
+PACKAGE = module.PACKAGE
 
 
 @pytest.fixture
-def made(monkeypatch, tmp_path):
-    """A function that keeps a list and counts how often it is made, in a folder of its own."""
+def folder(monkeypatch, tmp_path) -> Path:
+    """A place of its own to keep things in."""
     monkeypatch.setattr(module, "FOLDER", tmp_path / "kept")
+    return tmp_path / "kept"
+
+
+@pytest.fixture
+def made(folder):
+    """A function that keeps a list and counts how often it is made."""
     calls = []
 
-    def ask(*given: str) -> list[int]:
-        return kept("test", lambda: calls.append(given) or [1, 2], *given)
+    def ask(*given: str, code: tuple[str, ...] = ("streams",)) -> list[int]:
+        return kept("test", lambda: calls.append(given) or [1, 2], *given, code=code)
 
     ask.calls = calls
     return ask
@@ -41,20 +60,174 @@ def test_a_damaged_file_is_computed_again(made, content):
     assert file.read_bytes() == whole
 
 
-def test_where_nothing_can_be_written_it_is_computed_each_time(made, tmp_path):
-    module.FOLDER.write_text("a file where the folder would be")
+def test_where_nothing_can_be_written_it_is_computed_each_time(made, folder):
+    folder.write_text("a file where the folder would be")
     assert made("a") == made("a") == [1, 2] and len(made.calls) == 2
 
 
-def test_changed_code_computes_anew(made, monkeypatch):
-    made("a")
-    monkeypatch.setattr(module, "code", lambda: b"another")
-    made("a")
-    assert len(made.calls) == 2
-
-
-def test_files_that_nobody_reads_are_removed(made, monkeypatch):
-    made("a")
-    monkeypatch.setattr(module, "UNUSED_DAYS", -1)
+def test_the_values_of_a_name_that_were_used_last_are_kept_and_older_ones_removed(made, folder):
+    kept("test-other", lambda: 5, code=("streams",))
+    for number, given in enumerate("abcd"):
+        made(given)
+        for file in folder.iterdir():
+            os.utime(file, (number, number)) if file.stat().st_mtime > 100 else None
+        if given == "c":
+            made("a")  # which has been read since, and b has not
+    assert len(list(folder.iterdir())) == 1 + module.LATEST
+    made.calls.clear()
+    for given in "acd":
+        made(given)
+    assert made.calls == []
     made("b")
-    assert not list(module.FOLDER.iterdir())
+    assert made.calls == [("b",)]
+
+
+# --- code ---------------------------------------------------------------------------------------
+
+
+def test_only_changed_code_that_it_may_run_computes_anew(made, monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "PACKAGE", tmp_path / "package")
+    monkeypatch.setattr(module, "_code", module._code.__wrapped__)  # a new process asks anew
+    for name in ("room/a.py", "room/inner/b.csv", "papers/x/c.py", "papers/y/c.py", "leaf.py"):
+        file = tmp_path / "package" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("1")
+    code = ("room", "papers.*.c", "leaf")
+    made(code=code)
+    (tmp_path / "package" / "room" / "note.txt").write_text("no code")
+    (tmp_path / "package" / "papers" / "x" / "d.py").write_text("not named")
+    made(code=code)
+    assert len(made.calls) == 1
+    for number, name in enumerate(("room/inner/b.csv", "papers/y/c.py", "leaf.py"), start=2):
+        (tmp_path / "package" / name).write_text("2")
+        made(code=code)
+        assert len(made.calls) == number
+
+
+# {what is kept: work that makes it, in a process that does nothing else}
+WORK = {
+    "error-rates": "from relength.verdicts.false_verdicts import *; false_verdict_rates((5,), 1)",
+    "exposure": "from relength.papers.panm import covering; covering.simulate()",
+    "exposure-training": "from relength.papers.panm import covering; covering.in_training()",
+    "claims-panm": "from relength.verdicts import claims; claims.load('panm')",
+    "runs-panm-elsewhere": "from relength.verdicts import judged; judged.runs('panm', store)",
+    "ledger-panm-elsewhere": "from relength.verdicts import judged; judged.ledger('panm', store)",
+    "valid-panm_long_to_short.runs": "Store(RESULTS).records('panm_long_to_short')",
+    "computed-elsewhere": "from relength.report import scoreboard; scoreboard.survey(store)",
+    "survey-elsewhere": "from relength.report import scoreboard; scoreboard.survey(store)",
+    "status-elsewhere": "from relength.report import scoreboard; scoreboard.status(store)",
+}
+STORE = """
+from relength.paths import RESULTS
+from relength.runs.store import Store
+store = Store(sys.argv[1])
+"""
+PROBE = """
+import sys
+from pathlib import Path
+from relength import kept
+asked = {}
+def made(name, make, *given, code):
+    asked[name] = code
+    return make()
+def remember(name, value, *given, code):
+    asked[name] = code
+kept.kept, kept.remember, kept.recall = made, remember, lambda *given, **code: None
+%s
+loaded = {Path(m.__file__) for name, m in sys.modules.items() if name.startswith("relength.")}
+for file in sorted(loaded.difference(kept.files(asked["%s"]))):
+    print(file.relative_to(kept.PACKAGE))
+"""
+LEAVES = {"errors.py", "kept.py", "paths.py"}  # which anything imports, and which compute nothing
+
+
+def is_empty(file: Path) -> bool:
+    """A module that has a docstring at most."""
+    return all(isinstance(node, ast.Expr) for node in ast.parse(file.read_text()).body)
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_the_code_that_a_value_is_kept_by_is_all_that_it_imports(name, python, tmp_path):
+    found = experiment("panm_algorithmic")
+    spec = next(s for s in found.specs("reduced", [0]) if s.model.name == "PANM")
+    record = handmade.record(spec, lambda *_: 0.5, experiment=found.name)
+    Store(tmp_path / "store").append("panm", record)
+    work = WORK[name] if "store" not in WORK[name].lower() else STORE + WORK[name]
+    process = python("-c", PROBE % (work, name), str(tmp_path / "store"))
+    said, errors = process.communicate()
+    assert process.returncode == 0, errors
+    forgotten = {line for line in said.splitlines() if not is_empty(PACKAGE / line)}
+    assert forgotten <= LEAVES
+
+
+# --- what is kept -------------------------------------------------------------------------------
+
+
+def recorded(folder: Path, *names: str) -> Store:
+    """A store with one run of each of these experiments."""
+    store = Store(folder)
+    for number, name in enumerate(names):
+        found = experiment(name)
+        record = handmade.record(found.specs("reduced", [0])[0], lambda *_: 0.5, experiment=name)
+        store.append(found.paper, record | {"run_id": f"{number:016x}"})
+    return store
+
+
+def test_a_new_record_of_one_paper_judges_no_other_one_again(folder, monkeypatch, tmp_path):
+    made, judge = [], claims.ledger
+    monkeypatch.setattr(claims, "ledger", lambda *given: made.append(1) or judge(*given))
+    monkeypatch.setattr(claims, "load", lambda paper: [])
+    store = recorded(tmp_path / "results", "mla_table2", "panm_algorithmic")
+    for _ in range(2):
+        judged.ledger("mla", store), judged.ledger("panm", store)
+        assert len(made) == 2
+    record = store.records("panm_algorithmic")[0] | {"run_id": "f" * 16}
+    store.append("panm", record)
+    judged.ledger("mla", store)
+    assert len(made) == 2
+    judged.ledger("panm", store)
+    assert len(made) == 3
+    store.freshness.write_text(json.dumps({"code": None, "stale": ["f" * 16], "probes": []}))
+    judged.ledger("panm", store)
+    assert len(made) == 4
+
+
+def test_a_page_of_all_runs_shows_rows_of_the_papers_ledger(folder, monkeypatch, tmp_path):
+    found = experiment("mla_table2")
+    store = Store(tmp_path / "results")
+    for number, spec in enumerate(found.specs("reduced", range(2))[:50:7]):
+        record = handmade.record(spec, lambda *_: 0.5) | {"run_id": f"{number:016x}"}
+        store.append("mla", record)
+    every = Runs.read(found, "reduced", 2, store)
+    whole = judged.ledger("mla", store).set_index("claim")
+    with monkeypatch.context() as patch:
+        patch.setattr(claims, "ledger", None)  # it judges nothing again
+        shown = every.ledger.set_index("claim")
+    assert len(shown) > 100 and shown["seen"].equals(whole.loc[shown.index, "seen"])
+    fewer = Runs.read(found, "reduced", 1, store)
+    assert (fewer.ledger["seeds"] <= 1).all() and (shown["seeds"] == 2).any()
+
+
+def test_a_line_that_was_found_valid_is_not_validated_again_while_it_stays(
+    folder, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(records, "RESULTS", tmp_path / "results")
+    store = recorded(tmp_path / "results", "mla_table2")
+    (file,) = store.files()
+    seen, check = [], records._check
+
+    def read() -> int:
+        seen.clear()
+        monkeypatch.setattr(records, "_known", {})  # as a new process begins
+        return len(list(records.read(file)))
+
+    monkeypatch.setattr(records, "_check", lambda *given: seen.append(1) or check(*given))
+    assert read() == 1 and len(seen) == 1
+    assert read() == 1 and not seen
+    store.append("mla", store.records()[0] | {"run_id": "e" * 16})
+    assert read() == 2 and len(seen) == 1
+    lines = file.read_text().splitlines()
+    broken = json.loads(lines[0]) | {"status": "unheard of"}
+    file.write_text("".join(f"{line}\n" for line in (json.dumps(broken), *lines[1:])))
+    with pytest.raises(Exception, match=r"line 1, is not a valid record"):
+        read()

@@ -15,7 +15,7 @@ from relength.paths import BOOK
 from relength.report import boxes, ledger, margins
 from relength.report.deviations import anchor
 from relength.report.markdown import grid, plain, run_link, slug
-from relength.report.scoreboard import Survey, judge
+from relength.report.scoreboard import Survey, united
 from relength.runs.store import Store, frame
 from relength.specs import published, registry
 from relength.specs.experiments import experiment
@@ -37,7 +37,8 @@ EXPERIMENT = experiment("mla_table2")
 
 def survey(records) -> Survey:
     runs, nothing = frame(records), pd.DataFrame()
-    return Survey(nothing, judge(runs), nothing, runs, Store("nowhere"))
+    judged = united(claims.ledger(claims.load(paper), runs) for paper in claims.papers())
+    return Survey(nothing, judged, nothing, runs, Store("nowhere"))
 
 
 @pytest.fixture(scope="module")

@@ -1,22 +1,22 @@
 """Results of long computations, kept on disk and shared by commands, pages, kernels and tests.
 
-A value is kept under the digest of everything that it follows from, the package itself included, so
-that none is out of date: what changes is computed anew under another name. Where nothing can be
-written, and where a file is damaged, it is computed as if nothing had been kept.
+A value is kept under the digest of everything that it follows from: what was given, and the files
+of the package that compute it. So none is out of date: what changes is computed anew under another
+name. Where nothing can be written, and where a file is damaged, it is computed as if nothing had
+been kept.
 """
 
 import os
 import pickle
 import sys
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from relength.paths import ROOT
 
@@ -24,26 +24,44 @@ Value = TypeVar("Value")
 
 FOLDER = ROOT / ".relength" / "kept"
 PACKAGE = Path(__file__).parent
-UNUSED_DAYS = 14  # after which a file is removed when another is written
+LATEST = 3  # values of one name that are kept: those read or written last
 LIBRARIES = ("numpy", "pandas", "pydantic", "scipy")
 
 
-def kept(name: str, make: Callable[[], Value], *given: str | bytes) -> Value:
+def kept(name: str, make: Callable[[], Value], *given: str | bytes, code: tuple[str, ...]) -> Value:
     """Return what ``make()`` returns, from disk if it was computed before.
 
-    given  everything that the value depends on, beside the package and its libraries
+    given  everything that the value depends on, beside code and libraries
+    code   the modules and rooms of the package that ``make`` may import, "verdicts.rules" or
+           "papers.*.experiments"; tests/test_kept.py compares them with what it imports
     """
-    file = FOLDER / f"{name}-{digest(code(), *given).hex()}.pickle"
+    value = recall(name, *given, code=code)
+    if value is None:
+        value = make()
+        remember(name, value, *given, code=code)
+    return value
+
+
+def recall(name: str, *given: str | bytes, code: tuple[str, ...]) -> Any:
+    """Read what was kept; None if there is nothing, or nothing that can be read."""
+    file = _file(name, given, code)
     try:
         with file.open("rb") as opened:
             value = pickle.load(opened)
         os.utime(file)
-        return value
     except Exception:  # a damaged pickle can raise anything
-        value = make()
+        return None
+    return value
+
+
+def remember(name: str, value: Any, *given: str | bytes, code: tuple[str, ...]) -> None:
+    """Keep a value, in place of the oldest of its name."""
+    file = _file(name, given, code)
     with suppress(OSError):
         _write(file, pickle.dumps(value))
-    return value
+        same = [other for other in FOLDER.iterdir() if other.stem[:-33] == name]
+        for other in sorted(same, key=_age)[LATEST:]:
+            other.unlink(missing_ok=True)
 
 
 def digest(*parts: str | bytes) -> bytes:
@@ -55,16 +73,38 @@ def digest(*parts: str | bytes) -> bytes:
     return found.digest()
 
 
+def files(code: Iterable[str]) -> list[Path]:
+    """The files of modules and of rooms, in a fixed order: their code, and the data beside it."""
+    found = set()
+    for name in code:
+        path = name.replace(".", "/")
+        found |= {*PACKAGE.glob(f"{path}.py")}
+        for room in PACKAGE.glob(path):
+            found |= {file for file in room.rglob("*") if file.suffix in (".py", ".json", ".csv")}
+    return sorted(found)
+
+
+def _file(name: str, given: tuple[str | bytes, ...], code: tuple[str, ...]) -> Path:
+    return FOLDER / f"{name}-{digest(_code(code), *given).hex()}.pickle"
+
+
 @cache
-def code() -> bytes:
-    """Digest of every file of the package, and of the versions of what it computes with."""
-    files = sorted(path for path in PACKAGE.rglob("*") if path.suffix in (".py", ".json", ".csv"))
-    texts = (part for path in files for part in (str(path.relative_to(PACKAGE)), path.read_bytes()))
-    return digest(sys.version, *map(version, LIBRARIES), *texts)
+def _code(code: tuple[str, ...]) -> bytes:
+    """Digest of files of the package, and of the versions of what they compute with."""
+    texts = ((file.relative_to(PACKAGE).as_posix(), file.read_bytes()) for file in files(code))
+    parts = (part for text in texts for part in text)
+    return digest(sys.version, *map(version, LIBRARIES), *parts)
+
+
+def _age(file: Path) -> float:
+    try:
+        return -file.stat().st_mtime
+    except FileNotFoundError:  # another process has removed it
+        return 0.0
 
 
 def _write(file: Path, data: bytes) -> None:
-    """Write a file whole or not at all, and remove those that nobody has read for a while."""
+    """Write a file whole or not at all."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=file.parent)
     try:
@@ -75,7 +115,3 @@ def _write(file: Path, data: bytes) -> None:
         with suppress(OSError):
             os.unlink(name)
         raise
-    for other in file.parent.iterdir():
-        with suppress(OSError):  # another process may have removed it
-            if time.time() - other.stat().st_mtime > UNUSED_DAYS * 86400:
-                other.unlink()

@@ -7,13 +7,14 @@ from functools import cached_property
 
 import pandas as pd
 
-from relength.kept import kept
+from relength.kept import digest, kept
 from relength.report.freshness import Freshness, State, made_by, states
 from relength.report.style import ARM_LABELS, row_label
 from relength.runs.store import Record, Store, digest_of, frame, on_generated_data, usable
 from relength.specs.experiments import Experiment, page_of
 from relength.specs.spec import RunSpec, Scale, row_name
-from relength.verdicts import claims
+from relength.verdicts import claims, judged
+from relength.verdicts.judged import own_records
 
 
 def wanted_specs(
@@ -42,6 +43,7 @@ class Runs:
     states     {run_id: whether today's code is known to give it again} of ``records``
     artifacts  the tables and figures that they are shown for, and whose claims are judged
     page       the notebook that shows them
+    store      where they are recorded
     """
 
     experiment: Experiment
@@ -52,6 +54,7 @@ class Runs:
     states: Mapping[str, State]
     artifacts: tuple[str, ...]
     page: str
+    store: Store
 
     @classmethod
     def read(
@@ -96,7 +99,7 @@ class Runs:
         shown = tuple(experiment.artifacts if artifacts is None else artifacts)
         page = page_of(shown[0], experiment.name) if shown else experiment.name
         known = states(store, made_by(records))
-        return cls(experiment, scale, specs, records, every, known, shown, page)
+        return cls(experiment, scale, specs, records, every, known, shown, page, store)
 
     def part(self, artifact: str) -> "Runs":
         """The runs that one of its tables is made from."""
@@ -154,12 +157,24 @@ class Runs:
 
     @cached_property
     def ledger(self) -> pd.DataFrame:
-        """Claims on the artifacts with the verdicts that exactly these runs give."""
-        given = (self.experiment.name, repr(self.artifacts), digest_of(self.records))
-        return kept("ledger", self._judged, *given, claims.written())
+        """Claims on the artifacts with the verdicts that exactly these runs give.
 
-    def _judged(self) -> pd.DataFrame:
-        return claims.ledger(self._claims, self.frame)
+        They are rows of the paper's ledger, unless that is judged by other runs of the experiment,
+        too: by further seeds or those of another scale.
+        """
+        paper, every = self.experiment.paper, own_records(self.experiment, self.store)
+        if {r["run_id"] for r in every} == {r["run_id"] for r in self.records}:
+            whole = judged.ledger(paper, self.store)
+            mine = whole["claim"].isin([claim.id for claim in self._claims])
+            return whole[mine].reset_index(drop=True)
+        shown = digest(*self.artifacts).hex()[:8]
+        return kept(
+            self.store.named(f"ledger-{self.experiment.name}-{shown}"),
+            lambda: claims.ledger(self._claims, self.frame),
+            *(self.experiment.name, *self.artifacts, digest_of(self.records)),
+            claims.written(paper),
+            code=judged.code(),
+        )
 
     @cached_property
     def _claims(self) -> list[claims.Claim]:

@@ -17,17 +17,22 @@ from relength.report import computed
 from relength.runs import plan
 from relength.runs.executors import gpu_here
 from relength.runs.prices import Prices, device_seconds, own_runs
-from relength.runs.store import Record, Store, frame
+from relength.runs.store import Record, Store
 from relength.specs import registry
 from relength.specs.experiments import Experiment, experiments
 from relength.specs.published import artifacts as published_artifacts
 from relength.specs.spec import row_name
 from relength.tasks.data import downloads
 from relength.training.provenance import device_name
-from relength.verdicts import claims
+from relength.verdicts import claims, judged
+from relength.verdicts.judged import own_records
 
 BEGUN = ("partly", "recorded", "decided")  # states of an artifact that has runs
 SCALES = ("reduced", "paper")  # smoke proves a code path and counts for nothing
+CODE = (  # that a survey follows from
+    *("report", "papers", "verdicts", "runs", "training", "models", "tasks", "specs"),
+    *("git", "stopping", "streams"),
+)
 
 
 class Survey(NamedTuple):
@@ -48,13 +53,15 @@ def survey(store: Store) -> Survey:
             f"folder lib/relength/papers/{unknown[0]} with a PAPER in it, and name it in PAPERS of "
             "lib/relength/specs/registry.py."
         )
-    return Survey(*kept("survey", lambda: _survey(store), store.digest(), claims.written()), store)
+    given = (store.digest(), claims.written())
+    without = kept(store.named("computed"), lambda: computed.ledger(store), *given, code=CODE)
+    every = united([*(judged.ledger(paper, store) for paper in claims.papers()), without])
 
+    def make() -> tuple[pd.DataFrame, pd.DataFrame]:
+        return board(store, every), costs(store)
 
-def _survey(store: Store) -> tuple[pd.DataFrame, ...]:
-    found = runs(store)
-    judged = judge(found, store)
-    return board(store, judged), judged, costs(store), found
+    state, spent = kept(store.named("survey"), make, *given, code=CODE)
+    return Survey(state, every, spent, runs(store), store)
 
 
 def status(store: Store) -> dict[str, Any]:
@@ -71,7 +78,7 @@ def status(store: Store) -> dict[str, Any]:
     """
     device = "cuda" if gpu_here() else "cpu"
     given = (device, device_name(device), store.digest(), claims.written())
-    return kept("status", lambda: _status(store, device), *given)
+    return kept(store.named("status"), lambda: _status(store, device), *given, code=CODE)
 
 
 def _status(store: Store, device: str) -> dict[str, Any]:
@@ -126,10 +133,10 @@ def _rest(
     return {"runs": runs, "rest": rest}
 
 
-def board(store: Store, judged: pd.DataFrame) -> pd.DataFrame:
+def board(store: Store, every: pd.DataFrame) -> pd.DataFrame:
     """One row per artifact of all papers, in the order of the registry.
 
-    judged: the :func:`ledger`.
+    every  the :func:`ledger`
 
     Columns: artifact, paper, kind, title, needs, experiment (the first that has runs of it; empty
     without one), cells, trained (cells with at least one seed), without_data (tasks without a run
@@ -138,7 +145,7 @@ def board(store: Store, judged: pd.DataFrame) -> pd.DataFrame:
     *untouched* (no experiment), *planned* (no runs yet), *partly* (some cells), *recorded* (every
     cell), *decided* (a claim is reproduced or contradicted).
     """
-    counts = judged.groupby("artifact")["verdict"].agg(Counter).to_dict()
+    counts = every.groupby("artifact")["verdict"].agg(Counter).to_dict()
     own = {name: own_records(experiment, store) for name, experiment in experiments().items()}
     rows = []
     for artifact in published_artifacts().itertuples():
@@ -181,11 +188,6 @@ def _without_data(seeds: Iterable[dict[tuple[str, str], int]]) -> list[str]:
         for (_, task), count in cells.items():
             runs[task] += count
     return sorted(task for task, count in runs.items() if not count and task in downloads())
-
-
-def own_records(experiment: Experiment, store: Store) -> list[Record]:
-    """Usable records of an experiment's own specs, without re-runs with other hyperparameters."""
-    return experiment.own(store.usable(*experiment.files))
 
 
 def cell_seeds(
@@ -231,23 +233,16 @@ def runs(store: Store) -> pd.DataFrame:
 
     A run that two experiments want is there once for each of them.
     """
-    return frame(r for experiment in experiments().values() for r in own_records(experiment, store))
+    tables = [judged.runs(paper, store) for paper in registry.papers()]
+    return pd.concat([t for t in tables if len(t)] or tables[:1], ignore_index=True)
 
 
-def judge(found: pd.DataFrame, store: Store | None = None) -> pd.DataFrame:
-    """The :func:`ledger` that these :func:`runs` give.
-
-    store  for the claims that no run decides; without one they are left out
-    """
-    tables = [
-        claims.ledger(claims.load(paper), found).assign(page="", unit="")
-        for paper in claims.papers()
-    ]
-    if store is not None:
-        tables.append(computed.ledger(store))
-    table = pd.concat(tables, ignore_index=True)
+def united(ledgers: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """One :func:`ledger` of several, paper by paper."""
+    table = pd.concat(ledgers, ignore_index=True)
     table = table.sort_values("paper", key=lambda p: p.map(registry.PAPERS.index), kind="stable")
-    return table.assign(prose=table["where"] != "").reset_index(drop=True)
+    own = table.reindex(columns=["page", "unit"]).fillna("")
+    return table.assign(**own, prose=table["where"] != "").reset_index(drop=True)
 
 
 def costs(store: Store) -> pd.DataFrame:

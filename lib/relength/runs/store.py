@@ -20,12 +20,19 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
 from relength.errors import RelengthError
-from relength.kept import digest
+from relength.kept import digest, recall, remember
+from relength.paths import RESULTS
 from relength.runs.schema import Line, Measurement
 from relength.specs import registry
 from relength.specs.spec import explain, measure_of, row_name
 
 Record = dict[str, Any]
+CODE = (  # that it follows from whether a line is a record, and what a record says
+    *("runs.schema", "runs.store", "specs", "tasks", "streams"),
+    *("models.__init__", "models.config", "models.*.__init__", "models.*.configs"),
+    *("models.seq2seq.attentions", "training.__init__", "training.protocols"),
+    *("papers.*.__init__", "papers.*.experiments", "papers.*.published"),
+)
 SUFFIX = ".runs.jsonl"
 LOCK_SECONDS = 30.0
 
@@ -84,15 +91,24 @@ class Store:
         """The file of what `relength verify` found, written beside the records."""
         return self.path / "freshness.json"
 
-    def digest(self) -> bytes:
-        """16 bytes over everything that is recorded here: runs, measurements, what was replayed."""
+    def digest(self, paper: str | None = None) -> bytes:
+        """16 bytes over everything that is recorded here: runs, measurements, what was replayed.
+
+        paper  only over its runs, and which of them are stale
+        """
         parts: list[str | bytes] = []
         for file in (*self.files(), self.path / "bench.jsonl"):
-            if file.exists():
+            if file.exists() and paper in (None, file.parent.name):
                 parts += [file.relative_to(self.path).as_posix(), *_lines(file)]
-        if self.freshness.exists():
+        if paper is not None:
+            parts += ["stale", *sorted(self.stale)]
+        elif self.freshness.exists():
             parts += [self.freshness.name, self.freshness.read_bytes()]
         return digest(*parts)
+
+    def named(self, what: str) -> str:
+        """A name to keep something of this store under: the project's own has names of its own."""
+        return what if self.path == RESULTS else f"{what}-elsewhere"
 
     def benchmarks(self) -> list[dict[str, Any]]:
         """Read what `relength bench` measured, in the order of measuring; of several kinds.
@@ -226,15 +242,25 @@ def read(file: Path) -> Iterator[Record]:
 
     Equal lines give the same object: whoever changes a record copies it first.
     """
-    for number, line in enumerate(_lines(file), start=1):
+    lines = _lines(file)
+    names = [digest(line) for line in lines]
+    valid = frozenset() if _known.keys() >= {*names} else _valid_before(file)
+    for number, (name, line) in enumerate(zip(names, lines, strict=True), start=1):
         where = f"{file}, line {number},"
-        name = digest(line)
         if name not in _known:
             record = _json(line, where)
-            _check(record, where)
+            if name not in valid:
+                _check(record, where)
             _known[name] = record
             _names[id(record)] = name
         yield _known[name]
+    if file.is_relative_to(RESULTS) and not valid >= {*names}:
+        remember(f"valid-{file.stem}", frozenset(names), code=CODE)
+
+
+def _valid_before(file: Path) -> frozenset[bytes]:
+    """Digests of the lines that the file had when it was last read, by this code."""
+    return recall(f"valid-{file.stem}", code=CODE) or frozenset()
 
 
 def digest_of(records: Iterable[Record]) -> bytes:

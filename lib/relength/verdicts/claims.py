@@ -16,8 +16,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from relength.errors import RelengthError
 from relength.kept import digest, kept
 from relength.paths import BOOK
+from relength.runs.store import CODE as RECORDS
 from relength.specs import published
-from relength.specs.margins import Margins, load_margins, margins_hash
+from relength.specs.margins import MARGINS, Margins, load_margins, margins_hash
 from relength.tasks.data import downloads
 from relength.verdicts import rules, stats, wording
 from relength.verdicts.claim_models import (
@@ -57,6 +58,7 @@ EXCEEDED = "exceeded at reduced scale"
 DECIDED = ("reproduced", "contradicted")
 LEFT_OPEN = ("inconclusive", "not run", "not testable")
 VERDICTS = (*DECIDED, NOT_REACHED, EXCEEDED, *LEFT_OPEN)
+CODE = ("verdicts", *RECORDS)  # that claims and verdicts follow from
 
 
 # Loading
@@ -67,11 +69,10 @@ def papers(folder: Path = FOLDER) -> list[str]:
     return sorted(p.stem for p in folder.glob("*.yml") if p.stem != "margins")
 
 
-def written(folder: Path = FOLDER) -> bytes:
-    """16 bytes over the files of claims and of margins."""
-    return digest(
-        *(part for f in sorted(folder.glob("*.yml")) for part in (f.name, f.read_bytes()))
-    )
+def written(paper: str = "*") -> bytes:
+    """16 bytes over the margins and the claims of a paper, or of all."""
+    files = sorted({*FOLDER.glob(f"{paper}.yml"), MARGINS})
+    return digest(*(part for file in files for part in (file.name, file.read_bytes())))
 
 
 def load(paper: str, folder: Path = FOLDER) -> list[Claim]:
@@ -91,7 +92,8 @@ def load(paper: str, folder: Path = FOLDER) -> list[Claim]:
 # A page asks for them many times. They depend on nothing but the file and the package's own tables.
 @lru_cache(maxsize=16)
 def _claims(paper: str, path: Path, content: bytes) -> tuple[Claim, ...]:
-    return kept("claims", lambda: _parsed(paper, path, content), paper, str(path), content)
+    given = (str(path), content)
+    return kept(f"claims-{paper}", lambda: _parsed(paper, path, content), *given, code=CODE)
 
 
 def _parsed(paper: str, path: Path, content: bytes) -> tuple[Claim, ...]:

@@ -23,6 +23,7 @@ from relength.verdicts import rules, stats
 # Exact permutations of 10 against 10 seeds take a second each, too long to simulate: five seeds
 # only.
 SLOW = ("better", "on par")
+CODE = ("verdicts.false_verdicts", "verdicts.rules", "verdicts.stats", "specs.margins")
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
@@ -192,7 +193,7 @@ def false_verdict_rates(
     """
     margins = margins or load_margins()
     given = (repr(seeds), str(repeats), margins.model_dump_json())
-    return kept("error-rates", lambda: _simulated(seeds, repeats, margins), *given)
+    return kept("error-rates", lambda: _simulated(seeds, repeats, margins), *given, code=CODE)
 
 
 def _simulated(seeds: tuple[int, ...], repeats: int, margins: Margins) -> pd.DataFrame:

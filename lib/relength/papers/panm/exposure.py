@@ -7,7 +7,7 @@ arcs first cover a circle, which takes n·(ln n + ln ln n + γ) for large n (Fla
 for random coverings of a circle", Israel Journal of Mathematics, 1973; the tests compare it with
 the exact mean).
 
-Everything here is computed on the page, in seconds, from fixed random streams.
+The simulations are those of :mod:`relength.papers.panm.covering`.
 """
 
 from collections.abc import Sequence
@@ -16,61 +16,23 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
-import scipy
 
+from relength.papers.panm import covering
 from relength.papers.panm import experiments as panm
+from relength.papers.panm.covering import EXTREME, LENGTH, NEVER, REPEATS
 from relength.report import exhibits
 from relength.report.exhibits import COMPUTED, Exhibit, rows_table, titled
 from relength.report.figures import drawn
 from relength.report.style import LIGHT, Layout, canvas
 from relength.specs import published
 from relength.specs.margins import load_margins
-from relength.streams import stream
 from relength.verdicts import rules
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PAGE = "panm_address_exposure"
-LENGTH = 10  # of the sequences, as in the example of Appendix B
-BITS = (6, 8, 10, 12, 14, 16, 18)
-EXTREME = 10**6  # addresses of the example
-REPEATS = 5
 LARGE = 100  # an estimate for large n is asked of those above
-NEVER = 2**52  # exact as a double, in which the filter computes
-
-
-def sequences_needed(addresses: int, lengths: Sequence[int], random: np.random.Generator) -> int:
-    """Sequences until each of so many addresses was in one; their lengths uniform over `lengths`.
-
-    Bases are drawn in blocks until all is covered.
-    """
-    first = {length: np.full(addresses, NEVER) for length in lengths}  # first draw with that base
-    drawn_so_far, block = 0, 4 * addresses
-    while True:
-        base = random.integers(0, addresses, block)
-        length = random.choice(lengths, block) if len(lengths) > 1 else np.full(block, lengths[0])
-        index = drawn_so_far + 1 + np.arange(block)
-        for n in lengths:
-            mine = length == n
-            np.minimum.at(first[n], base[mine], index[mine])
-        drawn_so_far += block
-        last = int(_exposed(first).max())
-        if last < NEVER:
-            return last
-
-
-def _exposed(first: dict[int, np.ndarray]) -> np.ndarray:
-    """At which draw each address is exposed: the first whose base is at most length - 1 before."""
-    return np.min(
-        [
-            scipy.ndimage.minimum_filter1d(draws, size=n, origin=(n - 1) // 2, mode="wrap")
-            if n > 1
-            else draws
-            for n, draws in first.items()
-        ],
-        axis=0,
-    )
 
 
 def coupons(n: float) -> float:
@@ -85,13 +47,9 @@ def arcs(n: float) -> float:
 
 def simulate() -> pd.DataFrame:
     """Five simulations per number of addresses. Columns: addresses, n, repeat, sequences."""
-    rows = []
-    for addresses in (*(2**bits for bits in BITS), EXTREME):
-        for repeat in range(REPEATS):
-            random = stream(repeat, "address exposure", addresses)
-            needed = sequences_needed(addresses, (LENGTH,), random)
-            rows.append((addresses, addresses / LENGTH, repeat, needed))
-    return pd.DataFrame(rows, columns=["addresses", "n", "repeat", "sequences"])
+    data = covering.simulate()
+    data.insert(1, "n", data["addresses"] / LENGTH)
+    return data
 
 
 def over_coupons(data: pd.DataFrame) -> pd.Series:
@@ -171,17 +129,14 @@ def in_training() -> pd.DataFrame:
     Lengths are uniform from 1 to L, as in training; every sequence counts as drawn alone, although
     those of one batch have one length.
     """
+    arms = {8: "released, mended", 10: "paper, repaired"}
     rows = []
-    for bits, arms, extra in ((8, "released, mended", 2), (10, "paper, repaired", 0)):
-        lengths = tuple(range(1 + extra, 10 + extra))  # 1 to 9, with the two marks of the code
-        found = [
-            sequences_needed(2**bits, lengths, stream(repeat, "address exposure", "training", bits))
-            for repeat in range(REPEATS)
-        ]
+    for bits, found in covering.in_training().groupby("bits"):
         for scale in ("reduced", "paper"):
             training = panm.TRAINING[scale]
             seen = training["steps"] * training["batch_size"]
-            rows += [(arms, bits, scale, seen, repeat, n) for repeat, n in enumerate(found)]
+            pairs = zip(found["repeat"], found["needed"], strict=True)
+            rows += [(arms[bits], bits, scale, seen, repeat, n) for repeat, n in pairs]
     return pd.DataFrame(rows, columns=["arms", "bits", "scale", "seen", "repeat", "needed"])
 
 
