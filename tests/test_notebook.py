@@ -17,7 +17,7 @@ from relength.errors import RelengthError
 from relength.paths import NOTEBOOKS, RESULTS, ROOT
 from relength.report import runs as runs_of_pages
 from relength.report.runs import wanted_specs
-from relength.runs import execute
+from relength.runs import execute, run
 from relength.runs.campaign import Campaign
 from relength.specs.experiments import borrowed, shown_by
 from relength.specs.spec import RunSpec
@@ -142,14 +142,15 @@ def test_a_notebook_whose_runs_failed_stops_with_their_count(two_runs, tmp_path,
 def test_plan_and_missing_runs_are_computed_once(two_runs, tmp_path, monkeypatch):
     asked = []
 
-    def counted(name):
-        function = getattr(notebook, name)
+    def counted(module, name):
+        function = getattr(module, name)
         monkeypatch.setattr(
-            notebook, name, lambda *these, **those: asked.append(name) or function(*these, **those)
+            module, name, lambda *these, **those: asked.append(name) or function(*these, **those)
         )
 
-    for name in ("wanted_specs", "wanted", "missing"):
-        counted(name)
+    counted(notebook, "wanted_specs")
+    counted(run, "wanted")
+    counted(run, "missing")
     monkeypatch.setattr(runs_of_pages, "wanted_specs", lambda *_: pytest.fail("planned again"))
     with pytest.raises(RelengthError):
         notebook.runs("mla_table2", told(scale="smoke", results=str(tmp_path), workers=1))

@@ -81,7 +81,7 @@ def _shows(path: Path, store: Store) -> str:
         ]
         left = {run.spec.key for run in missing(runs, store)}
         there = {run.spec.key for run in runs} - left
-        counts.append(f"{in_words(experiment, runs, there)} at scale {scale}")
+        counts.append(f"{in_words(experiment, (run.spec for run in runs), there)} at scale {scale}")
     parts.append(f"Runs recorded: {', '.join(counts)}")
     return _sentences(parts)
 

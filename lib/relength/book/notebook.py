@@ -16,7 +16,7 @@ import re
 import shutil
 import tempfile
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -30,7 +30,8 @@ from relength.errors import RelengthError
 from relength.paths import RESULTS, ROOT
 from relength.report.runs import Runs, wanted_specs
 from relength.runs.executors import check_device
-from relength.runs.plan import MANY_SEEDS, Run, at_hand, in_words, missing, wanted
+from relength.runs.plan import MANY_SEEDS, in_words
+from relength.runs.run import run_or_load
 from relength.runs.store import Record, Store
 from relength.specs.experiments import experiment as find_experiment
 from relength.specs.spec import Scale, explain
@@ -159,19 +160,25 @@ def runs(
     """
     found, store = find_experiment(name), chosen.store()
     specs = wanted_specs(found, chosen.scale, chosen.seeds, artifacts, models)
-    plan = wanted((found, spec) for spec in specs)
-    failed, trained = _train(plan, store, chosen) if chosen.trains else (0, 0)
+    watch = _Watch()
+    run_or_load(
+        specs,
+        store,
+        found,
+        **{"train": chosen.trains, "refresh": chosen.refresh, "fetch": chosen.train},
+        **{"watch": watch, "device": chosen.device, "workers": chosen.workers or None},
+    )
     shown = Runs.of_specs(found, chosen.scale, specs, store, artifacts)
-    said = f"{_counted(shown, plan)} at scale {chosen.scale} are in {_place(store)}."
+    said = f"{_counted(shown)} at scale {chosen.scale} are in {_place(store)}."
     print(textwrap.fill(said, 76, break_on_hyphens=False))
     if shown.waiting:
         print(textwrap.fill(shown.without_rows, 76))
     if shown.on_generated_data:
         print(shown.on_generated_data.strip())
-    if failed:
+    if watch.failed:
         raise RelengthError(
-            f"{failed} of {trained} runs failed: their tracebacks are in {store.path}, under "
-            "'error'."
+            f"{watch.failed} of {watch.trained} runs failed: their tracebacks are in {store.path}, "
+            "under 'error'."
         )
     if not shown.records and not chosen.trains:
         print("Nothing is shown as a result; -p train true trains what is missing.")
@@ -182,26 +189,25 @@ def runs(
     return shown
 
 
-def _train(plan: list[Run], store: Store, chosen: Parameters) -> tuple[int, int]:
-    """Train what is missing of a plan and has its data; returns how many failed, of how many."""
-    from relength.runs.campaign import Campaign
+class _Watch:
+    """Shows a line while runs train; knows then how many they were, and how many failed."""
 
-    asked, without = at_hand(plan, fetch=chosen.train)
-    for reason in without:
-        print(f"Not trained for want of data, {reason}.")
-    runs = asked if chosen.refresh else missing(asked, store)
-    campaign = Campaign(runs, store, device=chosen.device, workers=chosen.workers or None)
-    with TrainingLine(len(runs)) as line:
-        for record in campaign.records():
-            line.advance(record)
-    return line.failed, len(runs)
+    trained = failed = 0
+
+    def __call__(self, records: Iterator[Record], total: int) -> Iterator[Record]:
+        self.trained = total
+        with TrainingLine(total) as line:
+            for record in records:
+                line.advance(record)
+                yield record
+        self.failed = line.failed
 
 
-def _counted(shown: Runs, plan: list[Run]) -> str:
+def _counted(shown: Runs) -> str:
     if shown.scale == "smoke":
         return f"{len(shown.records)} of {len(shown.specs)} runs"
     keys = {record["key"] for record in shown.records}
-    return in_words(shown.experiment, plan, keys, " runs")
+    return in_words(shown.experiment, shown.specs, keys, " runs")
 
 
 def many_seeds(name: str, chosen: Parameters, page: str) -> Runs:

@@ -88,7 +88,7 @@ def missing(runs: Iterable[Run], *stores: Store) -> list[Run]:
 
 
 def in_words(
-    found: Experiment, runs: Iterable[Run], recorded: Container[str], noun: str = ""
+    found: Experiment, specs: Iterable[RunSpec], recorded: Container[str], noun: str = ""
 ) -> str:
     """Word how many of an experiment's runs are recorded: *30 of 320*, or *0 of 880 of its own and
     90 of 240 shared with another* where another experiment's file keeps a part of them.
@@ -97,8 +97,8 @@ def in_words(
     noun      what is counted, as " runs"
     """
     kept: dict[str, list[bool]] = {}
-    for run in runs:
-        kept.setdefault(run.experiment.name, []).append(run.spec.key in recorded)
+    for spec in dict.fromkeys(specs):
+        kept.setdefault(found.keeper(spec).name, []).append(spec.key in recorded)
     words = {name: f"{sum(there)} of {len(there)}" for name, there in kept.items()}
     if len(words) == 1:
         return f"{words.popitem()[1]}{noun}"
