@@ -6,6 +6,7 @@ import re
 import signal
 import time
 from collections import Counter
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -772,6 +773,11 @@ def test_a_run_alone_and_each_replica_is_optimised_as_by_torch(name, seed, froze
             torch.testing.assert_close(p[r], lone.detach(), rtol=1e-12, atol=1e-12)
     for p, lone in zip(single.parameters(), alone[0], strict=True):
         torch.testing.assert_close(p, lone, rtol=1e-12, atol=1e-12)
+
+
+def test_what_a_protocol_may_name_is_computed_and_nothing_else():
+    assert optimisers.KINDS.keys() == rules.OPTIMISERS.keys()
+    assert optimisers.CLIPPING.keys() == set(get_args(get_type_hints(Clip)["by"]))
 
 
 def test_a_frozen_replica_keeps_its_weights_even_when_its_gradient_is_no_number():

@@ -35,11 +35,6 @@ from relength.training.evaluate import Measured, by_length, free_running, valida
 from relength.training.optimisers import Moments
 from relength.training.provenance import code_fingerprint
 
-CLIPPED = {
-    "norm": torch.nn.utils.clip_grad_norm_,
-    "value": torch.nn.utils.clip_grad_value_,
-}
-
 
 @dataclass
 class Trained:
@@ -121,8 +116,7 @@ class Trainer:
         loss = self.loss(batch)
         self.model.zero_grad()
         loss.backward()
-        if clip := self.protocol.clip:
-            CLIPPED[clip.by](self.model.parameters(), clip.most)
+        optimisers.clip_model_(self.model, self.protocol.clip)
         optimisers.move(self.optimiser, self.model, self.moments, self.progress.rate)
         self.progress.step += 1
         return loss.detach()

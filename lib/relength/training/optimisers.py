@@ -9,8 +9,9 @@ namesake in ``torch.optim``.
 Settings by name are in :mod:`relength.training.protocols.optimiser`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -33,12 +34,6 @@ def spread(per_replica: Tensor, like: Tensor) -> Tensor:
 
 
 # --- many runs ------------------------------------------------------------------------------------
-
-
-def clip_(grads: Gradients, clip: Clip | None) -> None:
-    """Clip each replica's gradients in place, as a protocol says."""
-    if clip is not None:
-        {"norm": clip_norms_, "value": clip_values_}[clip.by](grads, clip.most)
 
 
 def clip_norms_(grads: Gradients, most: float) -> Tensor:
@@ -152,18 +147,6 @@ class RMSprop:
             p.copy_(torch.where(spread(active, p), p - spread(rate, p) * m, p))
 
 
-STACKED: dict[str, Callable[[Tensors, Any], Adam | RMSprop]] = {
-    "adam": lambda params, its: Adam(params, its.weight_decay),
-    "adamw": lambda params, its: Adam(params, its.weight_decay, decoupled=True),
-    "rmsprop": lambda params, its: RMSprop(params, its.smoothing, its.momentum),
-}
-
-
-def stacked(settings: Settings, params: Tensors) -> Adam | RMSprop:
-    """The optimiser of many runs."""
-    return STACKED[settings.name](params, settings)
-
-
 # --- one run --------------------------------------------------------------------------------------
 
 
@@ -186,26 +169,11 @@ class Moments(NamedTuple):
         return cls(*zeros, {name: torch.zeros((), device=w.device) for name, w in named.items()})
 
 
-@torch.no_grad()
-def move(settings: Settings, model: torch.nn.Module, moments: Moments, rate: float) -> None:
-    """Move the weights of one run that have a gradient by one step.
-
-    PyTorch's optimisers as functions. As objects they import PyTorch's compiler, to tell it to
-    leave them alone, which takes a second of every process.
-    """
-    moving = [
-        (weight, weight.grad, *(of[name] for of in moments))
-        for name, weight in model.named_parameters()
-        if weight.grad is not None
-    ]
-    if moving:
-        ALONE[settings.name](settings, rate, *map(list, zip(*moving, strict=True)))
-
-
 Lists = list[Tensor]
 
 
 def _adam(
+    function: Callable[..., None],
     settings: Any,
     rate: float,
     weights: Lists,
@@ -214,7 +182,7 @@ def _adam(
     second: Lists,
     steps: Lists,
 ) -> None:
-    {"adam": adam, "adamw": adamw}[settings.name](
+    function(
         weights,
         grads,
         exp_avgs=first,
@@ -258,4 +226,66 @@ def _rmsprop(
     )
 
 
-ALONE = {"adam": _adam, "adamw": _adam, "rmsprop": _rmsprop}
+# --- by name --------------------------------------------------------------------------------------
+
+
+class Kind(NamedTuple):
+    """The two forms of an optimiser: a class for many runs, and a step of one run."""
+
+    stacked: Callable[[Tensors, Any], Adam | RMSprop]
+    alone: Callable[..., None]
+
+
+KINDS = {
+    "adam": Kind(lambda params, its: Adam(params, its.weight_decay), partial(_adam, adam)),
+    "adamw": Kind(
+        lambda params, its: Adam(params, its.weight_decay, decoupled=True), partial(_adam, adamw)
+    ),
+    "rmsprop": Kind(lambda params, its: RMSprop(params, its.smoothing, its.momentum), _rmsprop),
+}
+
+
+def stacked(settings: Settings, params: Tensors) -> Adam | RMSprop:
+    """The optimiser of many runs."""
+    return KINDS[settings.name].stacked(params, settings)
+
+
+@torch.no_grad()
+def move(settings: Settings, model: torch.nn.Module, moments: Moments, rate: float) -> None:
+    """Move the weights of one run that have a gradient by one step.
+
+    PyTorch's optimisers as functions. As objects they import PyTorch's compiler, to tell it to
+    leave them alone, which takes a second of every process.
+    """
+    moving = [
+        (weight, weight.grad, *(of[name] for of in moments))
+        for name, weight in model.named_parameters()
+        if weight.grad is not None
+    ]
+    if moving:
+        KINDS[settings.name].alone(settings, rate, *map(list, zip(*moving, strict=True)))
+
+
+class Clipping(NamedTuple):
+    """The two forms of a limit: on the gradients of many runs, and on those of one model."""
+
+    stacked: Callable[[Gradients, float], Any]
+    alone: Callable[[Iterable[Tensor], float], Any]
+
+
+CLIPPING = {
+    "norm": Clipping(clip_norms_, torch.nn.utils.clip_grad_norm_),
+    "value": Clipping(clip_values_, torch.nn.utils.clip_grad_value_),
+}
+
+
+def clip_(grads: Gradients, clip: Clip | None) -> None:
+    """Clip each replica's gradients in place, as a protocol says."""
+    if clip is not None:
+        CLIPPING[clip.by].stacked(grads, clip.most)
+
+
+def clip_model_(model: torch.nn.Module, clip: Clip | None) -> None:
+    """Clip the gradients of a model in place, as a protocol says."""
+    if clip is not None:
+        CLIPPING[clip.by].alone(model.parameters(), clip.most)

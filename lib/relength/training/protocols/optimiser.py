@@ -1,4 +1,4 @@
-"""Settings of the optimisers, for any protocol; :mod:`relength.training.optimisers` computes them.
+"""Settings of the optimisers, a class each; :mod:`relength.training.optimisers` computes them.
 
 The learning rate is none of them: it belongs to the protocol, whose schedule may change it.
 """
@@ -39,7 +39,7 @@ class RMSprop(Settings):
     momentum: float = Field(0.0, ge=0, lt=1)
 
 
-OPTIMISERS: dict[str, type[Settings]] = {"adam": Adam, "adamw": AdamW, "rmsprop": RMSprop}
+OPTIMISERS = {kind.model_fields["name"].default: kind for kind in Settings.__subclasses__()}
 
 
 def _settings(value: Any, flat: str | None = None) -> Any:
