@@ -3,7 +3,7 @@
 Source: Ray Chowdhury and Caragea (2023).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from relength.models.seq2seq.attentions import arms_of
@@ -98,24 +98,28 @@ def grid(
     ]
 
 
+def both_arms(
+    scale: Scale, seed: int, models: Iterable[str], tasks: Iterable[str]
+) -> list[RunSpec]:
+    """The :func:`grid` in first readings, and then in second ones."""
+    return [spec for arm in (0, 1) for spec in grid(scale, seed, models, tasks, arm)]
+
+
 def table_2(scale: Scale, seed: int) -> list[RunSpec]:
     """Tables 2 and 9: six attention mechanisms on eight probing tasks, two in two readings."""
-    return [*grid(scale, seed, MODELS, TASKS), *grid(scale, seed, TWO_ARMED, TASKS, arm=1)]
+    return both_arms(scale, seed, MODELS, TASKS)
 
 
 def table_4(scale: Scale, seed: int) -> list[RunSpec]:
     """Table 4: OneStepAttn, and what is left of it without each of its changes."""
     models = ("OneStepAttn", *ABLATIONS)
-    return [*grid(scale, seed, models, TASKS), *grid(scale, seed, models, TASKS, arm=1)]
+    return both_arms(scale, seed, models, TASKS)
 
 
 def table_6(scale: Scale, seed: int) -> list[RunSpec]:
     """Table 6: five attention mechanisms on two further tasks; and what DeDupe is compared with."""
-    first = grid(scale, seed, EXTRA_MODELS, EXTRA_TASKS)
-    compared = [
-        spec for arm in (0, 1) for spec in grid(scale, seed, ("MonoAttn",), ("inv_recopy",), arm)
-    ]
-    return [*first, *grid(scale, seed, EXTRA_MODELS, EXTRA_TASKS, arm=1), *compared]
+    compared = both_arms(scale, seed, ("MonoAttn",), ("inv_recopy",))
+    return [*both_arms(scale, seed, EXTRA_MODELS, EXTRA_TASKS), *compared]
 
 
 def table_7(scale: Scale, seed: int) -> list[RunSpec]:
@@ -124,14 +128,8 @@ def table_7(scale: Scale, seed: int) -> list[RunSpec]:
     Last come the models of Table 2, which the variants are compared with, in each reading.
     """
     others = tuple(task for task in TASKS if task not in TOLD_APART)
-    variants = [
-        spec
-        for tasks in (TOLD_APART, others)
-        for arm in (0, 1)
-        for spec in grid(scale, seed, VARIANTS, tasks, arm)
-    ]
-    compared = [*grid(scale, seed, MODELS, TASKS), *grid(scale, seed, TWO_ARMED, TASKS, arm=1)]
-    return [*variants, *compared]
+    parts = ((VARIANTS, TOLD_APART), (VARIANTS, others), (MODELS, TASKS))
+    return [spec for models, tasks in parts for spec in both_arms(scale, seed, models, tasks)]
 
 
 def lengths(scale: Scale, seed: int) -> list[RunSpec]:
@@ -149,7 +147,7 @@ def lengths(scale: Scale, seed: int) -> list[RunSpec]:
 def scan(scale: Scale, seed: int) -> list[RunSpec]:
     """Tables 3 (left) and 8: the length split of SCAN."""
     models = tuple(dict.fromkeys((*SCAN_MODELS, "LocAttn", "OneStepAttn", "MonoAttn", *VARIANTS)))
-    return [*grid(scale, seed, models, ("scan",)), *grid(scale, seed, models, ("scan",), arm=1)]
+    return both_arms(scale, seed, models, ("scan",))
 
 
 def cfq(scale: Scale, seed: int) -> list[RunSpec]:
@@ -168,84 +166,28 @@ def cfq(scale: Scale, seed: int) -> list[RunSpec]:
     ]
 
 
+def _experiment(
+    name: str, grid: Callable[[Scale, int], list[RunSpec]], *artifacts: str, **fields: Any
+) -> Experiment:
+    return Experiment(
+        name=f"mla_{name}",
+        paper="mla",
+        artifacts=artifacts,
+        judged_arm="released",
+        grid=grid,
+        **fields,
+    )
+
+
 EXPERIMENTS = (
-    Experiment(
-        name="mla_table2",
-        paper="mla",
-        artifacts=("mla-table-2",),
-        judged_arm="released",
-        grid=table_2,
-        many=TWO_ARMED,
-    ),
-    Experiment(
-        name="mla_ablations",
-        paper="mla",
-        artifacts=("mla-table-4",),
-        judged_arm="released",
-        grid=table_4,
-    ),
-    Experiment(
-        name="mla_extra_tasks",
-        paper="mla",
-        artifacts=("mla-table-6",),
-        judged_arm="released",
-        grid=table_6,
-        parts=PARTS,
-    ),
-    Experiment(
-        name="mla_scan",
-        paper="mla",
-        artifacts=("mla-table-3", "mla-table-8"),
-        judged_arm="released",
-        grid=scan,
-        parts=PARTS,
-        title="Tables 3 and 8",
-    ),
-    Experiment(
-        name="mla_variants",
-        paper="mla",
-        artifacts=("mla-table-7",),
-        judged_arm="released",
-        grid=table_7,
-        parts=PARTS,
-    ),
-    Experiment(
-        name="mla_cfq",
-        paper="mla",
-        artifacts=("mla-table-3",),
-        judged_arm="released",
-        grid=cfq,
-        title="Table 3, CFQ",
-    ),
-    Experiment(
-        name="mla_edit_distance",
-        paper="mla",
-        artifacts=("mla-table-9",),
-        judged_arm="released",
-        grid=table_2,
-        distance=True,
-    ),
-    Experiment(
-        name="mla_failures",
-        paper="mla",
-        artifacts=("mla-table-10",),
-        judged_arm="released",
-        grid=table_2,
-    ),
-    Experiment(
-        name="mla_lengths",
-        paper="mla",
-        artifacts=(),
-        judged_arm="released",
-        grid=lengths,
-        title="Ten times as far",
-    ),
-    Experiment(
-        name="mla_attention_paths",
-        paper="mla",
-        artifacts=(),
-        judged_arm="released",
-        grid=table_2,
-        title="Paths of attention",
-    ),
+    _experiment("table2", table_2, "mla-table-2", many=TWO_ARMED),
+    _experiment("ablations", table_4, "mla-table-4"),
+    _experiment("extra_tasks", table_6, "mla-table-6", parts=PARTS),
+    _experiment("scan", scan, "mla-table-3", "mla-table-8", parts=PARTS, title="Tables 3 and 8"),
+    _experiment("variants", table_7, "mla-table-7", parts=PARTS),
+    _experiment("cfq", cfq, "mla-table-3", title="Table 3, CFQ"),
+    _experiment("edit_distance", table_2, "mla-table-9", distance=True),
+    _experiment("failures", table_2, "mla-table-10"),
+    _experiment("lengths", lengths, title="Ten times as far"),
+    _experiment("attention_paths", table_2, title="Paths of attention"),
 )
