@@ -92,8 +92,9 @@ def load(paper: str, folder: Path = FOLDER) -> list[Claim]:
 # A page asks for them many times. They depend on nothing but the file and the package's own tables.
 @lru_cache(maxsize=16)
 def _claims(paper: str, path: Path, content: bytes) -> tuple[Claim, ...]:
-    given = (str(path), content)
-    return kept(f"claims-{paper}", lambda: _parsed(paper, path, content), *given, code=CODE)
+    if path.parent != FOLDER:  # only those of the project are worth keeping
+        return _parsed(paper, path, content)
+    return kept(f"claims-{paper}", lambda: _parsed(paper, path, content), content, code=CODE)
 
 
 def _parsed(paper: str, path: Path, content: bytes) -> tuple[Claim, ...]:
