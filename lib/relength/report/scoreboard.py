@@ -239,10 +239,10 @@ def runs(store: Store) -> pd.DataFrame:
 
 def united(ledgers: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """One :func:`ledger` of several, paper by paper."""
-    table = pd.concat(ledgers, ignore_index=True)
+    tables = [one if "page" in one else one.assign(page="", unit="") for one in ledgers]
+    table = pd.concat(tables, ignore_index=True)
     table = table.sort_values("paper", key=lambda p: p.map(registry.PAPERS.index), kind="stable")
-    own = table.reindex(columns=["page", "unit"]).fillna("")
-    return table.assign(**own, prose=table["where"] != "").reset_index(drop=True)
+    return table.assign(prose=table["where"] != "").reset_index(drop=True)
 
 
 def costs(store: Store) -> pd.DataFrame:
