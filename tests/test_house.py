@@ -53,6 +53,15 @@ def test_nobody_else_names_a_model_or_a_task_of_a_paper():
                 if quoted.search(text)}  # fmt: skip
 
 
+def test_a_metric_is_named_by_its_task_alone():
+    quoted = re.compile(rf"""["']({"|".join(registry.test_metrics())})["']""")
+    found = {name: quoted.findall(text) for name, text in modules().items()}
+    # A margin may be named like the one metric that it is for.
+    assert {name: names for name, names in found.items() if names} == {
+        "specs/margins.py": ["edit_distance"]
+    }
+
+
 def test_papers_are_imported_by_name_alone():
     imported = re.compile(r"^\s*(from|import) relength\.papers", re.MULTILINE)
     assert not [name for name, text in modules().items() if imported.search(text)]

@@ -13,10 +13,13 @@ from torch import Tensor, nn
 from relength.errors import RelengthError
 from relength.models import MODELS, Model
 from relength.models.config import ModelConfig
+from relength.report import figures, tables
+from relength.report.runs import Runs
 from relength.report.self_checks import pairs_of_scales
 from relength.runs.execute import Job, execute
 from relength.runs.prices import Device, OwnRun, Prices
 from relength.runs.store import Store, accuracies, frame
+from relength.specs.experiments import Experiment
 from relength.specs.kinds import CHANNELS, Kind
 from relength.specs.spec import RunSpec, Scale, make_spec
 from relength.streams import EVALUATION_SEED, stream
@@ -45,7 +48,7 @@ class RoundedMetrics(Metrics):
     """Metrics of numbers that should be bits."""
 
     rounded_accuracy: float = share("accuracy after rounding")
-    squared_error: float = amount("squared error")
+    squared_error: float = amount("squared error", beside="squared error")
 
 
 class Delay(Task):
@@ -419,6 +422,47 @@ def test_a_record_of_it_is_read_back_with_its_own_metrics(tmp_path):
     broken["checkpoints"]["selected"]["tests"]["12"]["rounded_accuracy"] = 1.5
     with pytest.raises(Exception, match=r"checkpoints.selected.tests.12.rounded_accuracy"):
         store.append("mla", broken)
+
+
+def recorded(folder, shows: str = "") -> Runs:
+    """Three recorded seeds of it, as a page shows them."""
+    specs = tuple(_grid("smoke", seed)[0] for seed in range(3))
+    store = Store(folder / "results")
+    for record in execute(Job(specs, "tiny", "cpu", folder)):
+        store.append("mla", record)
+    made = Experiment("tiny", "mla", (), "paper", _grid, title="Delay", shows=shows)
+    return Runs.of_specs(made, "smoke", specs, store)
+
+
+def _grid(scale: str, seed: int) -> list[RunSpec]:
+    return [spec(seed, steps=20)]
+
+
+def test_tables_and_figures_have_its_own_metrics(tmp_path):
+    runs = recorded(tmp_path)
+    tests = [r["checkpoints"]["selected"]["tests"] for r in runs.cell("Cell", "paper", "delay")]
+    assert len(tests) == 3
+    data = tables.comparison(runs).set_index("test")
+    shown = tables.details(runs).html
+    drawn = figures.accuracy(runs, number=1).data
+    for test in ("5", "12"):
+        right = [100 * kept[test]["rounded_accuracy"] for kept in tests]
+        error = float(np.median([kept[test]["squared_error"] for kept in tests]))
+        assert data["values"][test] == right and data["ours"][test] == np.median(right)
+        assert data["squared_error"][test] == error > 0
+        assert f">{tables.number(error)}<" in shown
+        assert drawn.loc[drawn["test"] == test, "accuracy"].tolist() == right
+    assert "edit_distance" not in data and runs.shown.in_unit.endswith(" in percent")
+
+
+def test_a_table_of_a_metric_without_unit_and_margin_shows_what_is_recorded(tmp_path):
+    runs = recorded(tmp_path, shows="squared_error")
+    row = tables.comparison(runs).set_index("test").loc["12"]
+    cell = runs.cell("Cell", "paper", "delay")
+    kept = [record["checkpoints"]["selected"]["tests"]["12"] for record in cell]
+    assert row["values"] == [found["squared_error"] for found in kept]
+    assert row["apart"] is None and runs.shown.in_unit == "squared error"
+    assert row["solved"] == sum(found["rounded_accuracy"] >= 0.95 for found in kept)
 
 
 def test_its_key_is_stable_and_has_its_name():

@@ -10,7 +10,7 @@ from relength.report.exhibits import Exhibit, csv, rows_table
 from relength.report.runs import Runs
 from relength.report.self_checks import pairs_of_scales
 from relength.report.style import title
-from relength.report.tables import MEASURE_WORDS, number
+from relength.report.tables import number
 from relength.runs.plan import least_seeds
 from relength.runs.prices import Device, Prices, device_seconds, own
 from relength.runs.store import Record, accuracies, usable
@@ -210,7 +210,7 @@ def cap_check(runs: Runs) -> Exhibit:
     columns = {"task": "text", "model": "text", "seed": "number"} | dict.fromkeys(heads, "number")
     rows = [(*row, *[""] * (len(columns) - len(row))) for row in rows]
     name = f"{runs.page}-cap"
-    measure = MEASURE_WORDS[runs.experiment.measure]
+    measure = runs.measured.words
     caption = (
         "<b>Does the shorter training matter?</b> A row is one seed trained at both scales. Each "
         "bar has the reduced scale on its left and the paper's, with its own batches, on its "

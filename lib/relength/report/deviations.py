@@ -10,6 +10,7 @@ from relength.report.markdown import plain, slug
 from relength.report.scoreboard import Survey
 from relength.report.style import title
 from relength.report.tables import signed
+from relength.specs import registry
 from relength.specs.margins import load_margins
 from relength.verdicts import deviations
 from relength.verdicts.claims import plural
@@ -108,7 +109,7 @@ class Moves(NamedTuple):
 
     pairs              {scale: pairs}
     same, more, fewer  pairs that stay within the margin, rise and fall
-    median, low, high  of the differences, in points or edits
+    median, low, high  of the differences, in the unit of the metric
     seeds              by cell: scale, model, arm and task
     most               the row of the largest difference at any test
     """
@@ -130,8 +131,8 @@ class Moves(NamedTuple):
 
 def moves(found: Effect) -> Moves:
     """Count the pairs that a difference moves at the longest test, which way and how far."""
-    measure = "edit_distance" if found.measure.metric == "edit_distance" else "accuracy"
-    margin, far = load_margins().measures[measure], found.longest["difference"]
+    margin = load_margins().measures[registry.metric(found.measure.metric).margin]
+    far = found.longest["difference"]
     moved = far.abs() > found.longest["first"].map(margin.around)
     return Moves(
         pairs=found.longest["scale"].value_counts().to_dict(),
@@ -149,7 +150,7 @@ def moves(found: Effect) -> Moves:
 def in_words(found: Effect) -> str:
     """:func:`moves` in words."""
     counts, total = moves(found), len(found.longest)
-    unit = "edits" if found.measure.metric == "edit_distance" else "points"
+    unit = registry.metric(found.measure.metric).change
     spread = f", from {signed(counts.low)} to {signed(counts.high)}" if total > 1 else ""
     said = (
         f"From {found.measure.first} to {found.measure.second}: {_pairs(counts.pairs)}, "

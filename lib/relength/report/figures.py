@@ -17,7 +17,7 @@ from relength.report.exhibits import Exhibit, badges
 from relength.report.grid import BAND, NOT_RUN, Grid
 from relength.report.runs import Runs
 from relength.report.style import LAYOUTS, LIGHT, Layout, beside, canvas, colour, style, svg, title
-from relength.report.tables import MEASURE_WORDS, flat, printed
+from relength.report.tables import flat, printed
 from relength.runs.store import Record, accuracies
 from relength.specs import published, registry
 from relength.specs.kinds import TOKENS
@@ -160,7 +160,7 @@ def accuracy(runs: Runs, artifact: str | None = None, *, number: int) -> Exhibit
     seeds = data.groupby(["model", "arm", "task"])["seed"].nunique()
     both = "; of two seeds both are lines" if (seeds == 2).any() else ""
     caption = (
-        f"{MEASURE_WORDS[runs.experiment.measure].capitalize()} against length. Read along a row: "
+        f"{runs.measured.words.capitalize()} against length. Read along a row: "
         "the first point is the range of lengths trained on, the others are longer. A model that "
         "generalises keeps a flat line at 100. The usual picture is a cliff. Dots of a cell that "
         f"lie apart are seeds that disagree{both}.{_of_means(runs)}"
@@ -203,7 +203,7 @@ def _accuracy_in_words(runs: Runs) -> str:
 def by_length(runs: Runs, tasks: Sequence[str], number: int) -> Exhibit:
     """Accuracy against length for a few tasks, a line per model in the arm that claims judge."""
     data = reach.judged(runs, None, tasks)
-    words = MEASURE_WORDS[runs.experiment.measure]
+    words = runs.measured.words
 
     def draw(layout: Layout) -> "Figure":
         return reach.draw(runs, data, tasks, layout)
@@ -266,7 +266,7 @@ def seeds(runs: Runs, artifact: str, test: str, number: int) -> Exhibit:
         return figure
 
     caption = (
-        f"{title(task)}, {published.name_of(artifact)}: {MEASURE_WORDS[runs.experiment.measure]} "
+        f"{title(task)}, {published.name_of(artifact)}: {runs.measured.words} "
         "in percent. Each dot is a seed of ours, their mean stands at the right. Grey: the mean "
         "that the paper prints, and one standard deviation to either side."
     )
@@ -330,7 +330,7 @@ def learning(runs: Runs, number: int) -> Exhibit:
 
 def _course(runs: Runs) -> str:
     """Word what learning curves show, and how often it was measured."""
-    first, measure = runs.specs[0], MEASURE_WORDS[runs.experiment.measure]
+    first, measure = runs.specs[0], runs.measured.words
     forced = "teacher-forced " if first.task.kind == TOKENS else ""  # others read no targets
     return first.training.course(f"{forced}{measure}")
 

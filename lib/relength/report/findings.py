@@ -54,7 +54,7 @@ from relength.report.outcomes import (
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import LIGHT, Layout, beside, canvas, colour, title
-from relength.report.tables import MEASURE_WORDS, printed, short, signed
+from relength.report.tables import printed, short, signed
 from relength.specs import published, registry
 from relength.specs.margins import load_margins
 from relength.verdicts.claims import LEFT_OPEN, VERDICTS, counted, plural
@@ -64,10 +64,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ROW, STRIP = 0.34, 0.19  # inches: of a row, of the dots in it
-RIGHT = {  # what a share is one of
-    name: kind.model_fields[name].description or kind.words()[name]
-    for name, kind in registry.test_metrics().items()
-}
 
 
 def _counted(counts: dict[str, int]) -> str:
@@ -133,15 +129,15 @@ def printed_numbers(paper: str, survey: Survey) -> str:
     data = judged_rows(runs, beside_printed(runs))
     if data.empty:
         return NOTHING
-    counts, levels, found = near_print(runs, data), load_margins().levels, runs.experiment
+    counts, levels = near_print(runs, data), load_margins().levels
     models = ", ".join(f"{model} {near} of {of}" for model, (near, of) in counts.by_model.items())
     said = (
         f"{_come_out(runs, data)}{few_seeds(data['seeds'])} By model: {models}. "
         f"{counts.between} of the printed numbers lie between {levels['failed'].below:g} % and "
         f"{levels['solved'].at_least:g} %; {counts.near_between} of these come out. Such numbers "
         "are harder to meet than success or failure. (A number comes out if ours has the printed "
-        f"{MEASURE_WORDS[found.measure]}, high or low. To *solve* a test, below, takes "
-        f"{levels['solved'].at_least:g} % of {RIGHT[found.measure]}.)"
+        f"{runs.measured.words}, high or low. To *solve* a test, below, takes "
+        f"{levels['solved'].at_least:g} % of {runs.measured.right}.)"
     )
     far = data[~data["near"]]
     if far.empty:
@@ -221,7 +217,7 @@ def known_is_not_enough(paper: str, survey: Survey) -> str:
     drawn.
     """
     runs = busiest(survey, main_table(paper))
-    data = ends(runs, runs.experiment.measure)
+    data = ends(runs)
     if data.empty:
         return NOTHING
     figure = f"```{{raw}} html\n{_strips(runs, data).html}\n```\n"
@@ -293,11 +289,11 @@ def _strips(runs: Runs, data: pd.DataFrame) -> Exhibit:
             _panel(axes, runs, data, rows, column, head, named)
         return figure
 
-    measured = runs.experiment.measure
+    measured = runs.measured.words
     outcomes = data.groupby(["model", "arm"], sort=False)["state"]
     enough = f"{load_margins().levels['solved'].at_least:g} %"
     alt = (
-        f"{MEASURE_WORDS[measured].capitalize()} of every run on the lengths trained on and at the "
+        f"{measured.capitalize()} of every run on the lengths trained on and at the "
         f"longest test. Runs with at least {enough} there: "
         + "; ".join(
             f"{runs.label(model, arm)} {(states == 'solved').sum()} of {len(states)}"
@@ -305,7 +301,7 @@ def _strips(runs: Runs, data: pd.DataFrame) -> Exhibit:
         )
     )
     caption = (
-        f"Right on what it knows. A dot is the {MEASURE_WORDS[measured]} of one run, on the "
+        f"Right on what it knows. A dot is the {measured} of one run, on the "
         "lengths that it was trained on and at the longest test of its task. The numbers at the "
         f"right count the runs with at least {enough} there."
     )
@@ -354,7 +350,7 @@ def luck(paper: str, survey: Survey) -> str:
     of which the longest test leaves few to all, at the test at which seeds are furthest apart.
     """
     runs = busiest(survey, main_table(paper))
-    found, whole = unequal_seeds(runs), runs.experiment.measure == "exact_match"
+    found, whole = unequal_seeds(runs), runs.measured.whole
     if not found.repeated:
         return "*No cell has more than one seed yet.*\n"
     margin, spread = load_margins().measures["accuracy"].around(0), found.apart
@@ -385,7 +381,7 @@ def luck(paper: str, survey: Survey) -> str:
         name=f"tab-findings-{paper}-luck",
         caption=f"Cells whose seeds are more than {margin:g} points apart "
         f"{'at the longest test' if whole else 'somewhere, at the test where they are furthest'}: "
-        f"{MEASURE_WORDS[runs.experiment.measure]} in percent, a number per seed.",
+        f"{runs.measured.words} in percent, a number per seed.",
     )
     if not whole:
         most = max(spread, key=lambda cell: np.ptp(cell["longest"]))
@@ -505,7 +501,7 @@ def selection(paper: str, survey: Survey) -> str:
     found = checkpoints(runs)
     if found is None:
         return NOTHING
-    level, unit = load_margins().levels["solved"], RIGHT[runs.experiment.measure]
+    level, unit = load_margins().levels["solved"], runs.measured.right
     margin = load_margins().measures["accuracy"].around(0)
     solved = [f"{found.solve[rule]} {said}" for rule, said in RULES.items()]
     parts = [

@@ -82,7 +82,7 @@ def beside_other_tables(paper: str, survey: Survey) -> Iterator[tuple[Runs, pd.D
     """Runs of each further table, and its printed numbers that the main table does not have."""
     main = {cell[:2] for cell in printed(*experiment(main_table(paper)).tables)}
     for name, found in experiments().items():
-        if found.paper != paper or not found.tables or found.distance or name == main_table(paper):
+        if found.paper != paper or not found.tables or found.shows or name == main_table(paper):
             continue
         runs = busiest(survey, name)
         data = beside_printed(runs)
@@ -150,7 +150,7 @@ def known(data: pd.DataFrame) -> Known:
 
 def known_by_reading(runs: Runs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The :func:`relength.report.outcomes.ends` of judged readings, and those of the others."""
-    data = ends(runs, runs.experiment.measure)
+    data = ends(runs)
     judged = data["arm"] == data["model"].map(runs.experiment.judged_arms)
     return data[judged], data[~judged]
 
@@ -169,7 +169,7 @@ class UnequalSeeds(NamedTuple):
 
 def unequal_seeds(runs: Runs) -> UnequalSeeds:
     """Compare the seeds of each cell at its longest test, or where they are furthest apart."""
-    whole = runs.experiment.measure == "exact_match"
+    whole = runs.measured.whole
     data = ends(runs) if whole else _furthest_apart(runs)
     cells = [cell for _, cell in data.groupby(["task", "model", "arm"], sort=False)]
     repeated = [cell for cell in cells if len(cell) > 1]
@@ -182,7 +182,7 @@ def unequal_seeds(runs: Runs) -> UnequalSeeds:
 def _furthest_apart(runs: Runs) -> pd.DataFrame:
     """As :func:`ends`, with the test beyond training whose seeds are furthest apart as longest."""
     measure, parts = runs.experiment.measure, []
-    for (task, model, arm), cell in ends(runs, measure).groupby(["task", "model", "arm"]):
+    for (task, model, arm), cell in ends(runs).groupby(["task", "model", "arm"]):
         values = {test: runs.values(model, arm, task, test, measure) for test in runs.tests[task]}
         test = max(list(values)[1:], key=lambda test: np.ptp(values[test]))
         parts.append(cell.assign(test=test, longest=values[test]).drop(columns="state"))

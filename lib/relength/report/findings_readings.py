@@ -32,7 +32,7 @@ from relength.report.outcomes import (
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import ARM_LABELS, LIGHT, MARKS, Layout, beside, canvas, colour, title
-from relength.report.tables import MEASURE_WORDS, printed, short
+from relength.report.tables import printed, short
 from relength.specs import published, registry
 from relength.specs.experiments import experiment
 from relength.specs.margins import load_margins
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 def which_reading(paper: str, survey: Survey) -> str:
     """Readings of a model side by side with the printed number, at the longest test."""
     runs = main_runs(paper, survey)
-    data = ends(runs, runs.experiment.measure)
+    data = ends(runs)
     frame = at_the_longest(runs, data)
     if frame.empty:
         return NOTHING
@@ -279,7 +279,7 @@ def _readings(runs: Runs, frame: pd.DataFrame) -> Exhibit:
         return figure
 
     arms = [arm for arm in MARKS if arm in set(frame["arm"])]
-    measured = MEASURE_WORDS[runs.experiment.measure]
+    measured = runs.measured.words
     key = ", ".join(f"{MARKS[arm].sign} {ARM_LABELS[arm]}" for arm in arms)
     caption = (
         f"Which reading gives the printed numbers? "

@@ -335,7 +335,7 @@ def _question(row: Any, claim: Claim | None) -> tuple[str, str]:
 def _verb(claim: Claim, test: str) -> str:
     """Word a printed number, by the levels of the margins file."""
     levels, value = claims.load_margins().levels, claim.parts[0].printed[test]
-    if claim.source.metric == "edit_distance":
+    if not registry.metric(claim.source.metric).share:
         return "on"
     if levels["solved"].holds(value):
         return "solves"
@@ -343,8 +343,7 @@ def _verb(claim: Claim, test: str) -> str:
 
 
 def _value(claim: Claim, test: str) -> str:
-    unit = " edits" if claim.source.metric == "edit_distance" else " %"
-    return f"{claim.parts[0].printed[test]:g}{unit}"
+    return registry.metric(claim.source.metric).sized(claim.parts[0].printed[test])
 
 
 def _printed(row: Any, claim: Claim | None) -> str:

@@ -35,7 +35,6 @@ from relength.verdicts.claim_models import (
     ValuePart,
 )
 from relength.verdicts.claims import counted, plural, summary
-from relength.verdicts.evidence import MEASURES
 
 DOWNLOAD = (
     *("paper", "claim", "artifact", "kind", "statement", "where", "scope", "arm", "label"),
@@ -224,7 +223,9 @@ def _made_under(used: pd.DataFrame) -> str:
 
 def _margin_words(claim: Claim, fixed: Margins) -> str:
     """The margins that a claim's parts are judged by."""
-    measure = MEASURES[claim.source.metric]
+    metric = claim.source.metric
+    measure = registry.metric(metric).margin or ""
+    solved = margins.level_words("solved", fixed, metric)
     said: dict[str, None] = {}
     for part in claim.parts:
         match part:
@@ -232,11 +233,11 @@ def _margin_words(claim: Claim, fixed: Margins) -> str:
                 said[f"{measure.replace('_', ' ')} {margins.measure_words(measure, fixed)}"] = None
             case LevelPart():
                 word = part.level.removeprefix("not_")
-                said[f"{word}: {margins.level_words(word, fixed)}"] = None
+                said[f"{word}: {margins.level_words(word, fixed, metric)}"] = None
             case CountPart():
-                said[f"a task counts as solved at {margins.level_words('solved', fixed)}"] = None
+                said[f"a task counts as solved at {solved}"] = None
             case OrderPart() if part.by == "tasks_solved":
-                said[f"a task counts as solved at {margins.level_words('solved', fixed)}"] = None
+                said[f"a task counts as solved at {solved}"] = None
             case OrderPart():
                 said[f"{measure.replace('_', ' ')} {margins.measure_words(measure, fixed)}"] = None
             case CostPart():

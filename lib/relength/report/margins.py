@@ -4,6 +4,7 @@ import pandas as pd
 
 from relength.report.markdown import plain, table
 from relength.report.scoreboard import Survey
+from relength.specs import registry
 from relength.specs.margins import Margins, load_margins, margin_words
 from relength.verdicts import margin_history
 from relength.verdicts.margin_history import History, Version
@@ -15,7 +16,7 @@ def in_force(survey: Survey) -> str:
     """The margins in force, from ``book/claims/margins.yml``."""
     fixed = load_margins()
     rows = [(m.replace("_", " "), measure_words(m, fixed)) for m in fixed.measures]
-    rows += [(f'"{word}"', level_words(word, fixed)) for word in fixed.levels]
+    rows += [(f'"{word}"', level_words(word, fixed, registry.ACCURACY)) for word in fixed.levels]
     rows.append(("standard deviations", f"counted as at least {fixed.sd_floor:g} points"))
     return table(
         ("measure", "margin"),
@@ -25,11 +26,11 @@ def in_force(survey: Survey) -> str:
     )
 
 
-def level_words(word: str, fixed: Margins) -> str:
-    """Word the meaning of "solved" or "failed": *exact match ≥ 95 %*."""
+def level_words(word: str, fixed: Margins, metric: str) -> str:
+    """Word the meaning of "solved" or "failed" for a metric: *exact match ≥ 95 %*."""
     level = fixed.levels[word]
     bound = f"≥ {level.at_least:g} %" if level.at_least is not None else f"< {level.below:g} %"
-    return f"exact match {bound}"
+    return f"{registry.metric(metric).words} {bound}"
 
 
 def measure_words(measure: str, fixed: Margins) -> str:

@@ -61,8 +61,8 @@ def main_runs(paper: str, survey: Survey) -> Runs:
     )
 
 
-def ends(runs: Runs, metric: str = "exact_match") -> pd.DataFrame:
-    """A row per run: how it does on the lengths trained on and at the longest, in percent.
+def ends(runs: Runs) -> pd.DataFrame:
+    """A row per run: its accuracy on the lengths trained on and at the longest, in percent.
 
     Columns: task, model, arm, seed, known, test (name of the longest), longest, state (the longest
     by the levels of the margins file: "solved", "failed" or "between").
@@ -72,8 +72,8 @@ def ends(runs: Runs, metric: str = "exact_match") -> pd.DataFrame:
         for task, tests in runs.tests.items():
             pairs = zip(
                 runs.cell(model, arm, task),
-                runs.values(model, arm, task, tests[0], metric),
-                runs.values(model, arm, task, tests[-1], metric),
+                runs.values(model, arm, task, tests[0]),
+                runs.values(model, arm, task, tests[-1]),
                 strict=True,
             )
             for record, known, longest in pairs:

@@ -191,10 +191,9 @@ def _execution(store: Store, record: Record) -> dict[str, Any]:
     if record["status"] != "ok":
         return shown | {"error": record["error"].strip().splitlines()[-1]}
     curve = _thinned(record["curve"])
-    kind = registry.tasks()[record["spec"]["task"]["name"]].metrics
-    names = kind.words()
+    names = registry.tasks()[record["spec"]["task"]["name"]].metrics.known()
     return shown | {
-        "metrics": [[words, name in kind.shares()] for name, words in names.items()],
+        "metrics": [[metric.words, metric.share] for metric in names.values()],
         "cost": record["cost"],
         "parameters": record["parameters"],
         "epochs": len(record["curve"]),

@@ -11,8 +11,10 @@ from relength.kept import digest, kept
 from relength.report.freshness import Freshness, State, made_by, states
 from relength.report.style import ARM_LABELS, row_label
 from relength.runs.store import Record, Store, digest_of, frame, on_generated_data, usable
+from relength.specs import registry
 from relength.specs.experiments import Experiment, page_of
 from relength.specs.spec import RunSpec, Scale, row_name
+from relength.tasks.metrics import Metric
 from relength.verdicts import claims, judged
 from relength.verdicts.judged import own_records
 
@@ -144,6 +146,16 @@ class Runs:
             f"{'was' if self.generated == 1 else 'were'} trained on generated data, because the "
             "published files were not at hand."
         )
+
+    @property
+    def shown(self) -> Metric:
+        """What is known of the metric of its tables."""
+        return registry.metric(self.experiment.shown)
+
+    @property
+    def measured(self) -> Metric:
+        """What is known of the metric that its tasks are measured by."""
+        return registry.metric(self.experiment.measure)
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -279,14 +291,14 @@ class Runs:
     def values(
         self, model: str, arm: str, task: str, test: str, metric: str | None = None
     ) -> list[float]:
-        """One metric of one cell at one test, a number per seed; accuracies in percent.
+        """One metric of one cell at one test, a number per seed; shares in percent.
 
         metric  if it is not what the experiment measures by
         """
         metric = metric or self.experiment.measure
-        scale = 1 if metric == "edit_distance" else 100
+        shown = registry.metric(metric).shown
         return [
-            scale * r["checkpoints"]["selected"]["tests"][test][metric]
+            shown(r["checkpoints"]["selected"]["tests"][test][metric])
             for r in self.cell(model, arm, task)
         ]
 

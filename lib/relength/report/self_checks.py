@@ -214,8 +214,8 @@ def scales(survey: Survey) -> str:
         (_scale_row(*pair, *both) for pair, both in zip(pairs, ends, strict=True)),
         name="tab-scales",
         caption="The same task, model and seed at scale *reduced* and at scale *paper*. The table "
-        "has the optimiser steps that the runs took and percent at the longest test (of outputs"
-        f"{_of_tokens()}). *Difference* is paper less reduced there, *largest* where it is "
+        "has the optimiser steps that the runs took and percent at the longest test "
+        f"({_measures()}). *Difference* is paper less reduced there, *largest* where it is "
         "largest.",
         numbers=SCALE_NUMBERS,
     )
@@ -256,14 +256,13 @@ def both_scales(pairs: Sequence[tuple[OwnRun, OwnRun]]) -> BothScales:
     )
 
 
-def _of_tokens() -> str:
-    """The papers in which tokens are counted."""
-    papers = [
-        paper.short
-        for paper in registry.papers().values()
-        if paper.main and experiment(paper.main).measure == "token_accuracy"
-    ]
-    return f"; of tokens for {' and '.join(papers)}" if papers else ""
+def _measures() -> str:
+    """Say what each paper's main table is measured by: *token accuracy for PANM*."""
+    papers = [paper for paper in registry.papers().values() if paper.main]
+    measures = [registry.metric(experiment(paper.main).measure).words for paper in papers]
+    return ", ".join(
+        f"{words} for {paper.short}" for words, paper in zip(measures, papers, strict=True)
+    )
 
 
 def pairs_of_scales(runs: Iterable[OwnRun]) -> list[tuple[OwnRun, OwnRun]]:

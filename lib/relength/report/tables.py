@@ -23,8 +23,8 @@ from relength.specs import published, registry
 from relength.specs.experiments import anchor_of
 from relength.specs.margins import Margin, load_margins, margin_words
 from relength.specs.published import name_of
+from relength.tasks.metrics import Metric
 from relength.verdicts import claims, stats
-from relength.verdicts.evidence import MEASURES
 
 TEXT_WIDTH = 76
 VERDICT_COLUMNS = (
@@ -33,9 +33,6 @@ VERDICT_COLUMNS = (
 )
 FEW = 6  # columns that need not take the whole width
 HALF = 4  # tasks side by side: the paper's own table is broken in the same place
-MEASURE_WORDS: dict[str, str] = {
-    name: kind.words()[name] for name, kind in registry.test_metrics().items()
-}
 MARKS = {"reproduced": "✓", "contradicted": "≠", claims.NOT_REACHED: "↓", claims.EXCEEDED: "↑"}
 
 
@@ -93,14 +90,16 @@ def comparison(runs: Runs, artifact: str | None = None) -> pd.DataFrame:
     ours (:func:`relength.specs.published.statistic` of them), apart (whether that is outside the
     margin around the paper's value; None where one of them is missing), mean, median, low, high and
     confidence (of the median, :func:`relength.verdicts.stats.median_interval`), solved (seeds at
-    the level "solved"), solved_low, solved_high (percent, 95 %), true_length (median, stopped at
-    the true length), edit_distance (median), values (every seed, in the order of seeds).
+    the level "solved"), solved_low, solved_high (percent, 95 %), the median of each of
+    :func:`metrics_beside` (NaN where a task does not have it), values (every seed, in the order of
+    seeds).
     """
     artifacts = runs.experiment.tables if artifact is None else (artifact,)
     paper, level = printed(*artifacts), load_margins().levels["solved"]
     statistic, rows = published.statistic(*artifacts), []
-    room = load_margins().measures[MEASURES[runs.experiment.shown]]
+    room, others = _room(runs), metrics_beside(runs)
     for task, tests in compared_tasks(runs, artifacts).items():
+        known = registry.tasks()[task].metrics.known()
         for test in tests:
             for model, arm in (row for row in runs.rows if runs.plans(*row, task)):
                 values = runs.values(model, arm, task, test, runs.experiment.shown)
@@ -113,31 +112,40 @@ def comparison(runs: Runs, artifact: str | None = None) -> pd.DataFrame:
                         **{"paper": said, "ours": ours},
                         "apart": _outside(room, said, ours),
                         **summary,
-                        "true_length": _median(
-                            runs.values(model, arm, task, test, "exact_match_true_length")
-                        ),
-                        "edit_distance": _median(
-                            runs.values(model, arm, task, test, "edit_distance")
-                        ),
+                        **{
+                            name: _median(runs.values(model, arm, task, test, name))
+                            if name in known
+                            else np.nan
+                            for name in others
+                        },
                         "values": values,
                     }
                 )
     return pd.DataFrame(rows)
 
 
-def _outside(room: Margin, said: float, ours: float) -> bool | None:
-    return None if isnan(said) or isnan(ours) else bool(abs(ours - said) > room.around(said))
+def metrics_beside(runs: Runs) -> dict[str, Metric]:
+    """The metrics of the runs' tasks that tables have beside the one that they are about."""
+    kinds = dict.fromkeys(registry.tasks()[task].metrics for task in runs.tasks)
+    known = [pair for kind in kinds for pair in kind.known().items()]
+    return {name: metric for name, metric in known if metric.beside}
+
+
+def _room(runs: Runs) -> Margin | None:
+    """The margin of an experiment's tables, if their metric has one."""
+    margin = runs.shown.margin
+    return load_margins().measures[margin] if margin else None
+
+
+def _outside(room: Margin | None, said: float, ours: float) -> bool | None:
+    if room is None or isnan(said) or isnan(ours):
+        return None
+    return bool(abs(ours - said) > room.around(said))
 
 
 def _statistic(runs: Runs, artifact: str | None) -> str:
     """Say which statistic of the seeds the column ``ours`` of a :func:`comparison` is."""
     return published.statistic(*(runs.experiment.tables if artifact is None else (artifact,)))
-
-
-def in_unit(runs: Runs) -> str:
-    """The metric of an experiment's tables, and its unit."""
-    words = MEASURE_WORDS[runs.experiment.shown]
-    return f"{words} in symbols" if runs.experiment.distance else f"{words} in percent"
 
 
 def _summary(values: list[float], solved: int) -> dict[str, float]:
@@ -226,8 +234,7 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
         note = f"<b>Not run yet</b>: ours will stand beside them, after {command}."
         return replace(published_table(artifact, f"{anchor}-side-by-side", note), waits=True)
     verdicts = _cell_verdicts(runs, artifact)
-    measure = MEASURES[runs.experiment.shown]
-    room = load_margins().measures[measure]
+    room = _room(runs)
     known = {(task, test) for _, task, test in printed(artifact)}
     tests = {
         task: tuple(test for test in names if (task, test) in known)
@@ -259,23 +266,28 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
         )
 
     level = load_margins().levels["solved"].at_least
-    shown = [cell for (_, _, task, test), cell in found.items() if test in tests[task]]
+    cells = [cell for (_, _, task, test), cell in found.items() if test in tests[task]]
     some_solve = (
         "Where only some seeds solve a test, a small fraction counts them; solving takes "
-        f"{level:g} % {MEASURE_WORDS[runs.experiment.measure]}. "
-        if any(map(_disagree, shown))
+        f"{level:g} % {runs.measured.words}. "
+        if any(map(_disagree, cells))
         else ""
     )
-    both = " Of two seeds both are shown." if any(cell["seeds"] == 2 for cell in shown) else ""
+    both = " Of two seeds both are shown." if any(cell["seeds"] == 2 for cell in cells) else ""
+    coloured = (
+        "A coloured number is outside the margin of the printed one, "
+        f"{margin_words(room, runs.shown.margin)}. "
+        if room
+        else ""
+    )
     caption = (
         f"<b>{name_of(artifact)} of the paper, side by side.</b> "
         f"{badges(runs.scale, runs.freshness)} {_seeds_phrase(data)}"
         f"{runs.on_generated_data} The upper number of a cell is our "
-        f"{published.statistic(artifact)} {in_unit(runs)}.{both} The lower, smaller one is what "
-        "the paper prints. A coloured number is outside the margin of the printed one, "
-        f"{margin_words(room, measure)}. {some_solve}✓ marks a reproduced claim, ≠ a contradicted "
-        "one. ↓ and ↑ mark results that are worse or better than printed at reduced scale, which "
-        f"decides nothing.{_readings(runs)}"
+        f"{published.statistic(artifact)} {runs.shown.in_unit}.{both} The lower, smaller one is "
+        f"what the paper prints. {coloured}{some_solve}✓ marks a reproduced claim, ≠ a "
+        "contradicted one. ↓ and ↑ mark results that are worse or better than printed at reduced "
+        f"scale, which decides nothing.{_readings(runs)}"
     )
     html = exhibits.table(
         matrix(rows, tests, cell),
@@ -420,7 +432,7 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
     artifact: as in :func:`comparison`.
     """
     data, name = comparison(runs, artifact), artifact or runs.page
-    statistic = _statistic(runs, artifact)
+    statistic, others = _statistic(runs, artifact), metrics_beside(runs)
     columns = {
         "task": "text",
         "length": "number",
@@ -431,8 +443,7 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
         "interval of the median": "text",
         "solved": "text",
         "95 % interval": "text",
-        "true length": "number",
-        "edit distance": "number",
+        **{metric.beside: "number" for metric in others.values()},
     }
     rows = [
         [
@@ -449,20 +460,23 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
                 else "–",
                 f"{row.solved:.0f} of {row.seeds}" if row.seeds else "–",
                 f"{row.solved_low:.0f}–{row.solved_high:.0f} %" if row.seeds else "–",
-                number(row.true_length),
-                number(row.edit_distance),
+                *(number(getattr(row, name)) for name in others),
             )
         ]
         for row in data.itertuples()
     ]
     level = load_margins().levels["solved"].at_least
+    said = "".join(
+        f" <i>{metric.beside.capitalize()}</i> is the median {metric.about}."
+        for metric in others.values()
+        if metric.about
+    )
     caption = (
         f"<b>Every cell, every seed.</b> {badges(runs.scale, runs.freshness)} "
-        f"{in_unit(runs).capitalize()}. The shortest test, or IID, has lengths trained on. The "
-        "interval of the median runs between order statistics; its confidence stands in brackets. "
-        f"<i>Solved</i> counts seeds at {level:g} % or more, beside the exact interval of their "
-        "share. <i>True length</i> is the median exact match if decoding stops at the right place."
-        f"{runs.on_generated_data}"
+        f"{runs.shown.in_unit.capitalize()}. The shortest test, or IID, has lengths trained on. "
+        "The interval of the median runs between order statistics; its confidence stands in "
+        f"brackets. <i>Solved</i> counts seeds at {level:g} % or more, beside the exact interval "
+        f"of their share.{said}{runs.on_generated_data}"
     )
     if not runs.records:
         return exhibits.waiting(caption, f"{name}-details", exhibits.training(runs), flat(data))
@@ -488,7 +502,7 @@ def numbers(runs: Runs, artifact: str | None = None) -> str:
     data = comparison(runs, artifact)
     name = name_of(artifact) if artifact else runs.experiment.heading
     head = f"{name}, {runs.scale} scale: {_statistic(runs, artifact)} of our seeds "
-    head += f"(paper's value), {'symbols' if runs.experiment.distance else 'percent'}"
+    head += f"(paper's value), {runs.shown.unit or runs.shown.words}"
     lines = [head if data["paper"].notna().any() else head.replace(" (paper's value)", "")]
     for task in data["task"].unique():
         rows = [[f"{title(task)}, length", "seeds", *map(_length, runs.tests[task])]]
@@ -509,10 +523,10 @@ def beside(runs: Runs, cell: tuple[str, str, str], artifacts: dict[str, str]) ->
     arm = runs.experiment.judged_arms[row]
     lines = [f"{row} on {title(task)}, test {test}, seed by seed:"]
     for artifact, metric in artifacts.items():
-        shown = ", ".join(map(short, runs.values(row, arm, task, test, metric))) or NOT_RUN
+        seeds = ", ".join(map(short, runs.values(row, arm, task, test, metric))) or NOT_RUN
         said = number(printed(artifact)[row, task, test])
-        words = metric.replace("_", " ")
-        lines.append(f"  {words}: {shown} ({name_of(artifact)} prints {said})")
+        words = registry.metric(metric).words
+        lines.append(f"  {words}: {seeds} ({name_of(artifact)} prints {said})")
     return "\n".join(lines)
 
 

@@ -367,8 +367,8 @@ def _append(file: Path, line: bytes) -> None:
 def columns() -> list[str]:
     """The columns of :func:`frame`."""
     found = registry.test_metrics()
-    shares = [name for name, kind in found.items() if name in kind.shares()]
-    amounts = [name for name, kind in found.items() if name in kind.amounts()]
+    shares = [name for name, metric in found.items() if metric.share]
+    amounts = [name for name, metric in found.items() if not metric.share]
     return [
         *("key", "run_id", "experiment", "scale", "task", "model", "arm", "seed"),
         *("checkpoint", "test", "items", *shares, "accuracy", *amounts),

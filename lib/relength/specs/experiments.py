@@ -19,7 +19,7 @@ class Experiment:
     grid        all specs of one seed at one scale, in the order in which they are worth running
     parts       which of the runs an artifact is made from, where that is not all of them
     title       what pages call it, if not by its first artifact
-    distance    whether its tables show edit distances, and not what its tasks are measured by
+    shows       the metric of its tables, if it is not what its tasks are measured by
     many        models whose success rate is asked for, which takes more seeds than verdicts do
     """
 
@@ -32,13 +32,13 @@ class Experiment:
         default_factory=dict, hash=False, compare=False
     )
     title: str = ""
-    distance: bool = False
+    shows: str = ""
     many: tuple[str, ...] = ()
 
     @property
     def shown(self) -> str:
         """The metric of its tables."""
-        return "edit_distance" if self.distance else self.measure
+        return self.shows or self.measure
 
     @property
     def heading(self) -> str:

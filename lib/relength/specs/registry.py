@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from relength.models import Model
     from relength.specs.paper import Paper
     from relength.tasks.base import Task
+    from relength.tasks.metrics import Metric
 
 # Folders of relength.papers in the order of the book, a line per paper.
 PAPERS = (
@@ -22,6 +23,7 @@ PAPERS = (
     "dnc",
     "memreasoner",
 )
+ACCURACY = "accuracy"  # the column of the metric that a run's task is measured by
 
 
 @cache
@@ -90,7 +92,24 @@ def protocols() -> dict[str, type]:
     return import_module("relength.training.protocols").PROTOCOLS
 
 
-def test_metrics() -> dict[str, type]:
-    """Every metric that tests give, and the class of relength.tasks.metrics that has it."""
+def test_metrics() -> "dict[str, Metric]":
+    """Every metric that tests give, and what is known of it."""
     kinds = dict.fromkeys(task.metrics for task in tasks().values())
-    return {name: kind for kind in kinds for name in kind.margins()}
+    return {name: metric for kind in kinds for name, metric in kind.known().items()}
+
+
+def metric(name: str) -> "Metric":
+    """What is known of a column of the store's frame: a metric that tests give, one that a paper
+    reads from its records, or ``accuracy``, what the task of a run is measured by.
+
+    RelengthError lists the known ones.
+    """
+    known = test_metrics()
+    if name in known:
+        return known[name]
+    if name not in (ACCURACY, *metrics()):
+        raise RelengthError(
+            f"There is no metric {name!r}: choose one of {', '.join((*known, *metrics()))}, or add "
+            "a field to a class of lib/relength/tasks/metrics.py."
+        )
+    return import_module("relength.tasks.metrics").percentage(name.replace("_", " "))

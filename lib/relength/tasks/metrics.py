@@ -3,29 +3,84 @@
 Records, tables, claims and pages find names, units and words in the model of a task's metrics.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 PARTS = 10  # of a target, in which first errors are counted
 
 
-def share(words: str, **more: Any) -> Any:
+class Metric(NamedTuple):
+    """What pages and verdicts know of a metric.
+
+    words            its name in tables
+    share            whether it is from 0 to 1, and shown in percent
+    unit             of a shown number; "" for none
+    lower_is_better  whether less of it is better
+    margin           what it is judged by, of :data:`relength.specs.margins.Measure`; None: by
+                     nothing, so that no number of it counts as the printed one or as another
+    whole            whether each output is right or wrong as a whole
+    counts           what it is the share of: *tokens right*; "" where its name says it
+    beside           its heading in tables of another metric; "" keeps it to the downloads
+    about            what it says, where a table of another metric explains it
+    """
+
+    words: str
+    share: bool
+    unit: str
+    lower_is_better: bool
+    margin: str | None
+    whole: bool = False
+    counts: str = ""
+    beside: str = ""
+    about: str = ""
+
+    def shown(self, value: float) -> float:
+        """A recorded number as it is shown: a share in percent."""
+        return 100 * value if self.share else value
+
+    @property
+    def in_unit(self) -> str:
+        """Its name and unit: *exact match in percent*."""
+        return f"{self.words} in {self.unit}" if self.unit else self.words
+
+    @property
+    def right(self) -> str:
+        """What a share of it is one of."""
+        return self.counts or self.words
+
+    @property
+    def change(self) -> str:
+        """The unit of a difference."""
+        return "points" if self.share else self.unit
+
+    def sized(self, value: float) -> str:
+        """A shown number with its unit: *95 %*."""
+        return f"{value:g} {'%' if self.share else self.unit}".rstrip()
+
+
+def share(words: str, **known: Any) -> Any:
     """A metric from 0 to 1: shown in percent, judged by the margin for accuracies.
 
     words  its name in tables
+    known  further fields of :class:`Metric`
     """
-    return Field(
-        ge=0, le=1, title=words, json_schema_extra={"share": True, "margin": "accuracy"}, **more
-    )
+    return Field(ge=0, le=1, json_schema_extra={"metric": percentage(words, **known)._asdict()})
 
 
-def amount(words: str, margin: str | None = None, **more: Any) -> Any:
-    """A metric from 0 upwards, shown as it is.
+def amount(words: str, unit: str = "", lower_is_better: bool = True, **known: Any) -> Any:
+    """A metric from 0 upwards, shown as it is: of an error, less is better.
 
-    margin  what it is judged by, of :data:`relength.specs.margins.Measure`; None where claims say
+    words  its name in tables
+    known  further fields of :class:`Metric`
     """
-    return Field(ge=0, title=words, json_schema_extra={"share": False, "margin": margin}, **more)
+    metric = Metric(words, False, unit, lower_is_better, known.pop("margin", None), **known)
+    return Field(ge=0, json_schema_extra={"metric": metric._asdict()})
+
+
+def percentage(words: str, **known: Any) -> Metric:
+    """What is known of a share."""
+    return Metric(words, True, "percent", False, "accuracy", **known)
 
 
 class Metrics(BaseModel):
@@ -39,32 +94,23 @@ class Metrics(BaseModel):
     items: int = Field(gt=0)
 
     @classmethod
+    def known(cls) -> dict[str, Metric]:
+        """{name: what is known of it} of the metrics that are one number."""
+        return {
+            name: Metric(**field.json_schema_extra["metric"])
+            for name, field in cls.model_fields.items()
+            if field.json_schema_extra
+        }
+
+    @classmethod
     def shares(cls) -> tuple[str, ...]:
         """The metrics from 0 to 1."""
-        return tuple(name for name, field in _metrics(cls) if _is_share(field))
+        return tuple(name for name, metric in cls.known().items() if metric.share)
 
     @classmethod
     def amounts(cls) -> tuple[str, ...]:
         """The others that are one number."""
-        return tuple(name for name, field in _metrics(cls) if not _is_share(field))
-
-    @classmethod
-    def margins(cls) -> dict[str, str | None]:
-        """{metric: what it is judged by}."""
-        return {name: field.json_schema_extra["margin"] for name, field in _metrics(cls)}
-
-    @classmethod
-    def words(cls) -> dict[str, str]:
-        """{metric: its name in tables}."""
-        return {name: field.title for name, field in _metrics(cls)}
-
-
-def _metrics(kind: type[Metrics]) -> list[tuple[str, Any]]:
-    return [(n, f) for n, f in kind.model_fields.items() if f.json_schema_extra]
-
-
-def _is_share(field: Any) -> bool:
-    return field.json_schema_extra["share"]
+        return tuple(name for name, metric in cls.known().items() if not metric.share)
 
 
 class TokenMetrics(Metrics):
@@ -80,11 +126,18 @@ class TokenMetrics(Metrics):
                              error; None in records from before this was counted
     """
 
-    exact_match: float = share("exact match", description="outputs right to the last symbol")
-    exact_match_true_length: float = share("exact match at true length")
-    token_accuracy: float = share("token accuracy", description="tokens right")
+    exact_match: float = share("exact match", whole=True, counts="outputs right to the last symbol")
+    exact_match_true_length: float = share(
+        "exact match at true length",
+        whole=True,
+        beside="true length",
+        about="exact match if decoding stops at the right place",
+    )
+    token_accuracy: float = share("token accuracy", counts="tokens right")
     correct_prefix: float = share("right before first error")
-    edit_distance: float = amount("edit distance", margin="edit_distance")
+    edit_distance: float = amount(
+        "edit distance", "symbols", margin="edit_distance", beside="edit distance"
+    )
     first_errors: list[Annotated[int, Field(ge=0)]] | None = Field(
         None, min_length=PARTS, max_length=PARTS
     )

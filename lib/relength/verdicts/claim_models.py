@@ -18,7 +18,7 @@ from relength.specs.experiments import Experiment, experiments
 from relength.verdicts.rules import Relation
 
 Kind = Literal["value", "threshold", "solves", "trend", "property", "order", "cost", "conjunction"]
-Metric = Literal[*registry.test_metrics(), *registry.metrics()]
+Metric = Literal[*registry.test_metrics(), *registry.metrics(), registry.ACCURACY]
 Level = Literal["solved", "failed", "not_solved"]
 Cell = tuple[str, str]  # model, task
 Sample = tuple[Cell, ...]  # cells that make one number per seed, so that each seed must be in all
@@ -29,16 +29,26 @@ class _Frozen(BaseModel):
 
 
 class Source(_Frozen):
-    """The place of the runs behind one artifact, and which of them its claims judge."""
+    """The place of the runs behind one artifact, and which of them its claims judge.
+
+    metric  what is judged; by default what the experiment's tables show
+    """
 
     experiment: str
-    metric: Metric = "exact_match"
+    metric: Metric = registry.ACCURACY
     checkpoint: Literal["selected", "last", "best_iid"] = "selected"  # the paper's own rule
     judged_arm: Literal["released", "paper", "repaired", *registry.united("arms")]
     other_arms: dict[str, tuple[str, ...]] = {}  # arm: the models that have it
     claim_per_cell: bool = False  # each printed cell is a value claim of its own
     repeats: tuple[str, ...] = ()  # rows whose cells are claims of another table already
     elsewhere: dict[str, str] = {}  # task: the experiment that its runs are of, if another
+
+    @model_validator(mode="before")
+    @classmethod
+    def _judges_what_tables_show(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("experiment") in experiments():
+            return {"metric": experiments()[given["experiment"]].shown} | given
+        return given
 
     def of(self, tasks: set[str]) -> "Source":
         """The source of a claim about these tasks; RelengthError if they are of two experiments."""
@@ -270,6 +280,17 @@ class Claim(_Frozen):
     parts: tuple[Part, ...]
     scope: str | None = None
     not_testable: str | None = None
+
+    @model_validator(mode="after")
+    def _has_a_margin(self) -> "Claim":
+        free = (LevelPart, CountPart, CostPart)  # judged by words of the margins file instead
+        metric = registry.metric(self.source.metric)
+        if metric.margin is None and not all(isinstance(part, free) for part in self.parts):
+            raise RelengthError(
+                f"Claim {self.id} is about {metric.words}, which has no margin: name one where "
+                "lib/relength/tasks/metrics.py or the task says what this metric is."
+            )
+        return self
 
     @property
     def samples(self) -> tuple[Sample, ...]:

@@ -66,7 +66,8 @@ class Side(BaseModel):
 class Measure(BaseModel):
     """The pairs of runs that show an effect: `from` and `to` say what they differ in.
 
-    metric  what is compared, unless the sides are two metrics of the same runs
+    metric  what is compared, unless the sides are two metrics of the same runs; by default what
+            each run's task is measured by
     where   further columns and their values, for both sides
     """
 
@@ -74,7 +75,7 @@ class Measure(BaseModel):
 
     first: Side = Field(alias="from")
     second: Side = Field(alias="to")
-    metric: Literal[METRICS] = "exact_match"
+    metric: Literal[*METRICS, registry.ACCURACY] = registry.ACCURACY
     where: dict[Literal[COLUMNS], tuple[str, ...]] = {}
 
     @model_validator(mode="after")
@@ -136,7 +137,7 @@ def load(paper: str, folder: Path = FOLDER) -> list[Deviation]:
 
 
 class Effect(NamedTuple):
-    """The difference of pairs of runs, second side minus first, in points or edits.
+    """The difference of pairs of runs, second side minus first, in the metric's own unit.
 
     table   a row per pair of runs and test: task, model, arm, scale, seed, test, the two values,
             difference

@@ -1,6 +1,7 @@
 """The runs behind a claim, found in the store's frame and reduced to what the rules take."""
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ from relength.errors import RelengthError
 from relength.specs import registry
 from relength.specs.margins import ROUNDING, Margin, Margins
 from relength.tasks import TASKS
+from relength.tasks.metrics import Metric
 from relength.verdicts import rules, stats
 from relength.verdicts.claim_models import (
     Claim,
@@ -24,11 +26,6 @@ from relength.verdicts.claim_models import (
 )
 
 SCALES = ("paper", "reduced")  # highest first; smoke is not among them and never judges anything
-# What a metric of the store is measured against in margins.yml.
-MEASURES = {
-    **{name: kind.margins()[name] for name, kind in registry.test_metrics().items()},
-    **dict.fromkeys(registry.metrics(), "accuracy"),
-}
 
 
 class Evidence:
@@ -149,13 +146,17 @@ class Reading:
                 margin = self.margins.measures["cost_ratio"]
                 return rules.cost(self._ratios(part), part.ratio, margin, self.margins)
 
+    @cached_property
+    def _metric(self) -> Metric:
+        return registry.metric(self.evidence.source.metric)
+
     @property
     def _margin(self) -> Margin:
-        return self.margins.measures[MEASURES[self.evidence.source.metric]]
+        return self.margins.measures[self._metric.margin]
 
     @property
     def _lower_is_better(self) -> bool:
-        return self.evidence.source.metric == "edit_distance"
+        return self._metric.lower_is_better
 
     @property
     def _best(self) -> float:
@@ -269,7 +270,7 @@ class Reading:
         match part:
             case LevelPart():
                 return part.level != "solved"
-            case ValuePart() if MEASURES[self.evidence.source.metric] == "accuracy":
+            case ValuePart() if self._metric.share:
                 return any(map(self.margins.levels["failed"].holds, part.printed.values()))
             case ValuePart() if self._lower_is_better:
                 return any(value > self._margin.around(0) for value in part.printed.values())

@@ -186,7 +186,7 @@ EXPERIMENTS = (
     _experiment("scan", scan, "mla-table-3", "mla-table-8", parts=PARTS, title="Tables 3 and 8"),
     _experiment("variants", table_7, "mla-table-7", parts=PARTS),
     _experiment("cfq", cfq, "mla-table-3", title="Table 3, CFQ"),
-    _experiment("edit_distance", table_2, "mla-table-9", distance=True),
+    _experiment("edit_distance", table_2, "mla-table-9", shows="edit_distance"),
     _experiment("failures", table_2, "mla-table-10"),
     _experiment("lengths", lengths, title="Ten times as far"),
     _experiment("attention_paths", table_2, title="Paths of attention"),

@@ -126,7 +126,7 @@ def which_reading(survey: Survey) -> str:
     A longest test leaves few tokens right, so that all tests say more than that one.
     """
     runs = main_runs("panm", survey)
-    frame = at_the_longest(runs, ends(runs, runs.experiment.measure))
+    frame = at_the_longest(runs, ends(runs))
     if frame.empty or _several(runs, seeds=1).empty:
         return NOTHING
     counts = f"{near_by_reading(runs)} {_best_by_task(runs)}"
