@@ -12,7 +12,6 @@ from panm_reference import CodeReference, TextReference, bits_of
 from pydantic import ValidationError
 from torch import nn
 
-from relength.bench.baseline import PlainPANM
 from relength.errors import RelengthError
 from relength.kernels.hashing import dropout_mask, fork, step_key
 from relength.models.pointers.attention import AddressBank, PointerUnit
@@ -20,6 +19,7 @@ from relength.models.pointers.configs import PANMConfig
 from relength.models.pointers.panm import PANM
 from relength.models.pointers.panm_released import ReleasedPANM
 from relength.models.pointers.panm_tasks import AlgorithmicPANM, LSTMEncoder, SummedBiGRU
+from relength.papers.panm.plain_loop import PlainPANM
 from relength.runs.execute import Job, execute
 from relength.specs.spec import make_spec
 from relength.streams import stream

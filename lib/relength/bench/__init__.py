@@ -1,3 +1,3 @@
-"""Speed measurements, and the frozen training loop that they compare with."""
+"""Speed measurements, as ratios to a paper's frozen training loop."""
 
 STACKS = {"cpu": (8,), "cuda": (1, 5, 10, 40)}  # how many runs as one program are measured

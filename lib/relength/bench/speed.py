@@ -20,8 +20,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from relength.bench import STACKS
-from relength.bench.baseline import PlainLoop, PlainPANMLoop
-from relength.bench.workload import timed
+from relength.bench.workload import plain_loop, timed
 from relength.runs.store import Store
 from relength.training import provenance
 from relength.training.alone import Trainer
@@ -221,8 +220,7 @@ def _build(way: Way, task: str) -> None:
     if way.loop == "plain":
         if way.device != "cpu":  # of which the frozen loops know nothing; it slows every operation
             torch.set_default_device(way.device)
-        plain = PlainPANMLoop if trainer.protocol.fresh else PlainLoop
-        train_step = plain(*trainer.spec.task.shape).train_step
+        train_step = plain_loop(task)(*trainer.spec.task.shape).train_step
     _step = lambda: train_step(next(batches))  # noqa: E731
 
 

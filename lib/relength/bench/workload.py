@@ -1,4 +1,6 @@
-"""Choose the run that is timed on a task, as the papers say."""
+"""Choose the run that is timed on a task, and what it is measured against, as the papers say."""
+
+from typing import Any
 
 from relength.errors import RelengthError
 from relength.specs import registry
@@ -8,7 +10,19 @@ from relength.tasks import TASKS
 
 
 def timed(task: str, scale: Scale, seed: int) -> RunSpec:
-    """The run that is timed on a task: as the first paper that trains on it says, else the first.
+    """The run that is timed on a task, as its paper says (:func:`_paper`)."""
+    paper = _paper(task)
+    return paper.load(paper.speed.spec)(task, scale, seed)
+
+
+def plain_loop(task: str) -> type[Any]:
+    """The class of the frozen loop that the run is measured against."""
+    paper = _paper(task)
+    return paper.load(paper.speed.loop)
+
+
+def _paper(task: str) -> Paper:
+    """The first paper that trains on a task, else the first whose speed is measured.
 
     Raises RelengthError for a task or a paper that is not there.
     """
@@ -18,8 +32,7 @@ def timed(task: str, scale: Scale, seed: int) -> RunSpec:
     if not papers:
         raise RelengthError("No paper says which model is timed: give one a `speed`.")
     own = (paper for paper in papers if _trains_on(paper, task))
-    paper = next(own, papers[0])
-    return paper.load(paper.speed.spec)(task, scale, seed)
+    return next(own, papers[0])
 
 
 def _trains_on(paper: Paper, task: str) -> bool:

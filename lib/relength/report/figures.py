@@ -443,8 +443,8 @@ def _middle_run(cell: Sequence[Record]) -> Record | None:
 
 
 def _seeds_of(records: Mapping[tuple[str, str], Record | None]) -> str:
-    """Name the seed that stands for each cell, with a space before: Seeds shown: LocAttn 0 on
-    ReCopy.
+    """Name the seed that stands for each cell, with a space before: Seeds shown: a model, 0 on
+    a task.
     """
     said = [
         f"{model} {run['spec']['seed']} on {title(task)}"

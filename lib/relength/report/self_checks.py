@@ -257,7 +257,7 @@ def both_scales(pairs: Sequence[tuple[OwnRun, OwnRun]]) -> BothScales:
 
 
 def _measures() -> str:
-    """Say what each paper's main table is measured by: *token accuracy for PANM*."""
+    """Say what each paper's main table is measured by: *token accuracy for* a paper."""
     papers = [paper for paper in registry.papers().values() if paper.main]
     measures = [registry.metric(experiment(paper.main).measure).words for paper in papers]
     return ", ".join(

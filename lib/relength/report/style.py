@@ -123,7 +123,7 @@ def colour(model: str) -> str:
 
 
 def title(task: str) -> str:
-    """A task's name as the papers write it: ``inv_reverse_recopy`` is Inv Reverse ReCopy."""
+    """A task's name as the papers write it: ``some_task`` is Some Task."""
     words = PREFIX.sub("", task).split("_")
     return " ".join(WORDS.get(word, word.capitalize()) for word in words)
 

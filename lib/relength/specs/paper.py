@@ -51,12 +51,15 @@ class Speed:
     model  the model that is timed
     tasks  those that are timed unless others are asked for
     spec   text: (task, scale, seed) -> RunSpec of a run that is timed; scale paper prices it
+    loop   text: the plain loop that it is measured against, a class made from a task's shape whose
+           ``train_step`` takes a batch; frozen, as ratios of different days share a denominator
     goals  {way: times the speed of that loop} that were aimed at
     """
 
     model: str
     tasks: tuple[str, ...]
     spec: str
+    loop: str
     goals: Mapping[str, float]
 
 

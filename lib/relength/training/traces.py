@@ -38,7 +38,7 @@ def traces(spec: "RunSpec", model: "Module", device: str) -> list[dict[str, Any]
     weights  name -> the first sample's, (steps, source)
     slots    name -> the place with the largest weight at each step of the first TRACED samples
 
-    They are decoded in the batch that is scored: in released PANM a sample feels the others.
+    They are decoded in the batch that is scored: in some models a sample feels the others.
     """
     from relength.training.evaluate import BATCH_SIZE
 

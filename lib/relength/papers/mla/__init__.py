@@ -56,6 +56,7 @@ PAPER = Paper(
         model="OneStepAttn",
         tasks=("copy", "recopy", "inv_recopy"),
         spec="experiments:timed",
+        loop="plain_loop:PlainLoop",
         goals={"one core": 2.0, "2 cores": 3.5},
     ),
     colours={

@@ -55,6 +55,7 @@ PAPER = Paper(
         model="PANM",
         tasks=("panm_copy",),
         spec="experiments:timed",
+        loop="plain_loop:PlainPANMLoop",
         goals={"2 cores": 4.0},
     ),
     benchmark="overhead_page:benchmark",

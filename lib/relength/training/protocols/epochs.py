@@ -24,7 +24,7 @@ PLATEAU_THRESHOLD = 1e-4
 class Epochs(Protocol):
     """Epochs over fixed samples, with a schedule and an early end.
 
-    Defaults: Monotonic Location Attention, Appendix E.2, and its released configuration.
+    Defaults: the appendix and the released configuration of the paper that it was written for.
     """
 
     fresh: ClassVar[bool] = False

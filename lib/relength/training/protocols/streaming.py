@@ -1,4 +1,4 @@
-"""Samples drawn afresh at every step, as the released PANM code trains."""
+"""Samples drawn afresh at every step, for RMSprop."""
 
 from typing import Literal
 
@@ -15,7 +15,7 @@ SMOOTHING, MOMENTUM = 0.95, 0.9
 class Streaming(FreshSamples):
     """RMSprop on samples drawn afresh, gradients clipped by value, no schedule, no early end.
 
-    Defaults: the released PANM code.
+    Defaults: the released code of the paper that it was written for.
     """
 
     name: Literal["streaming"] = added("streaming", before="streaming")
