@@ -49,14 +49,7 @@ def test_nobody_else_names_a_model_or_a_task_of_a_paper():
     papers = registry.papers().values()
     models = {model for paper in papers for model in (*paper.colours, *paper.variants)}
     tasks = {style.title(task) for task in registry.tasks()} | {*registry.tasks()}
-    common = {
-        "content",
-        "relative",
-        "copy",
-        "reverse",
-        "mix",
-        "-step",
-    }  # words of other things, too
+    common = {"content", "relative", "copy", "reverse", "mix", "-step"}
     names = [name for name in sorted(models | tasks) if name.lower() not in common]
     named = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, names))})(?!\w)", re.IGNORECASE)
     assert not {name: named.findall(text) for name, text in modules().items()

@@ -10,9 +10,7 @@
     ["verdict", "Verdict"],
     ["scale", "Scale"],
   ];
-  const NAMES = { mla: "MLA", panm: "PANM", dnc: "DNC", memreasoner: "MemReasoner" };
   const WORDS = { sentence: "sentences", number: "printed numbers", none: "no runs yet" };
-  const worded = (value) => NAMES[value] || WORDS[value] || value.replaceAll("-", " ");
 
   // A claim is a box of its own or a row of a table; either way one element has the classes f-<facet>-<value>.
   const read = (marked) => {
@@ -28,6 +26,8 @@
   const start = () => {
     const place = document.getElementById("ledger-filter");
     if (!place) return;
+    const names = JSON.parse(place.dataset.papers); // {paper: as tables abbreviate it}
+    const worded = (value) => names[value] || WORDS[value] || value.replaceAll("-", " ");
     const claims = [...document.querySelectorAll(".facets")].map(read);
     const folders = [...document.querySelectorAll(".ledger-numbers")].map((folder) => {
       const note = document.createElement("span");

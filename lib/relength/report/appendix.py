@@ -129,7 +129,7 @@ def _what_shorter_training_changes(data: pd.DataFrame, runs: Runs) -> str:
     """:func:`shorter_training` in words."""
     found, margin = shorter_training(data), load_margins().measures["accuracy"].around(0)
     most = found.most
-    # SCAN and CFQ have one test of other lengths, and call it so.
+    # Some tasks have one test of other lengths, and call it so.
     places = {"iid": "in distribution", "length": "on the length split"}
     where = places.get(most.test, f"at length {most.test}")
     return (

@@ -5,10 +5,12 @@ what readers filter by as classes (``f-paper-<name>``, ``f-verdict-not-run``), w
 ``book/assets/ledger.js`` reads.
 """
 
+import json
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
+from html import escape
 from typing import Any
 
 import pandas as pd
@@ -71,10 +73,12 @@ def claims_list(survey: Survey) -> str:
     data = csv("claims", judged[list(DOWNLOAD)])
     by_runs = judged["page"] == ""
     others = counted(Counter(judged[~by_runs]["verdict"]))
+    names = escape(json.dumps({name: paper.short for name, paper in registry.papers().items()}))
     parts = [
         f"{summary(judged[by_runs])} Another {(~by_runs).sum()} claims take no training, because "
         f"pages simulate, calculate or measure them: {others or 'none is judged yet'}.\n",
-        f'```{{raw}} html\n<p class="ledger-data">{data}</p><div id="ledger-filter"></div>\n```\n',
+        f'```{{raw}} html\n<p class="ledger-data">{data}</p>'
+        f'<div id="ledger-filter" data-papers="{names}"></div>\n```\n',
     ]
     for name, paper in registry.papers().items():
         words = prose[prose["paper"] == name]
