@@ -9,13 +9,14 @@ import pandas as pd
 import pytest
 
 from relength.papers.mla import findings as findings_mla
-from relength.papers.mla import mixtures
+from relength.papers.mla import mixtures, other_tables, solved_tasks
 from relength.papers.panm import address_bits, by_tokens
 from relength.papers.panm import findings as findings_panm
 from relength.paths import BOOK
 from relength.report import (
     findings,
     findings_counts,
+    findings_known,
     findings_readings,
     outcomes,
     scoreboard,
@@ -85,7 +86,7 @@ def test_runs_that_know_their_training_lengths_are_counted_by_what_they_do_beyon
     assert findings_counts.known(judged).states == {"solved": 1, "failed": 5}
     assert (len(others), findings_counts.known(others).knows) == (3, 3)
     assert findings_counts.known(others).states == {"solved": 3}
-    said = findings.known_is_not_enough("mla", three)
+    said = findings_known.known_is_not_enough("mla", three)
     assert {"9", "6", "1", "5"} <= set(re.findall(r"\d+", said.split("\n\n")[0]))
 
 
@@ -98,7 +99,7 @@ def test_cells_whose_seeds_disagree_are_named(three):
 
 def solved_by_reading(state: Survey) -> pd.DataFrame:
     runs = outcomes.busiest(state, "mla_table2")
-    found = findings_counts.solved_by_reading(runs, outcomes.beside_printed(runs))
+    found = solved_tasks.solved_by_reading(runs, outcomes.beside_printed(runs))
     return found.set_index(["model", "arm"])
 
 
@@ -109,7 +110,7 @@ def test_solved_tasks_are_counted_by_medians_and_seed_by_seed(three):
     assert counts.loc[("Content", "released"), columns].tolist() == [0, 0, [0, 0, 0], 1]
     assert counts.loc[("Bi-Relative", "released"), columns].tolist() == [1, 0, [0, 1, 0], 1]
     assert counts.loc[("OneStepAttn", "paper"), columns].tolist() == [1, 1, [1, 1, 1], 1]
-    assert "| Bi-Relative | 1 | 0 | 0; 1; 0 | 1 |" in findings.tasks_solved("mla", three)
+    assert "| Bi-Relative | 1 | 0 | 0; 1; 0 | 1 |" in solved_tasks.tasks_solved(three)
 
 
 def mono(folder: Path, wanted, accuracy) -> Survey:
@@ -152,7 +153,7 @@ def test_errors_on_known_lengths_are_a_warning_among_runs_of_one_model_too(tmp_p
     assert (counts.perfect, counts.perfect_solve) == (4, 4)
     assert (counts.flawed, counts.flawed_solve) == (2, 0)
     assert (counts.perfect_where_solved, counts.flawed_where_solved) == ((4, 4), (0, 2))
-    assert findings.known_is_not_enough("mla", state)
+    assert findings_known.known_is_not_enough("mla", state)
 
 
 def test_one_function_that_is_printed_twice_is_compared_with_both_rows(tmp_path, empty):
@@ -568,7 +569,7 @@ def test_other_tables_are_counted_and_opposite_outcomes_named(tmp_path, empty):
     file.write_text("".join(f"{line}\n" for line in lines))
     store, nothing = Store(tmp_path), pd.DataFrame()
     state = Survey(nothing, nothing, nothing, scoreboard.runs(store), store)
-    ((_, data),) = findings_counts.beside_other_tables("mla", state)
+    ((_, data),) = other_tables.beside_other_tables(state)
     # Both tasks without Step 3, and Inv ReCopy without the sigmoid, where the paper has 0.
     assert findings_readings.near_counts(data) == {"released": (9, 12)}
     (row,) = findings_counts.opposite(data).itertuples(index=False)
@@ -581,9 +582,9 @@ def test_other_tables_are_counted_and_opposite_outcomes_named(tmp_path, empty):
         [0] * 3,
         1,
     )
-    told = findings.other_tables("mla", state)
+    told = other_tables.other_tables(state)
     assert "| Copy | -Sigmoid | 15; 30; 100 | 100; 100; 99.8 | 0; 0; 0 | 1 |" in told
-    assert findings.other_tables("mla", empty) == outcomes.NOTHING
+    assert other_tables.other_tables(empty) == outcomes.NOTHING
 
 
 def test_where_readings_solve_unequally_often_the_cell_and_its_chance_are_shown(three):

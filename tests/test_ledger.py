@@ -1,5 +1,6 @@
 """The ledger shows every claim with what it rests on, and its filter works without a server."""
 
+import json
 import re
 import subprocess
 from itertools import pairwise
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 import yaml
 from browser import View, Window
+from lxml.html import fragment_fromstring
 
 from relength.paths import BOOK
 from relength.report import boxes, ledger, margins

@@ -129,9 +129,8 @@ def _what_shorter_training_changes(data: pd.DataFrame, runs: Runs) -> str:
     """:func:`shorter_training` in words."""
     found, margin = shorter_training(data), load_margins().measures["accuracy"].around(0)
     most = found.most
-    # Some tasks have one test of other lengths, and call it so.
-    places = {"iid": "in distribution", "length": "on the length split"}
-    where = places.get(most.test, f"at length {most.test}")
+    split = "in distribution" if most.test == "iid" else f"on the {most.test} split"
+    where = f"at length {most.test}" if most.test.isdigit() else split
     return (
         f"In {found.within} of {found.pairs} pairs no number moves by more than {margin:g} points. "
         f"The largest change is that of {runs.label(most.model, most.arm)} on {title(most.task)}, "

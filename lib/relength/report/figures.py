@@ -396,8 +396,7 @@ def attention(
     def draw(layout: Layout) -> "Figure":
         return heatmaps.draw(panels, layout)
 
-    asked = "; ".join(paper.asked[task] for task in tasks if task in paper.asked)
-    asked = f"Of a focus that only moves forward, {asked}. " if asked else ""
+    asked = "".join(f"{paper.asked[task]} " for task in tasks if task in paper.asked)
     caption = (
         "Where the models look on the first test sample of the shortest unseen length, in a run of "
         "median accuracy there. The source runs from left to right; S and E are its learned start "

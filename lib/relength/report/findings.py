@@ -6,73 +6,45 @@ it, which cells depend on the seed, and which printed numbers come out.
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from relength.report.boxes import by_reading
-from relength.report.exhibits import Exhibit
 from relength.report.findings_counts import (
     RULES,
     SPEED,
     answered,
-    beside_other_tables,
     by_kind,
     checkpoints,
-    known,
-    known_by_reading,
     near_print,
-    opposite,
-    solved_by_reading,
     trainings,
     unequal_seeds,
 )
+from relength.report.findings_known import known_is_not_enough
 from relength.report.findings_readings import (
     at_full_scale,
-    counts_in_words,
     near_by_reading,
-    near_counts,
 )
 from relength.report.markdown import badge, plain, table
 from relength.report.outcomes import (
-    FOOT,
     NOTHING,
     beside_printed,
     busiest,
     cells_have,
-    ends,
-    exhibit,
     few_seeds,
     judged_rows,
     main_runs,
     main_table,
-    percent_axis,
-    rows_of,
     tabled,
 )
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
-from relength.report.style import LIGHT, Layout, beside, canvas, colour, title
+from relength.report.style import title
 from relength.report.tables import printed, short, signed
 from relength.specs import published, registry
 from relength.specs.margins import load_margins
 from relength.verdicts.claims import LEFT_OPEN, VERDICTS, counted, plural
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-ROW, STRIP = 0.34, 0.19  # inches: of a row, of the dots in it
-
-
-def _counted(counts: dict[str, int]) -> str:
-    words = {
-        "solved": "solved the longest test",
-        "failed": "failed at it",
-        "between": "ended in between",
-    }
-    return ", ".join(f"**{counts.get(name, 0)}** {said}" for name, said in words.items())
 
 
 def conclusion(
@@ -137,7 +109,7 @@ def printed_numbers(paper: str, survey: Survey) -> str:
         f"{levels['solved'].at_least:g} %; {counts.near_between} of these come out. Such numbers "
         "are harder to meet than success or failure. (A number comes out if ours has the printed "
         f"{runs.measured.words}, high or low. To *solve* a test, below, takes "
-        f"{levels['solved'].at_least:g} % of {runs.measured.right}.)"
+        f"{levels['solved'].at_least:g} % {runs.measured.words}.)"
     )
     far = data[~data["near"]]
     if far.empty:
@@ -171,178 +143,6 @@ def _come_out(runs: Runs, data: pd.DataFrame) -> str:
     )
 
 
-def other_tables(paper: str, survey: Survey) -> str:
-    """Say how many numbers of the other tables come out, and where ours say the opposite of
-    print.
-    """
-    said, opposed, seeds = [], [], []
-    for runs, data in beside_other_tables(paper, survey):
-        numbers = " and ".join(map(published.name_of, runs.experiment.tables))
-        page = f"{{doc}}`{numbers} </executed/{runs.page}>`"
-        said.append(f"- {page} (scale *{runs.scale}*): {counts_in_words(near_counts(data))}")
-        seeds.append(data["seeds"])
-        opposed.extend(
-            (
-                title(row.task),
-                runs.label(row.model, row.arm),
-                "; ".join(row.tests),
-                "; ".join(map(short, row.paper)),
-                "; ".join(map(short, row.ours)),
-                str(row.seeds),
-            )
-            for row in opposite(data).itertuples()
-        )
-    if not said:
-        return NOTHING
-    lines = "\n".join(said)
-    told = (
-        "These numbers are not in the main table. So many of them come out within the margin:"
-        f"{few_seeds(pd.concat(seeds))}\n\n{lines}\n"
-    )
-    if not opposed:
-        return f"{told}\nNowhere do ours fail where the paper succeeds, or the other way round.\n"
-    name = f"tab-findings-{paper}-opposed"
-    body = table(
-        ("task", "model", "tests", "printed", "ours", "seeds"),
-        opposed,
-        name=name,
-        caption="Where ours fail and the printed numbers succeed, or the other way round, percent.",
-    )
-    where = f"{{numref}}`{name}` has the tests at which one succeeds and the other fails."
-    return f"{told}\n{where}\n\n{body}"
-
-
-def known_is_not_enough(paper: str, survey: Survey) -> str:
-    """Show what success on the lengths trained on says about the longest test, counted and
-    drawn.
-    """
-    runs = busiest(survey, main_table(paper))
-    data = ends(runs)
-    if data.empty:
-        return NOTHING
-    figure = f"```{{raw}} html\n{_strips(runs, data).html}\n```\n"
-    return "\n\n".join([*_known(runs), figure])
-
-
-def _known(runs: Runs) -> list[str]:
-    """Count the runs that know the lengths trained on, and say what they are worth at the longest.
-
-    A paragraph on the readings that are judged, and, where there are others, one on those.
-    """
-    judged, others = known_by_reading(runs)
-    parts = [(judged, f"At scale *{runs.scale}*, of ")]
-    if len(others):
-        parts.append((others, "In other readings, of "))
-    paper = registry.papers()[runs.experiment.paper]
-    told = paper.load(paper.known) if paper.known else _outputs_in_words
-    return [told(part, start, runs) for part, start in parts]
-
-
-def _outputs_in_words(data: pd.DataFrame, start: str, runs: Runs) -> str:
-    """Word the counts of runs that know their lengths, by outputs right to the last symbol."""
-    level, counts = load_margins().levels["solved"].at_least, known(data)
-    said = (
-        f"{start}{len(data)} runs, {counts.knows} know the lengths they were trained on: at least "
-        f"{level:g} % of their outputs are right to the last symbol."
-    )
-    if not counts.perfect or not counts.flawed:
-        return f"{said} Of these, {_counted(counts.states)}."
-    said += (
-        f" {counts.perfect} of them make no error there, and **{counts.perfect_solve}** of these "
-        f"solve the longest test. {counts.flawed} make one or more, and "
-        f"**{counts.flawed_solve}** of these solve it."
-    )
-    within = [
-        f"{solve} of {of} {which}"
-        for which, (solve, of) in (
-            ("without an error", counts.perfect_where_solved),
-            ("with one", counts.flawed_where_solved),
-        )
-        if of
-    ]
-    if within:
-        said += f" In the cells that some seed solves, {' and '.join(within)} solve it."
-    return said
-
-
-def _strips(runs: Runs, data: pd.DataFrame) -> Exhibit:
-    """A row per model: a dot per run, once on known lengths and once at the longest."""
-    name = f"findings-{runs.experiment.paper}-ends"
-    rows = [row for row in runs.rows if len(rows_of(data, *row))]
-
-    def draw(layout: Layout) -> "Figure":
-        panels = (("known", "lengths trained on"), ("longest", "longest test"))
-        tall = len(rows) * ROW + 0.2
-        down = 2 if layout.narrow else 1
-        height = down * (tall + FOOT + 0.2)
-        figure = canvas(layout, height)
-        left, right = (1.25, 0.65) if layout.narrow else (1.5, 1.0)
-        wide = layout.width - left - right
-        wide = wide if layout.narrow else (wide - 0.35) / 2
-        for k, (column, head) in enumerate(panels):
-            x = left if layout.narrow else left + k * (wide + 0.35)
-            y = (down - 1 - (k if layout.narrow else 0)) * (tall + FOOT + 0.2) + FOOT
-            axes = figure.add_axes(
-                (x / layout.width, y / height, wide / layout.width, tall / height)
-            )
-            named = layout.narrow or k == 0
-            _panel(axes, runs, data, rows, column, head, named)
-        return figure
-
-    measured = runs.measured.words
-    outcomes = data.groupby(["model", "arm"], sort=False)["state"]
-    enough = f"{load_margins().levels['solved'].at_least:g} %"
-    alt = (
-        f"{measured.capitalize()} of every run on the lengths trained on and at the "
-        f"longest test. Runs with at least {enough} there: "
-        + "; ".join(
-            f"{runs.label(model, arm)} {(states == 'solved').sum()} of {len(states)}"
-            for (model, arm), states in outcomes
-        )
-    )
-    caption = (
-        f"Right on what it knows. A dot is the {measured} of one run, on the "
-        "lengths that it was trained on and at the longest test of its task. The numbers at the "
-        f"right count the runs with at least {enough} there."
-    )
-    return exhibit(draw, name, caption, f"{alt}.", data, runs)
-
-
-def _panel(axes: "Axes", runs: Runs, data, rows, column: str, head: str, named: bool) -> None:
-    percent_axis(axes, top=-0.9, bottom=len(rows) - 0.4)
-    axes.text(0, -0.62, head, size=8, weight="bold", color=LIGHT.ink, va="center")
-    for i, (model, arm) in enumerate(rows):
-        own = rows_of(data, model, arm).sort_values(column, kind="stable")
-        values = own[column].to_numpy()
-        axes.scatter(
-            values,
-            i + _jitter(values),
-            s=13,
-            color=colour(model),
-            alpha=0.6,
-            linewidth=0,
-            clip_on=False,
-        )
-        if named:
-            words = runs.label(model, arm).replace(", ", "\n")
-            look = {"color": colour(model), "weight": "bold", "multialignment": "right"}
-            beside(axes, words, (0, i), -9, size=7.2, **look)
-        if column == "longest":
-            solved = int((own["state"] == "solved").sum())
-            beside(axes, f"{solved} of {len(own)}", (1, i), 7, color=LIGHT.muted, size=7.2)
-
-
-def _jitter(values: np.ndarray) -> np.ndarray:
-    """Heights that keep equal values apart: the k-th of n, spread over a strip of fixed height."""
-    heights = np.zeros(len(values))
-    groups = np.round(values / 4)
-    for group in np.unique(groups):
-        inside = np.flatnonzero(groups == group)
-        if len(inside) > 1:
-            heights[inside] = np.linspace(-1, 1, len(inside))
-    return heights * STRIP / ROW / 1.4
-
-
 def luck(paper: str, survey: Survey) -> str:
     """Cells whose seeds are far apart, and of which one seed solves what another fails at.
 
@@ -350,147 +150,49 @@ def luck(paper: str, survey: Survey) -> str:
     of which the longest test leaves few to all, at the test at which seeds are furthest apart.
     """
     runs = busiest(survey, main_table(paper))
-    found, whole = unequal_seeds(runs), runs.measured.whole
+    found = unequal_seeds(runs)
     if not found.repeated:
         return "*No cell has more than one seed yet.*\n"
     margin, spread = load_margins().measures["accuracy"].around(0), found.apart
-    where = "at the longest test" if whole else "at every test beyond the lengths trained on"
+    where, place = "at every test beyond the lengths trained on", "at the test that parts them most"
+    if runs.measured.whole:
+        where = place = "at the longest test"
     said = (
         f"{cells_have(found.repeated)} two seeds or more. In {found.repeated - len(spread)} of "
-        f"them the seeds lie within {margin:g} points of each other {where}."
+        f"them the seeds lie within {margin:g} points of each other {where}. In "
+        f"**{found.opposed}**, one seed solves what another fails at."
     )
-    if whole:
-        said += f" In **{found.opposed}**, one seed solves what another fails at."
     if not spread:
         return f"{said}\n"
     there = printed(*runs.experiment.tables)
-    body = table(
-        ("task", "model", "lengths trained on", "test", "seeds there", "printed"),
-        (
+    rows = []
+    for cell in spread:
+        task, model, arm, test = cell[["task", "model", "arm", "test"]].iloc[0]
+        print_ = there.get((model, task, test))
+        rows.append(
             (
                 title(task),
                 runs.label(model, arm),
-                "; ".join(map(short, c["known"])),
+                "; ".join(map(short, cell["known"])),
                 test,
-                "; ".join(map(short, c["longest"])),
-                short(there[model, task, test]) if (model, task, test) in there else "",
+                "; ".join(map(short, cell["longest"])),
+                "" if print_ is None else short(print_),
             )
-            for c in spread
-            for task, model, arm, test in [c[["task", "model", "arm", "test"]].iloc[0]]
-        ),
+        )
+    furthest = max(range(len(spread)), key=lambda place: np.ptp(spread[place]["longest"]))
+    task, model, _, test, seeds, print_ = rows[furthest]
+    said += (
+        f" The furthest apart are those of {model} on {task} at {test}: {seeds}"
+        f"{f', where {print_} is printed' if print_ else ''}."
+    )
+    body = table(
+        ("task", "model", "lengths trained on", "test", "seeds there", "printed"),
+        rows,
         name=f"tab-findings-{paper}-luck",
-        caption=f"Cells whose seeds are more than {margin:g} points apart "
-        f"{'at the longest test' if whole else 'somewhere, at the test where they are furthest'}: "
+        caption=f"Cells whose seeds are more than {margin:g} points apart {place}: "
         f"{runs.measured.words} in percent, a number per seed.",
     )
-    if not whole:
-        most = max(spread, key=lambda cell: np.ptp(cell["longest"]))
-        task, model, arm, test = most[["task", "model", "arm", "test"]].iloc[0]
-        print_ = there.get((model, task, test))
-        said += (
-            f" The furthest apart are those of {runs.label(model, arm)} on {title(task)} at "
-            f"{test}: {'; '.join(map(short, most['longest']))}"
-            f"{'' if print_ is None else f', where {short(print_)} is printed'}."
-        )
     return f"{said} {{numref}}`tab-findings-{paper}-luck` has all that differ.\n\n{body}"
-
-
-def tasks_solved(paper: str, survey: Survey) -> str:
-    """Count the tasks each reading solves at every length: as printed, by our medians, by seed."""
-    runs = busiest(survey, main_table(paper))
-    data = beside_printed(runs)
-    if data.empty:
-        return NOTHING
-    level, kind = load_margins().levels["solved"], published.statistic(*runs.experiment.tables)
-    counts = solved_by_reading(runs, data)
-    rows = [
-        (runs.label(r.model, r.arm), r.printed, r.ours, "; ".join(map(str, r.alone)), r.tasks)
-        for r in counts.itertuples()
-    ]
-    said = [
-        f"{r.model} {r.ours} of {r.tasks} (printed {r.printed})"
-        for r in counts.itertuples()
-        if runs.experiment.judges(r.model, r.arm)
-    ]
-    body = table(
-        ("model", "printed", f"our {kind}s", "seed by seed", "tasks with runs"),
-        rows,
-        name=f"tab-findings-{paper}-solved",
-        caption=f"Tasks with runs that are solved: {level.at_least:g} % or more are right at every "
-        f"test. Counted by the printed numbers, by the {kind}s of our seeds, and in each seed.",
-        numbers=("printed", f"our {kind}s", "tasks with runs"),
-    )
-    ours = f" By {kind}s, at {level.at_least:g} % or more: {', '.join(said)}." if said else ""
-    return (
-        f"Solved tasks can be counted by the {kind} of the seeds, as in the printed tables, or in "
-        f"each seed alone, as our verdicts do.{ours}{few_seeds(data['seeds'])} "
-        f"{{numref}}`tab-findings-{paper}-solved` has both counts for all readings. "
-        f"{{numref}}`fig-findings-{paper}-seeds` has the seeds, task by task.\n\n{body}\n"
-        f"```{{raw}} html\n{_solved_map(runs, data).html}\n```\n"
-    )
-
-
-def _solved_map(runs: Runs, data: pd.DataFrame) -> Exhibit:
-    """A cell per row and task: seeds that solve the longest test, framed if it is printed so."""
-    name, level = f"findings-{runs.experiment.paper}-seeds", load_margins().levels["solved"]
-    data = data[data["test"] == data["task"].map(lambda task: runs.tests[task][-1])]
-    rows = [row for row in runs.rows if len(rows_of(data, *row))]
-    tasks = [task for task in runs.tasks if task in set(data["task"])]
-
-    def draw(layout: Layout) -> "Figure":
-        from matplotlib.patches import Rectangle
-
-        left, head, turned = (1.15, 1.05, 70) if layout.narrow else (2.1, 0.85, 45)
-        wide = min(layout.width - left - 0.35, 0.62 * len(tasks))
-        height = head + len(rows) * ROW + 0.05
-        figure = canvas(layout, height)
-        box = (left, 0.05, wide, len(rows) * ROW)
-        size = (layout.width, height) * 2
-        axes = figure.add_axes(tuple(a / b for a, b in zip(box, size, strict=True)))
-        axes.set(xlim=(0, len(tasks)), ylim=(len(rows), 0))
-        axes.axis("off")
-        for j, task in enumerate(tasks):
-            look = {
-                "rotation": turned,
-                "ha": "left",
-                "va": "bottom",
-                "size": 7.2,
-                "color": LIGHT.ink,
-            }
-            axes.text(j + 0.35, -0.15, title(task), **look)
-        for i, row in enumerate(rows):
-            shade = colour(row[0])
-            words = runs.label(*row).replace(", ", "\n" if layout.narrow else ", ")
-            look = {"color": shade, "weight": "bold", "multialignment": "right", "size": 7.2}
-            beside(axes, words, (0, i + 0.5), -6, **look)
-            for cell in rows_of(data, *row).itertuples():
-                j = tasks.index(cell.task)
-                share = cell.solved / cell.seeds
-                tile = partial(Rectangle, (j + 0.05, i + 0.08), 0.9, 0.84, clip_on=False)
-                axes.add_patch(tile(facecolor=shade, alpha=0.04 + 0.5 * share, linewidth=0))
-                if level.holds(cell.paper):
-                    axes.add_patch(tile(fill=False, edgecolor=LIGHT.ink, linewidth=1))
-                count = str(cell.solved) if cell.seeds == most else f"{cell.solved}/{cell.seeds}"
-                look = {"color": LIGHT.ink if cell.solved else LIGHT.muted, "size": 7.5}
-                axes.text(j + 0.5, i + 0.5, count, ha="center", va="center", **look)
-        return figure
-
-    most = int(data["seeds"].max())
-    alt = "; ".join(
-        f"{runs.label(*row)}: "
-        + ", ".join(
-            f"{title(cell.task)} {cell.solved} of {cell.seeds}"
-            + " (printed as solved)" * level.holds(cell.paper)
-            for cell in rows_of(data, *row).itertuples()
-        )
-        for row in rows
-    )
-    caption = (
-        f"Who solves the longest test? A cell counts the seeds, of {most}, with at least "
-        f"{level.at_least:g} % of a task's outputs right to the last symbol at its longest test. "
-        "Cells with fewer seeds say how many. Framed: the paper prints as much."
-    )
-    return exhibit(draw, name, caption, f"Seeds that solve the longest test. {alt}.", data, runs)
 
 
 def selection(paper: str, survey: Survey) -> str:
@@ -501,7 +203,7 @@ def selection(paper: str, survey: Survey) -> str:
     found = checkpoints(runs)
     if found is None:
         return NOTHING
-    level, unit = load_margins().levels["solved"], runs.measured.right
+    level = load_margins().levels["solved"]
     margin = load_margins().measures["accuracy"].around(0)
     solved = [f"{found.solve[rule]} {said}" for rule, said in RULES.items()]
     parts = [
@@ -510,7 +212,8 @@ def selection(paper: str, survey: Survey) -> str:
         for where, gain in zip(("first", "second", "third", "fourth"), found.gains, strict=False)
     ]
     return (
-        f"Of {found.runs} runs, so many solve the longest test ({level.at_least:g} % of {unit}): "
+        f"Of {found.runs} runs, so many solve the longest test ({level.at_least:g} % "
+        f"{runs.measured.words}): "
         f"{', '.join(solved)}. {registry.papers()[paper].selection} Its checkpoint is compared "
         "here with the best one on known lengths. The mean gain at the lengths beyond training is "
         f"{', '.join(parts)}.\n"

@@ -4,17 +4,15 @@
 """
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from relength.report.outcomes import beside_printed, busiest, ends, level_name, main_table
+from relength.report.outcomes import ends, level_name
 from relength.report.runs import Runs
 from relength.report.scoreboard import SCALES, Survey
-from relength.report.tables import printed
-from relength.specs.experiments import experiment, experiments
+from relength.specs.experiments import experiments
 from relength.specs.margins import load_margins
 from relength.specs.spec import row_name
 from relength.verdicts.claims import LEFT_OPEN
@@ -76,34 +74,6 @@ def near_print(runs: Runs, data: pd.DataFrame) -> NearPrint:
         near_between=int(near[between].sum()),
         between=int(between.sum()),
     )
-
-
-def beside_other_tables(paper: str, survey: Survey) -> Iterator[tuple[Runs, pd.DataFrame]]:
-    """Runs of each further table, and its printed numbers that the main table does not have."""
-    main = {cell[:2] for cell in printed(*experiment(main_table(paper)).tables)}
-    for name, found in experiments().items():
-        if found.paper != paper or not found.tables or found.shows or name == main_table(paper):
-            continue
-        runs = busiest(survey, name)
-        data = beside_printed(runs)
-        data = data[[cell not in main for cell in zip(data["model"], data["task"], strict=True)]]
-        if len(data):
-            yield runs, data
-
-
-def opposite(data: pd.DataFrame) -> pd.DataFrame:
-    """Per cell and reading the tests that only one, print or we, solves, and the other fails.
-
-    Columns: task, model, arm, tests, paper and ours (lists) and seeds (the fewest).
-    """
-    states = [{level_name(row.paper), level_name(row.ours)} for row in data.itertuples()]
-    data = data[[state == {"solved", "failed"} for state in states]]
-    rows = [
-        (*who, list(cells["test"]), list(cells["paper"]), list(cells["ours"]), cells["seeds"].min())
-        for who, cells in data.groupby(["task", "model", "arm"], sort=False)
-    ]
-    names = ["task", "model", "arm", "tests", "paper", "ours", "seeds"]
-    return pd.DataFrame(rows, columns=names)
 
 
 def is_solved(value: float) -> bool:
@@ -169,49 +139,24 @@ class UnequalSeeds(NamedTuple):
 
 def unequal_seeds(runs: Runs) -> UnequalSeeds:
     """Compare the seeds of each cell at its longest test, or where they are furthest apart."""
-    whole = runs.measured.whole
-    data = ends(runs) if whole else _furthest_apart(runs)
+    data = ends(runs) if runs.measured.whole else _furthest_apart(runs)
     cells = [cell for _, cell in data.groupby(["task", "model", "arm"], sort=False)]
     repeated = [cell for cell in cells if len(cell) > 1]
     margin = load_margins().measures["accuracy"].around(0)
     spread = [c for c in repeated if c["longest"].max() - c["longest"].min() > margin]
-    opposed = [c for c in repeated if whole and {"solved", "failed"} <= set(c["state"])]
+    opposed = [c for c in repeated if {"solved", "failed"} <= set(c["state"])]
     return UnequalSeeds(len(repeated), spread, len(opposed))
 
 
 def _furthest_apart(runs: Runs) -> pd.DataFrame:
     """As :func:`ends`, with the test beyond training whose seeds are furthest apart as longest."""
-    measure, parts = runs.experiment.measure, []
+    parts = []
     for (task, model, arm), cell in ends(runs).groupby(["task", "model", "arm"]):
-        values = {test: runs.values(model, arm, task, test, measure) for test in runs.tests[task]}
+        values = {test: runs.values(model, arm, task, test) for test in runs.tests[task]}
         test = max(list(values)[1:], key=lambda test: np.ptp(values[test]))
-        parts.append(cell.assign(test=test, longest=values[test]).drop(columns="state"))
+        states = [*map(level_name, values[test])]
+        parts.append(cell.assign(test=test, longest=values[test], state=states))
     return pd.concat(parts).sort_index() if parts else ends(runs)
-
-
-def solved_by_reading(runs: Runs, data: pd.DataFrame) -> pd.DataFrame:
-    """Tasks that each reading solves at every length. data: the printed cells that have runs.
-
-    Columns: model, arm, printed (as the paper prints it), ours (by our means or medians), alone
-    (a number per seed), tasks (with runs).
-    """
-    level, rows = load_margins().levels["solved"], []
-    for (model, arm), own in data.groupby(["model", "arm"], sort=False):
-        solved = own[["paper", "ours"]].map(level.holds).groupby(own["task"]).all()
-        alone = list(_solved_alone(runs, model, arm, own))
-        counts = int(solved["paper"].sum()), int(solved["ours"].sum())
-        rows.append((model, arm, *counts, alone, len(solved)))
-    return pd.DataFrame(rows, columns=["model", "arm", "printed", "ours", "alone", "tasks"])
-
-
-def _solved_alone(runs: Runs, model: str, arm: str, cells: pd.DataFrame) -> pd.Series:
-    """By seed, in how many tasks every test of these cells is solved; of the seeds of all tasks."""
-    level, tasks = load_margins().levels["solved"], []
-    for task, tests in cells.groupby("task")["test"]:
-        seeds = [record["spec"]["seed"] for record in runs.cell(model, arm, task)]
-        values = zip(*(runs.values(model, arm, task, test) for test in tests), strict=True)
-        tasks.append(pd.Series([all(map(level.holds, of)) for of in values], index=seeds))
-    return pd.concat(tasks, axis=1, join="inner").sum(axis=1).sort_index()
 
 
 class Gain(NamedTuple):

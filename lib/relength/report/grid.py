@@ -4,6 +4,7 @@ Sixty-four separate axes would take ten times as long to draw.
 """
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from relength.report.style import LIGHT, NEUTRAL, Layout, canvas, colour, title
 
 NOT_RUN = "not run"
 NOT_COUNTED = "not counted"  # in runs of an older version
+LETTER = 0.07  # inches of a letter above a column, about
 BAND = 4.2  # points; broader than a dot, so that it shows behind them
 
 
@@ -96,12 +98,11 @@ class Grid:
                     lines.append(np.column_stack([x, y]))
             x, y = self.corner(0, j)
             y = y - self.height - (0.3 if self.narrow else 0.12)
-            name = title(task).replace("Inv Reverse ", "Inv Rev. ").replace("Reverse ", "Reverse\n")
-            name = name.replace("Rev. ", "Reverse\n")
+            most = int((self.width + self.gap) / LETTER)
             self.text(
                 x,
                 y,
-                name,
+                "\n".join(wrap(title(task), most, break_long_words=False)),
                 va="bottom",
                 weight="bold",
                 color=LIGHT.ink,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NOTHING = "*Nothing is recorded yet.*\n"
+ROW = 0.34  # inches of a row of marks
 FOOT = 0.3  # inches below the last row of marks, for the scale of percent
 
 

@@ -31,7 +31,7 @@ LINE = 8.6  # percent between two labels
 
 
 def reach(runs: Runs, artifact: str, tasks: Sequence[str]) -> Exhibit:
-    """Exact match against length for a few tasks: our median and seeds, the paper's value a ring.
+    """Accuracy against length for a few tasks: our median and seeds, the paper's value a ring.
 
     Only the arm that claims judge is shown. Raises KeyError for a task the runs do not have.
     """
@@ -41,9 +41,11 @@ def reach(runs: Runs, artifact: str, tasks: Sequence[str]) -> Exhibit:
     with style():
         for layout in LAYOUTS:
             drawings[layout.name] = svg(draw(runs, data, tasks, layout), f"{name}-{layout.name}")
+    measure = runs.measured
+    about = f", the {measure.about}" if measure.about else ""
     caption = (
-        f"<b>How far do they reach?</b> {badges(shown.scale, shown.freshness)} Share of outputs "
-        "that are right to the last symbol, by length. The models are trained on the shaded "
+        f"<b>How far do they reach?</b> {badges(shown.scale, shown.freshness)} "
+        f"{measure.words.capitalize()}{about}, by length. The models are trained on the shaded "
         "lengths; the question is what comes after. Lines: the median of our seeds (of two seeds, "
         "both), each seed a dot. Rings: what the paper prints. A ring with its line in it is a "
         "number that came out the same. "

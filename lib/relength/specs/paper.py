@@ -103,7 +103,7 @@ class Paper:
     arms         {arm: Arm}, those that other papers do not have
     words        {word of a task's name: how it is written}, where that is not Capitalised
     task_notes   {task: what it asks of attention}, a line in figures
-    asked        {task: what it asks of a focus that only moves forward}, for captions
+    asked        {task: a sentence on what it asks of attention}, for captions
     spans        text: (task, source, target) -> where in the source each symbol can be read off,
                  the first and the last position; of tasks whose records keep attention
 

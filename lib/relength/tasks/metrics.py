@@ -20,9 +20,8 @@ class Metric(NamedTuple):
     margin           what it is judged by, of :data:`relength.specs.margins.Measure`; None: by
                      nothing, so that no number of it counts as the printed one or as another
     whole            whether each output is right or wrong as a whole
-    counts           what it is the share of: *tokens right*; "" where its name says it
     beside           its heading in tables of another metric; "" keeps it to the downloads
-    about            what it says, where a table of another metric explains it
+    about            what it is, for captions; "" where its name says it
     """
 
     words: str
@@ -31,7 +30,6 @@ class Metric(NamedTuple):
     lower_is_better: bool
     margin: str | None
     whole: bool = False
-    counts: str = ""
     beside: str = ""
     about: str = ""
 
@@ -43,11 +41,6 @@ class Metric(NamedTuple):
     def in_unit(self) -> str:
         """Its name and unit: *exact match in percent*."""
         return f"{self.words} in {self.unit}" if self.unit else self.words
-
-    @property
-    def right(self) -> str:
-        """What a share of it is one of."""
-        return self.counts or self.words
 
     @property
     def change(self) -> str:
@@ -126,14 +119,16 @@ class TokenMetrics(Metrics):
                              error; None in records from before this was counted
     """
 
-    exact_match: float = share("exact match", whole=True, counts="outputs right to the last symbol")
+    exact_match: float = share(
+        "exact match", whole=True, about="share of outputs that are right to the last symbol"
+    )
     exact_match_true_length: float = share(
         "exact match at true length",
         whole=True,
         beside="true length",
         about="exact match if decoding stops at the right place",
     )
-    token_accuracy: float = share("token accuracy", counts="tokens right")
+    token_accuracy: float = share("token accuracy", about="share of tokens that are right")
     correct_prefix: float = share("right before first error")
     edit_distance: float = amount(
         "edit distance", "symbols", margin="edit_distance", beside="edit distance"

@@ -5,14 +5,14 @@ Like :mod:`relength.report.findings`, it counts and judges nothing.
 """
 
 from collections.abc import Iterator
-from functools import partial
 from typing import NamedTuple
 
 import pandas as pd
 from pandas.api.typing import SeriesGroupBy
 
 from relength.papers.mla import failures, focus, lengths, mixtures
-from relength.report.findings import other_tables, tasks_solved
+from relength.papers.mla.other_tables import other_tables
+from relength.papers.mla.solved_tasks import tasks_solved
 from relength.report.markdown import table
 from relength.report.outcomes import (
     NOTHING,
@@ -407,8 +407,8 @@ def failing(runs: Runs) -> Failing:
 
 PASSAGES = {
     "findings_mla_diverging": diverging,
-    "findings_mla_others": partial(other_tables, "mla"),
-    "findings_mla_solved": partial(tasks_solved, "mla"),
+    "findings_mla_others": other_tables,
+    "findings_mla_solved": tasks_solved,
     "findings_mla_discoveries": discoveries,
     "findings_mla_twice": printed_twice,
     "findings_mla_mixed": whether_mixed,
