@@ -29,7 +29,7 @@ from relength.specs import registry
 
 Scale = Literal["smoke", "reduced", "paper"]
 SCALES: tuple[Scale, ...] = ("smoke", "reduced", "paper")
-ARMS = ("released", "paper", "repaired")
+ARMS = ("released", "paper", "repaired")  # readings that models of any paper may have
 
 
 def _task(value: Any) -> Any:

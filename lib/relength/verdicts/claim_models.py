@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from relength.errors import RelengthError
 from relength.specs import published, registry
 from relength.specs.experiments import Experiment, experiments
+from relength.specs.spec import ARMS
 from relength.verdicts.rules import Relation
 
 Kind = Literal["value", "threshold", "solves", "trend", "property", "order", "cost", "conjunction"]
@@ -37,7 +38,7 @@ class Source(_Frozen):
     experiment: str
     metric: Metric = registry.ACCURACY
     checkpoint: Literal["selected", "last", "best_iid"] = "selected"  # the paper's own rule
-    judged_arm: Literal["released", "paper", "repaired", *registry.united("arms")]
+    judged_arm: Literal[*ARMS, *registry.united("arms")]
     other_arms: dict[str, tuple[str, ...]] = {}  # arm: the models that have it
     claim_per_cell: bool = False  # each printed cell is a value claim of its own
     repeats: tuple[str, ...] = ()  # rows whose cells are claims of another table already

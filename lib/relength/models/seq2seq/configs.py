@@ -9,6 +9,7 @@ from relength.models.config import ModelConfig
 from relength.models.seq2seq.attentions import ATTENTIONS, arms_of, mixes
 from relength.specs.fields import added
 from relength.specs.kinds import TOKENS, Kind
+from relength.specs.spec import ARMS
 
 
 class Seq2SeqConfig(ModelConfig):
@@ -17,7 +18,7 @@ class Seq2SeqConfig(ModelConfig):
     kind: ClassVar[Kind] = TOKENS
 
     name: Literal[tuple(ATTENTIONS)]
-    arm: Literal["released", "paper", "repaired"] = "released"
+    arm: Literal[ARMS] = "released"
     embedding_size: int = Field(64, gt=0)
     hidden_size: int = Field(128, gt=0, multiple_of=2, description="d; half per encoder direction")
     layers: int = added(1, before=1, gt=0, description="of GRUs in the encoder and in the decoder")

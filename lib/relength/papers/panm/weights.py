@@ -14,7 +14,7 @@ KEPT = Path(__file__).with_name("weights.json")
 def weights(config: ModelConfig, shape: Sequence[int]) -> int:
     """Count the weights that a model has on a task of this shape.
 
-    What is not kept is counted. The tests count again what is kept; :func:`keep` writes it anew.
+    What is not kept is counted. The tests count again what ``weights.json`` keeps.
     """
     return kept().get(name(config, shape)) or count(config, shape)
 
@@ -23,12 +23,6 @@ def count(config: ModelConfig, shape: Sequence[int]) -> int:
     """Build the model and count."""
     model = MODELS[config.name].module(config, *shape)
     return sum(weight.numel() for weight in model.parameters())
-
-
-def keep(models: Sequence[tuple[ModelConfig, Sequence[int]]]) -> None:
-    """Count and keep."""
-    counted = {name(*model): count(*model) for model in models}
-    KEPT.write_text(json.dumps(counted, indent=1) + "\n")
 
 
 def name(config: ModelConfig, shape: Sequence[int]) -> str:
