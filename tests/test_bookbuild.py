@@ -184,7 +184,7 @@ def test_verdict_counts_of_an_artifact_are_those_of_the_ledger(tmp_path):
 def test_costs_add_up_over_everything_that_was_executed(tmp_path):
     specs = judged("reduced", range(1))[:3]
     records = [record(s) for s in specs] + [record(specs[0]), record(specs[1], status="failed")]
-    (row,) = scoreboard.costs(write(tmp_path, records)).itertuples()
+    (row,) = scoreboard.costs(write(tmp_path, records).records()).itertuples()
     assert (row.trainings, row.failed, row.steps) == (4, 1, 400)
     assert row.hours == pytest.approx(4 * 36 / 3600)
 
@@ -235,7 +235,7 @@ def test_passages_count_the_runs_that_are_recorded(tmp_path, no_verdicts):
     state = scoreboard.Survey(
         scoreboard.board(store, no_verdicts),
         no_verdicts,
-        scoreboard.costs(store),
+        scoreboard.costs(store.records()),
         scoreboard.runs(store),
         store,
     )

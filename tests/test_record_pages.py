@@ -30,7 +30,7 @@ def survey(folder, *records) -> Survey:
     for number, record in enumerate(records):
         store.append("mla", record | {"run_id": f"{number:016x}"})
     nothing = pd.DataFrame()
-    return Survey(nothing, nothing, costs(store), nothing, store)
+    return Survey(nothing, nothing, costs(store.records()), nothing, store)
 
 
 def record(spec, hours=1.0, **provenance):

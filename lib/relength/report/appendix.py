@@ -8,12 +8,14 @@ import pandas as pd
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, csv, rows_table
 from relength.report.runs import Runs
+from relength.report.scoreboard import costs as spent
+from relength.report.scoreboard import priced
 from relength.report.self_checks import pairs_of_scales
 from relength.report.style import title
 from relength.report.tables import number
 from relength.runs.plan import least_seeds
-from relength.runs.prices import Device, Prices, device_seconds, own
-from relength.runs.store import Record, accuracies, usable
+from relength.runs.prices import Device, Prices, own
+from relength.runs.store import accuracies, usable
 from relength.specs.experiments import experiment
 from relength.specs.margins import load_margins
 from relength.specs.spec import RunSpec, Scale
@@ -57,7 +59,7 @@ def deviations(paper: str) -> Exhibit:
 
 def costs(runs: Runs) -> Exhibit:
     """Tabulate what is recorded, by scale and device, and what a complete grid would take."""
-    recorded = _recorded(runs.every)
+    recorded = spent(runs.every, ("scale", "device"))
     rows = [
         (
             f"recorded, {row.scale}",
@@ -65,7 +67,7 @@ def costs(runs: Runs) -> Exhibit:
             f"{row.trainings:,}",
             str(row.failed),
             f"{row.steps:,}",
-            _hours(row.hours),
+            f"{row.hours:,.1f}",
         )
         for row in recorded.itertuples()
     ]
@@ -79,7 +81,9 @@ def costs(runs: Runs) -> Exhibit:
                     f"{estimate['trainings']:,}",
                     "–",
                     f"{estimate['steps']:,}",
-                    _hours(**estimate),
+                    priced(
+                        f"{estimate['hours']:,.1f}", estimate["unpriced"], estimate["trainings"]
+                    ),
                 )
             )
     columns = {"what": "text", "device": "text"} | dict.fromkeys(
@@ -139,23 +143,6 @@ def _what_shorter_training_changes(data: pd.DataFrame, runs: Runs) -> str:
     )
 
 
-def _recorded(records: tuple[Record, ...]) -> pd.DataFrame:
-    by = ["scale", "device"]
-    sums = ["trainings", "failed", "steps", "hours"]
-    rows = [
-        {
-            "scale": record["spec"]["scale"],
-            "device": record["provenance"]["device_name"],
-            "trainings": int(record["status"] == "ok"),
-            "failed": int(record["status"] == "failed"),
-            "steps": record.get("cost", {}).get("steps", 0),
-            "hours": device_seconds(record) / 3600,
-        }
-        for record in records
-    ]
-    return pd.DataFrame(rows, columns=[*by, *sums]).groupby(by, as_index=False)[sums].sum()
-
-
 def rebuild(runs: Runs, scale: Scale, device: Device) -> dict[str, float]:
     """Trainings, steps and hours of a complete grid on a device, and how many runs have no price.
 
@@ -170,12 +157,6 @@ def rebuild(runs: Runs, scale: Scale, device: Device) -> dict[str, float]:
         "hours": seconds / 3600,
         "unpriced": unpriced,
     }
-
-
-def _hours(hours: float, trainings: int = 1, unpriced: int = 0, **_: float) -> str:
-    if unpriced == trainings:
-        return "unknown"
-    return f"{hours:,.1f}" + (f" + {unpriced} runs unknown" if unpriced else "")
 
 
 def _who(spec: RunSpec) -> tuple[str, str, str, int]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from relength.report.scoreboard import SCALES
+from relength.report.scoreboard import SCALES, priced
 from relength.runs.progress import clock
 from relength.specs import registry
 from relength.verdicts.claims import counted
@@ -57,7 +57,4 @@ def price(rest: dict[str, Any]) -> str:
     """Word what runs cost, as far as it is known."""
     if not rest["runs"]:
         return "nothing"
-    if rest["unpriced"] == rest["runs"]:
-        return "unknown"
-    known = clock(3600 * rest["hours"])
-    return f"{known} + {rest['unpriced']} runs unknown" if rest["unpriced"] else known
+    return priced(clock(3600 * rest["hours"]), rest["unpriced"], rest["runs"])

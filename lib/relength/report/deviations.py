@@ -54,7 +54,7 @@ def page(paper: str, survey: Survey) -> str:
 
 def _opening(entries: list[Deviation], runs: pd.DataFrame) -> str:
     counts = {kind: sum(entry.kind == kind for entry in entries) for kind in SECTIONS}
-    named = [f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts.items() if n]
+    named = [plural(n, kind) for kind, n in counts.items() if n]
     measured = sum(bool(_effects(entry, runs)) for entry in entries)
     recounted = sum(entry.recount is not None for entry in entries)
     return (

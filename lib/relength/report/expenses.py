@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from relength.bench import STACKS
 from relength.paths import EXECUTED
 from relength.report.markdown import table
-from relength.report.scoreboard import SCALES, Survey, costs
+from relength.report.scoreboard import SCALES, Survey, priced
 from relength.runs import plan
 from relength.runs.plan import Run
 from relength.runs.prices import Device, OwnRun, Prices, device_seconds, own_runs
@@ -21,6 +21,7 @@ from relength.runs.store import Store
 from relength.specs import registry
 from relength.specs.experiments import Experiment, anchor_of, experiments
 from relength.specs.paper import Paper
+from relength.verdicts.wording import noun_for
 
 SPEED_NUMBERS = ("steps/s", "× plain loop", "trainings/hour", "memory", "share of limit")
 
@@ -108,7 +109,7 @@ def rebuilds(experiment: Experiment) -> str:
         named.setdefault({"fig": "Figure"}.get(kind, kind.capitalize()), []).append(
             " ".join(number)
         )
-    listed = [f"{kind}{'s' * (len(n) > 1)} {', '.join(n)}" for kind, n in named.items()]
+    listed = [f"{noun_for(len(n), kind)} {', '.join(n)}" for kind, n in named.items()]
     return f"{paper} {'; '.join(listed)}" if listed else f"{paper}, {experiment.heading}"
 
 
@@ -157,9 +158,7 @@ def _of_these(runs: list[Run], experiment: Experiment) -> str:
 
 def _worth(total: tuple[float, int], runs: int) -> str:
     seconds, unknown = total
-    if unknown == runs:
-        return "unknown" if runs else "0"
-    return f"{_hours(seconds)} + {unknown} runs unknown" if unknown else _hours(seconds)
+    return priced(_hours(seconds), unknown, runs) if runs else "0"
 
 
 def _hours(seconds: float) -> str:
@@ -172,7 +171,7 @@ def _hours(seconds: float) -> str:
 
 def spent(survey: Survey) -> str:
     """Every execution in the store, by what it was for and where it was made."""
-    made = costs(survey.store)
+    made = survey.costs
     if made.empty:
         return "*Not run*: the store is empty.\n"
     names = {experiment.name: rebuilds(experiment) for experiment in experiments().values()}

@@ -301,7 +301,7 @@ def _answer(
         where, where_words = f"{page}#{table}-side-by-side", "the table, side by side"
     facts = [
         ("the paper", _printed(row, claim)),
-        ("our runs" if claim else f"{row.seeds} {row.unit}s", told(row)),
+        ("our runs" if claim else claims.plural(row.seeds, row.unit), told(row)),
         *(_provenance(runs.of(claim, row.scale), survey) if claim else ()),
         ("to decide it", row.needed),
         ("other readings", readings(row.others)),

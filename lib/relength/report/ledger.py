@@ -165,7 +165,7 @@ def _facts(facts: Iterable[tuple[str, str]]) -> str:
 
 def _box(row: Any, unit: str, body: str) -> str:
     """A line that opens: verdict, statement, and how many of a unit it was decided by."""
-    count = f"{row.seeds} {unit}{'' if row.seeds == 1 else 's'}" + (row.scale and f", {row.scale}")
+    count = plural(row.seeds, unit) + (row.scale and f", {row.scale}")
     head = (
         f"{badge(row.label)} [{plain(row.statement)}]{{.claim-says}} "
         f"[{row.claim} [{count}]{{.claim-seeds}}]{{.claim-id}}"
@@ -271,7 +271,7 @@ def _expected(part: Part) -> str:
         case OrderPart():
             relation = "better than" if part.relation == "better" else "on par with"
             by = "tasks solved" if part.by == "tasks_solved" else "mean over the tests"
-            tasks = f"{len(part.tests)} task{'' if len(part.tests) == 1 else 's'}"
+            tasks = plural(len(part.tests), "task")
             if part.by == "mean" and len(part.tests) == 1:
                 tasks = next(iter(part.tests))
             if part.other_tests:

@@ -7,6 +7,7 @@ from relength.report.scoreboard import Survey
 from relength.specs import registry
 from relength.specs.margins import Margins, load_margins, margin_words
 from relength.verdicts import margin_history
+from relength.verdicts.claims import plural
 from relength.verdicts.margin_history import History, Version
 
 SHORT = 8  # digits of a fingerprint that tell versions apart
@@ -68,8 +69,8 @@ def _source(found: History) -> str:
     if found.complete:
         committed = sum(version.commit is not None for version in found.versions)
         source = (
-            f"Taken from the repository's history, which has {committed} "
-            f"version{'s' if committed > 1 else ''} of the file."
+            f"Taken from the repository's history, which has {plural(committed, 'version')} of "
+            "the file."
         )
     else:
         source = (

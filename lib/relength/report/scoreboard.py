@@ -6,7 +6,7 @@ spec is the experiment's own, so a re-run with other hyperparameters adds nothin
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -58,7 +58,7 @@ def survey(store: Store) -> Survey:
     every = united([*(judged.ledger(paper, store) for paper in claims.papers()), without])
 
     def make() -> tuple[pd.DataFrame, pd.DataFrame]:
-        return board(store, every), costs(store)
+        return board(store, every), costs(store.records())
 
     state, spent = kept(store.named("survey"), make, *given, code=CODE)
     return Survey(state, every, spent, runs(store), store)
@@ -245,27 +245,32 @@ def united(ledgers: Iterable[pd.DataFrame]) -> pd.DataFrame:
     return table.assign(prose=table["where"] != "").reset_index(drop=True)
 
 
-def costs(store: Store) -> pd.DataFrame:
-    """Trainings, failures, optimiser steps and hours per experiment, scale and device."""
+def costs(
+    records: Iterable[Record], by: Sequence[str] = ("experiment", "scale", "device", "torch")
+) -> pd.DataFrame:
+    """Trainings, failures, optimiser steps and hours of records, summed by what they share.
+
+    by  of experiment, scale, device and torch
+    """
     rows = [
         {
             "experiment": record["experiment"],
             "scale": record["spec"]["scale"],
-            "device": _device(record),
+            "device": record["provenance"]["device_name"],
             "torch": record["provenance"]["torch"],
-            "trainings": record["status"] == "ok",
-            "failed": record["status"] == "failed",
+            "trainings": int(record["status"] == "ok"),
+            "failed": int(record["status"] == "failed"),
             "steps": record.get("cost", {}).get("steps", 0),
             "hours": device_seconds(record) / 3600,
         }
-        for record in store.records()
+        for record in records
     ]
-    by = ["experiment", "scale", "device", "torch"]
-    table = pd.DataFrame(rows, columns=[*by, "trainings", "failed", "steps", "hours"])
-    return table.groupby(by, as_index=False).sum()
+    sums = ["trainings", "failed", "steps", "hours"]
+    return pd.DataFrame(rows, columns=[*by, *sums]).groupby([*by], as_index=False)[sums].sum()
 
 
-def _device(record: Record) -> str:
-    provenance = record["provenance"]
-    name = provenance["device_name"]
-    return name if provenance["device"] == "cpu" else f"{name} ({provenance['device']})"
+def priced(known: str, unpriced: int, runs: int) -> str:
+    """Word the price of runs, as far as it is known: *3.2*, *3.2 + 4 runs unknown*, *unknown*."""
+    if runs and unpriced == runs:
+        return "unknown"
+    return f"{known} + {claims.plural(unpriced, 'run')} unknown" if unpriced else known

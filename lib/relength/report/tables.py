@@ -415,7 +415,8 @@ def _seeds_phrase(data: pd.DataFrame) -> str:
     if counts.empty:
         return "Nothing is recorded at this scale yet."
     low, high = counts.min(), counts.max()
-    return f"{low if low == high else f'{low} to {high}'} seed{'s' if high > 1 else ''} per cell."
+    most = claims.plural(high, "seed")
+    return f"{most if low == high else f'{low} to {most}'} per cell."
 
 
 def flat(data: pd.DataFrame) -> pd.DataFrame:

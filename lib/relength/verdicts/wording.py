@@ -60,7 +60,12 @@ class Tally(NamedTuple):
 
 def plural(count: int, noun: str) -> str:
     """1 run, 5 runs."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{count} {noun_for(count, noun)}"
+
+
+def noun_for(count: int, noun: str) -> str:
+    """The form of a noun that a count asks for: *run*, *runs*."""
+    return noun if count == 1 else f"{noun}s"
 
 
 def votes(found: Votes | None) -> str:
