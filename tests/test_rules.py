@@ -8,10 +8,18 @@ from hypothesis import strategies as st
 from relength.specs.margins import Level, Margin, load_margins
 from relength.verdicts import rules, stats
 from relength.verdicts.false_verdicts import SITUATIONS, false_verdict_rates
+from relength.verdicts.wording import number
 
 MARGINS = load_margins()
 POINTS = MARGINS.measures["accuracy"]
 seeds = st.lists(st.sampled_from([0.0, 40.0, 60.0, 94.0, 96.0, 100.0]), min_size=1, max_size=6)
+
+
+def test_a_verdict_never_shows_100_for_what_falls_short_of_it():
+    """Two sequences of 50,000 are wrong, which two decimals do not show."""
+    seen = rules.median_value([99.996] * 5, 100.0, POINTS, MARGINS).seen
+    assert "median >99.99; printed 100" in seen
+    assert [*map(number, (100, 99.994, 0.004, 0))] == ["100", "99.99", "<0.01", "0"]
 
 
 def test_the_margins_are_those_of_the_design():

@@ -25,6 +25,7 @@ from relength.specs.margins import Margin, load_margins, margin_words
 from relength.specs.published import name_of
 from relength.tasks.metrics import Metric
 from relength.verdicts import claims, stats
+from relength.verdicts.wording import number
 
 TEXT_WIDTH = 76
 VERDICT_COLUMNS = (
@@ -34,18 +35,6 @@ VERDICT_COLUMNS = (
 FEW = 6  # columns that need not take the whole width
 HALF = 4  # tasks side by side: the paper's own table is broken in the same place
 MARKS = {"reproduced": "✓", "contradicted": "≠", claims.NOT_REACHED: "↓", claims.EXCEEDED: "↑"}
-
-
-def number(value: float) -> str:
-    """At most two decimals, no trailing zeros; what falls short of 100 is never shown as 100."""
-    if isnan(value):
-        return "–"
-    rounded = round(value, 2) + 0.0
-    if rounded == 100 and value < 100:
-        return ">99.99"
-    if rounded == 0 and value > 0:
-        return "<0.01"
-    return f"{rounded:.2f}".rstrip("0").rstrip(".")
 
 
 def short(value: float) -> str:

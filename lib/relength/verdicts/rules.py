@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from relength.specs.margins import Margin, Margins
 from relength.verdicts import stats
+from relength.verdicts.wording import number
 
 Outcome = Literal["reproduced", "contradicted", "inconclusive"]
 Relation = Literal["better", "on_par"]
@@ -76,7 +77,7 @@ def median_value(
     decision = majority(inside, margins)
     one_side = not (low.any() and high.any())
     p_against = decision.p_against if one_side else 1.0
-    target = ", ".join(_number(value) for value in printed)
+    target = ", ".join(number(value) for value in printed)
     seen = f"{decision.seen} ({_middle(values)}; printed {target})"
     exceeds = bool(one_side and high.any())
     return _decide(
@@ -97,7 +98,7 @@ def inside(
     above = values > high + margin.around(high)
     decision = majority(~below & ~above, margins)
     one_side = not (below.any() and above.any())
-    target = _number(low) if low == high else f"{_number(low)} to {_number(high)}"
+    target = number(low) if low == high else f"{number(low)} to {number(high)}"
     seen = f"{decision.seen} ({_middle(values)}; claimed {target})"
     return _decide(
         decision.n,
@@ -120,14 +121,14 @@ def mean_value(
     """
     values = np.asarray(values, dtype=float)
     if values.size < margins.least_seeds:
-        seen = f"mean {_number(values.mean())}; printed {_number(printed.mean)}"
+        seen = f"mean {number(values.mean())}; printed {number(printed.mean)}"
         return _decide(values.size, 1.0, 1.0, seen, margins)
     ours, room = stats.Summary.of(values), margin.around(printed.mean)
     test = stats.welch_equivalence(ours, printed, room, margins.sd_floor)
     seen = (
-        f"mean {_number(ours.mean)} ± {_number(ours.sd)}, printed {_number(printed.mean)} ± "
-        f"{_number(printed.sd)}; 95 % interval of the difference {_number(test.interval.low)} to "
-        f"{_number(test.interval.high)}"
+        f"mean {number(ours.mean)} ± {number(ours.sd)}, printed {number(printed.mean)} ± "
+        f"{number(printed.sd)}; 95 % interval of the difference {number(test.interval.low)} to "
+        f"{number(test.interval.high)}"
     )
     exceeds = test.difference > 0
     return _decide(values.size, test.p_inside, test.p_outside, seen, margins, exceeds=exceeds)
@@ -181,7 +182,7 @@ def cost(ratios: ArrayLike, printed: float, margin: Margin, margins: Margins) ->
         n,
         stats.majority_p(agree, n) if agree == n else 1.0,
         stats.majority_p(n - agree, n) if agree == 0 else 1.0,
-        f"{agree} of {n} within the margin ({_middle(ratios)}; printed {_number(printed)})",
+        f"{agree} of {n} within the margin ({_middle(ratios)}; printed {number(printed)})",
         margins,
         agree=agree,
         exceeds=bool(np.median(ratios) < printed),
@@ -264,7 +265,7 @@ def _two_dimensional(values: ArrayLike) -> np.ndarray:
 
 
 def _sample(values: np.ndarray) -> str:
-    listed = ", ".join(_number(value) for value in np.sort(values)[::-1])
+    listed = ", ".join(number(value) for value in np.sort(values)[::-1])
     return f"{_middle(values)} ({listed})" if len(values) != 2 else f"values {listed}"
 
 
@@ -276,10 +277,5 @@ def middle(values: ArrayLike) -> list[list[float]]:
 
 def _middle(values: ArrayLike) -> str:
     lines = middle(values)
-    listed = " and ".join(", ".join(map(_number, line)) for line in lines)
+    listed = " and ".join(", ".join(map(number, line)) for line in lines)
     return listed if len(lines) == 2 else f"median {listed}"
-
-
-def _number(value: float) -> str:
-    """At most two decimals, no trailing zeros: 100, 99.9, 0.05."""
-    return f"{round(float(value), 2) + 0.0:.2f}".rstrip("0").rstrip(".")

@@ -1,6 +1,7 @@
 """Words for what a verdict counts: its numbers are computed elsewhere and tested as numbers."""
 
 from collections.abc import Mapping, Sequence
+from math import isnan
 from typing import Literal, NamedTuple
 
 
@@ -56,6 +57,18 @@ class Tally(NamedTuple):
     def wrong(self) -> float:
         """Wrong verdicts of either kind to be expected at most."""
         return self.level * self.judged
+
+
+def number(value: float) -> str:
+    """At most two decimals, no trailing zeros; what falls short of 100 is never shown as 100."""
+    if isnan(value):
+        return "–"
+    rounded = round(value, 2) + 0.0
+    if rounded == 100 and value < 100:
+        return ">99.99"
+    if rounded == 0 and value > 0:
+        return "<0.01"
+    return f"{rounded:.2f}".rstrip("0").rstrip(".")
 
 
 def plural(count: int, noun: str) -> str:
