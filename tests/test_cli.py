@@ -13,6 +13,7 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -124,18 +125,6 @@ def test_a_plan_for_a_gpu_elsewhere_has_the_prices_of_one_that_is_recorded_or_no
     code, out, problems = relength(*command, "--results", tmp_path)
     assert code == 0, problems
     assert "There is no GPU here: hours are of a GPU, by recorded runs." in out
-
-
-@pytest.mark.usefixtures("claimed")
-def test_no_column_of_a_plan_is_squeezed_away_where_a_terminal_is_narrow(
-    relength, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("COLUMNS", "80")
-    code, out, problems = relength("plan", "--results", tmp_path, "--most", "1000")
-    assert code == 0, problems
-    table = [line for line in out.splitlines() if line[0] in "┏┃┡│└"]
-    assert {len(line) for line in table} == {80} and len(table) > 300
-    assert table[1].replace("┃", " ").split() == ["cell", "seeds", "hours", "completes"]
 
 
 @pytest.mark.parametrize(
@@ -333,6 +322,26 @@ def test_claims_cut_no_name_of_a_claim(relength, place, tmp_path, monkeypatch):
         assert all(
             any(name in line and seen in line for line in out.splitlines()) for name in names
         )
+
+
+def test_plan_cuts_no_cell_and_no_claim(relength, place, tmp_path, monkeypatch):
+    cells = ["mla_table2: a-model-of-a-long-name (released) on copy, reduced", "short"]
+    claims = ("mla-001", "mla-table-2/a/copy/30")
+    steps = [
+        SimpleNamespace(label=cell, seeds="0–4, 7", hours=1.234, claims=claims, waited=True)
+        for cell in cells
+    ]
+    monkeypatch.setattr("relength.report.agenda.agenda", lambda *given: steps)
+    code, out, _ = relength("plan", "--results", tmp_path)
+    words = set(re.findall(r"[^\s│:;,]+", out))
+    assert code == 0
+    assert {"mla_table2", "a-model-of-a-long-name", "1.23", "0–4", "mla-001", "number"} <= words
+    if place in (140, 80):
+        table = [line for line in out.splitlines() if line[:1] in "┏┃┡│└"]
+        assert max(map(len, table)) <= place
+    if place == "a pipe":
+        (line,) = [line for line in out.splitlines() if cells[0] in line]
+        assert "1.23" in line and "mla-001, 1 number" in line
 
 
 def test_list_and_claims_are_machine_readable(relength, tmp_path, monkeypatch):

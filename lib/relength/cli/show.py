@@ -4,7 +4,6 @@ import json
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from relength.cli.app import Results, console, device_of, scales_of, store_of
 from relength.cli.output import print_table
@@ -65,12 +64,17 @@ def plan(
     wanted = scales_of(scale or SCALES, SCALES)
     priced = device_of(device, Store(results))
     steps = agenda.agenda(store_of(results), priced, wanted)
-    table = Table("", "cell", "seeds", "hours", "completes", expand=True)
-    table.columns[1].ratio, table.columns[4].ratio = 2, 1  # what is left between cells and claims
-    for number, step in enumerate(steps[:most], start=1):
-        hours = "unknown" if step.hours is None else f"{step.hours:.2f}"
-        table.add_row(str(number), step.label, step.seeds, hours, agenda.named(step.claims))
-    console.print(table)
+    print_table(
+        ("cell", "seeds", "hours", "completes"),
+        [
+            (
+                *(step.label, step.seeds),
+                "unknown" if step.hours is None else f"{step.hours:.2f}",
+                agenda.named(step.claims),
+            )
+            for step in steps[:most]
+        ],
+    )
     rest = f"; --most {len(steps)} lists them all" if len(steps) > most else ""
     waited = sum(step.waited for step in steps)
     console.print(

@@ -196,7 +196,7 @@ def named(completed: Sequence[str]) -> str:
     """Claims in short: those in words by name, printed numbers counted."""
     words = [claim for claim in completed if "/" not in claim]
     numbers = len(completed) - len(words)
-    return ", ".join([*words, *([f"{numbers} numbers"] if numbers else [])]) or "–"
+    return ", ".join([*words, *([claims.plural(numbers, "number")] if numbers else [])]) or "–"
 
 
 def most_recorded(store: Store, kinds: Sequence[str] = ("cpu", "cuda")) -> Device | None:
