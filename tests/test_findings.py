@@ -375,8 +375,10 @@ def test_of_panm_outputs_are_counted_and_tokens_compared(tmp_path):
     assert by_tokens.away(main).nearest.to_dict() == {"panm_copy": "released"}
     # Copy is printed as 84, 52 and 36; the first symbol alone gives 14.5, 12.25 and 11.125.
     assert "| Copy | 44.7 | **32.7** | 42.7 | 37.3 |" in away
-    assert findings_panm.counting(survey)
     faults = address_bits.faults(outcomes.busiest(survey, "panm_algorithmic")).set_index("arm")
+    wrong = [f"{tables.short(share)} %" for share in faults["wrong"]]
+    counted = findings_panm.counting(survey).splitlines()[0]
+    assert wrong and re.findall(r"[\d.]+ %(?= of steps)", counted) == wrong
     assert faults.loc["repaired", "wrong"] == 0
     assert address_bits.tested(outcomes.busiest(survey, address_bits.PAGE)) is None
     found = findings_counts.unequal_seeds(outcomes.busiest(survey, "panm_algorithmic"))
@@ -408,7 +410,9 @@ def test_runs_at_the_papers_own_scale_stand_beside_the_shorter_ones(tmp_path):
     assert set(found["test"]) == {"20", "40", "80"} and set(found["seeds"]) == {1}
     ours = found.groupby("arm")["ours"].unique().map(list).to_dict()
     assert ours == {"released": [50], "repaired": [100]}
-    assert findings_readings.at_full_scale("panm", survey)
+    told = findings_readings.at_full_scale("panm", survey)
+    numbers = ("20, 40, 80", "50, 50, 50 (1 seed)", "100, 100, 100 (1 seed)", "84, 52, 36")
+    assert all(values in told for values in numbers)
     gains = by_tokens.changes(by_tokens.at_twice(outcomes.main_runs("panm", survey)))
     gains = gains.set_index(["arm", "task"])
     assert gains.loc[("repaired", "panm_copy"), "gain"] == pytest.approx(5)
@@ -613,7 +617,9 @@ def test_choosing_a_checkpoint_is_counted_over_the_judged_runs(three, empty, tmp
     assert (found.runs, found.solve["selected"], found.solve["best_iid"]) == (9, 1, 0)
     assert [gain.mean for gain in found.gains] == pytest.approx([100 / 9, 50 / 9, 10 / 9])
     assert [gain[1:] for gain in found.gains] == [(1, 0)] * 3
-    assert findings.selection("mla", state)
+    told = findings.selection("mla", state)
+    assert re.findall(r"[+−][\d.]+", told) == ["+11.1", "+5.6", "+1.1"]
+    assert "Of 9 runs" in told and told.count("1 run gained") == 3
 
 
 def test_failing_outputs_are_counted_by_their_first_error(three, empty, tmp_path):
@@ -634,7 +640,9 @@ def test_failing_outputs_are_counted_by_their_first_error(three, empty, tmp_path
     found = findings_mla.failing(outcomes.busiest(state, "mla_table2"))
     assert (found.samples, found.kinds) == (12, {"wrong symbol": 3, "ends too early": 3})
     assert list(found.right) == ["Bi-Relative", "OneStepAttn"]  # Content knows no lengths
-    assert findings_mla.diverging(state)
+    shares = [f"{share:.0f}" for share in found.right.values()]
+    told = re.findall(r"\d+", findings_mla.diverging(state))
+    assert told == ["12", "6", "3", "3", *shares]
 
 
 def test_the_first_symbol_alone_is_worth_half_of_mix_and_little_of_copy():

@@ -1,6 +1,7 @@
 """PANM's pages: what pointers do is counted right, and every page can be shown from any store."""
 
 import json
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -257,7 +258,9 @@ def test_the_outcome_of_the_prediction_is_counted(tmp_path):
         (8, 8): pytest.approx([16, 16], abs=1e-4),
         (16, 16): pytest.approx([16], abs=1e-4),
     }
-    assert address_bits.outcome(runs)
+    told = re.findall(r"\d+", address_bits.outcome(runs))
+    assert told[:9] == ["3", "1", "2", "1", "20", "1", "40", "1", "80"]
+    assert told[9:] == ["8", "16", "16", "8", "16", "16", "16"]  # trained, right, predicted
     assert address_bits.tested(runs_of(BITS, Store(tmp_path / "none"))) is None
     assert address_bits._nearest(19.8, {4, 8, 16, 32}, 20) == 20, "all that there are"
     data = address_bits.counted(runs)
@@ -425,7 +428,14 @@ def test_pages_of_pointers_show_the_runs_of_panm_alone(stores):
     assert runs.page == "panm_pointers"
     data = pointers.shares(runs)
     assert (data[["pointer_advances", "partner_found"]] == 100).all(axis=None)
-    assert pointers.numbers(runs)
+    cells = [cell for _, cell in data.groupby(["task", "test", "row"], sort=False)]
+    lines = [line.split() for line in pointers.numbers(runs).splitlines()]
+    lines = [line for line in lines if line[:1] == ["PANM"]]
+    assert len(lines) == len(cells) > 0
+    for line, cell in zip(lines, cells, strict=True):
+        assert float(line[-1]) == pytest.approx(cell["accuracy"].median(), abs=0.005)
+        first = line[-1 - len(pointers.SAYS)]
+        assert float(first) == pytest.approx(cell[next(iter(pointers.SAYS))].median(), abs=0.005)
 
 
 def test_a_grid_with_holes_leaves_them_empty(stores):
@@ -445,7 +455,8 @@ def test_a_contrast_compares_equal_seeds_of_the_two_readings(stores):
     assert copied["median"].tolist() == pytest.approx([0, 10, 20, 30, 40])
     rest = data.drop(mended.index)
     assert (rest["median"].abs() < 1e-9).all()  # hand-made runs of all other readings are alike
-    assert readings.numbers(main, runs_of(READINGS, stores[2]))
+    told = " ".join(readings.numbers(main, runs_of(READINGS, stores[2])).split())
+    assert "Copy 2 0 +10.0 +20.0 +30.0 +40.0" in told
 
 
 def test_readings_stand_beside_the_printed_row_nearest_first(stores):
@@ -459,7 +470,8 @@ def test_readings_stand_beside_the_printed_row_nearest_first(stores):
     assert away["mended"] == pytest.approx((16 + 48 + 64) / 3)
     assert away["no dropout"] == away["as in the text"] == pytest.approx((4 + 18 + 24) / 3)
     assert away.is_monotonic_increasing and away.index[-1] == "mended"
-    assert readings.nearest(main, second)
+    told = readings.nearest(main, second)
+    assert 0 < told.index("(15.3 points") < told.index("(42.7 points")
     main, second = (runs_of(found, stores[0]) for found in (ALGORITHMIC, READINGS))
     assert readings.nearest(main, second) == ""
 

@@ -131,7 +131,7 @@ class Moves(NamedTuple):
 
 def moves(found: Effect) -> Moves:
     """Count the pairs that a difference moves at the longest test, which way and how far."""
-    margin = load_margins().measures[registry.metric(found.measure.metric).margin]
+    margin = load_margins().measures[registry.metric(found.measure.judged).margin]
     far = found.longest["difference"]
     moved = far.abs() > found.longest["first"].map(margin.around)
     return Moves(
@@ -150,7 +150,7 @@ def moves(found: Effect) -> Moves:
 def in_words(found: Effect) -> str:
     """:func:`moves` in words."""
     counts, total = moves(found), len(found.longest)
-    unit = registry.metric(found.measure.metric).change
+    unit = registry.metric(found.measure.judged).change
     spread = f", from {signed(counts.low)} to {signed(counts.high)}" if total > 1 else ""
     said = (
         f"From {found.measure.first} to {found.measure.second}: {_pairs(counts.pairs)}, "

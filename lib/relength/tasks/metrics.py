@@ -61,13 +61,19 @@ def share(words: str, **known: Any) -> Any:
     return Field(ge=0, le=1, json_schema_extra={"metric": percentage(words, **known)._asdict()})
 
 
-def amount(words: str, unit: str = "", lower_is_better: bool = True, **known: Any) -> Any:
+def amount(
+    words: str,
+    unit: str = "",
+    lower_is_better: bool = True,
+    margin: str | None = None,
+    **known: Any,
+) -> Any:
     """A metric from 0 upwards, shown as it is: of an error, less is better.
 
     words  its name in tables
     known  further fields of :class:`Metric`
     """
-    metric = Metric(words, False, unit, lower_is_better, known.pop("margin", None), **known)
+    metric = Metric(words, False, unit, lower_is_better, margin, **known)
     return Field(ge=0, json_schema_extra={"metric": metric._asdict()})
 
 

@@ -31,7 +31,7 @@ Kind = Literal["deviation", "contradiction", "omission", "assumption"]
 # What runs of a pair may differ in; whatever of it a measure does not name is equal.
 COLUMNS = ("experiment", "scale", "task", "model", "arm", "checkpoint")
 READINGS = {"paper": "the text's reading", "released": "the code's"}  # arms, to a reader
-METRICS = tuple(registry.test_metrics())
+METRICS = tuple(name for name, metric in registry.test_metrics().items() if metric.margin)
 
 
 class Side(BaseModel):
@@ -77,6 +77,11 @@ class Measure(BaseModel):
     second: Side = Field(alias="to")
     metric: Literal[*METRICS, registry.ACCURACY] = registry.ACCURACY
     where: dict[Literal[COLUMNS], tuple[str, ...]] = {}
+
+    @property
+    def judged(self) -> str:
+        """The metric whose margin and unit are those of the difference."""
+        return self.second.metric or self.metric
 
     @model_validator(mode="after")
     def _compares_two_things(self) -> "Measure":
