@@ -52,8 +52,11 @@ def test_nobody_else_names_a_model_or_a_task_of_a_paper():
     common = {"content", "relative", "copy", "reverse", "mix", "-step"}
     names = [name for name in sorted(models | tasks) if name.lower() not in common]
     named = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, names))})(?!\w)", re.IGNORECASE)
-    assert not {name: named.findall(text) for name, text in modules().items()
-                if named.search(text)}  # fmt: skip
+    found = {name: set(named.findall(text)) for name, text in modules().items()}
+    # Two papers are named like their model.
+    assert {name: names for name, names in found.items() if names} == {
+        "specs/registry.py": {"panm", "dnc"}
+    }
 
 
 def test_a_metric_is_named_by_its_task_alone():

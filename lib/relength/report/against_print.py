@@ -25,7 +25,6 @@ from relength.specs.experiments import anchor_of, experiment, page_of
 from relength.specs.margins import load_margins
 from relength.verdicts import claims
 from relength.verdicts.claim_models import Claim, ValuePart
-from relength.verdicts.evidence import MEASURES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,7 +67,7 @@ def numbers(paper: str, survey: Survey) -> pd.DataFrame:
     rows = [
         _number(row, known[row.claim], runs)
         for row in mine[mine["seeds"] > 0].itertuples()
-        if row.claim in known and MEASURES[known[row.claim].source.metric] == "accuracy"
+        if row.claim in known and registry.metric(known[row.claim].source.metric).share
     ]
     names = ["claim", "artifact", "experiment", "model", "task", "test", "printed", "ours"]
     names += ["values", "seeds", "scale", "label", "near", "between"]
