@@ -146,7 +146,7 @@ def between(column, first, second) -> Measure:
 
 def test_settings_that_only_the_experiment_tells_are_compared_across_experiments():
     runs = frame(records(by_arm))
-    other = runs.assign(experiment="other", exact_match=runs["exact_match"] - 7)
+    other = runs.assign(experiment="other", accuracy=runs["accuracy"] - 7)
     found = effect(
         between("experiment", "mla_table2", "other"), pd.concat([runs, other], ignore_index=True)
     )

@@ -576,7 +576,7 @@ def test_other_tables_are_counted_and_opposite_outcomes_named(tmp_path, empty):
     ((_, data),) = other_tables.beside_other_tables(state)
     # Both tasks without Step 3, and Inv ReCopy without the sigmoid, where the paper has 0.
     assert findings_readings.near_counts(data) == {"released": (9, 12)}
-    (row,) = findings_counts.opposite(data).itertuples(index=False)
+    (row,) = other_tables.opposite(data).itertuples(index=False)
     assert row == (
         "copy",
         "-Sigmoid",
