@@ -23,7 +23,10 @@ from relength.verdicts import rules, stats
 # Exact permutations of 10 against 10 seeds take a second each, too long to simulate: five seeds
 # only.
 SLOW = ("better", "on par")
-CODE = ("verdicts.false_verdicts", "verdicts.rules", "verdicts.stats", "specs.margins")
+CODE = (
+    *("verdicts.false_verdicts", "verdicts.rules", "verdicts.stats", "verdicts.wording"),
+    "specs.margins",
+)
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
