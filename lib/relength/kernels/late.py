@@ -1,4 +1,4 @@
-"""The loops of :mod:`relength.kernels.compiled`, loaded when the first of them is called.
+"""The loops that Numba compiles, in modules that are loaded when the first loop is called.
 
 To load Numba takes a third of a second, and nothing but training on a CPU needs it.
 """
@@ -17,3 +17,4 @@ def _when_used(name: str) -> ModuleType:
 
 
 compiled = _when_used("relength.kernels.compiled")
+dnc_steps = _when_used("relength.kernels.dnc_steps")

@@ -61,6 +61,10 @@ MODELS: dict[str, Model] = {
     ),
     "NTM": Model(memory.NTMConfig, "relength.models.memory.ntm.NTM"),
     "DNC": Model(memory.DNCConfig, "relength.models.memory.dnc.DNC"),
+    "Constrained DNC": Model(
+        memory.ConstrainedDNCConfig,
+        "relength.models.memory.constrained.ConstrainedDNC",
+    ),
     "Neural Stack": Model(
         memory.NeuralStackConfig,
         "relength.models.memory.neural_stack.NeuralStack",

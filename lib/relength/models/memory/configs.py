@@ -1,10 +1,12 @@
 """Sizes and arms of the models with a memory."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from relength.models.config import ModelConfig
+from relength.specs.kinds import CHANNELS, Kind
 
 
 class NTMConfig(ModelConfig):
@@ -56,6 +58,62 @@ class DNCConfig(ModelConfig):
     slots: int = Field(128, gt=0, description="N, rows of the memory")
     width: int = Field(32, gt=0, description="W, numbers per row; released, not in the paper")
     read_heads: int = Field(1, gt=0, description="R; released, not in the paper")
+
+
+CONSTRAINTS = {"compression": "COMPR", "regularisation": "REG", "both": "COMPR&REG"}
+
+
+class ConstrainedDNCConfig(ModelConfig):
+    """Controller and constraint, which make a row of the paper's tables, and sizes.
+
+    lstm, ffnn   without a constraint: STATEFUL-BASELINE and STATELESS-BASELINE
+    peephole     with compression, regularisation or both: COMPR, REG and COMPR&REG
+
+    The other pairs are the arms of Figure 5; a feed-forward controller has no state to constrain.
+    Regularisation is a term of the loss, which the paper's protocol adds.
+
+    The authors' code could not be obtained, so there is no arm ``released``. What the text leaves
+    open is google-deepmind/dnc's, which they say they extended, or the plain reading: word width
+    and clips are its defaults; LeCun weights are normal with variance 1 / inputs, Glorot weights
+    uniform, biases 0, and no 1 is added to the forget gate.
+    """
+
+    kind: ClassVar[Kind] = CHANNELS
+
+    name: Literal["Constrained DNC"] = "Constrained DNC"
+    arm: Literal["paper"] = "paper"
+    controller: Literal["lstm", "peephole", "ffnn"] = "peephole"
+    constraint: Literal["none", "compression", "regularisation", "both"] = "compression"
+    hidden_size: int = Field(128, gt=0, description="H, units of the controller, of each layer")
+    slots: int = Field(50, gt=0, description="N, rows of the memory")
+    width: int = Field(16, gt=0, description="W, numbers per row; not in the paper")
+    read_heads: int = Field(4, gt=0, description="R")
+    clip: float = Field(
+        20.0,
+        ge=1,
+        description="bound of the controller's output and cells and of the DNC's output; not in "
+        "the paper",
+    )
+
+    @model_validator(mode="after")
+    def _has_states(self) -> "ConstrainedDNCConfig":
+        if self.controller == "ffnn" and self.constraint != "none":
+            raise ValueError(
+                "the controller ffnn has no states to constrain: choose the constraint none, or "
+                "the controller peephole"
+            )
+        return self
+
+    @staticmethod
+    def row(model: Mapping[str, Any]) -> str:
+        """As the paper's tables and Figure 5 name it."""
+        constraint = CONSTRAINTS.get(model["constraint"])
+        match model["controller"]:
+            case "ffnn":
+                return "STATELESS-BASELINE"
+            case "lstm":
+                return f"van. LSTM + {constraint}" if constraint else "STATEFUL-BASELINE"
+        return constraint or "Peephole LSTM"
 
 
 class NeuralStackConfig(ModelConfig):

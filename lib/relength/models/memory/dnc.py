@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from relength.kernels import fused as fast
 from relength.models.memory import dnc_memory
 from relength.models.memory.configs import DNCConfig
-from relength.models.memory.dnc_memory import Interface, MemoryState
+from relength.models.memory.dnc_memory import EQUATIONS, Interface, MemoryState, Rules
 from relength.models.memory.machine import LSTMController, Machine
 from relength.models.recurrence import Linear
 
@@ -57,10 +57,17 @@ class DNCState(NamedTuple):
 class DNCCore(nn.Module):
     """One step of a DNC, around any controller whose output has hidden_size numbers."""
 
-    def __init__(self, controller: nn.Module, hidden_size: int, width: int, read_heads: int):
+    def __init__(
+        self,
+        controller: nn.Module,
+        hidden_size: int,
+        width: int,
+        read_heads: int,
+        rules: Rules = EQUATIONS,
+    ):
         super().__init__()
         self.controller: Controller = controller
-        self.width, self.read_heads = width, read_heads
+        self.width, self.read_heads, self.rules = width, read_heads, rules
         size = dnc_memory.interface_size(width, read_heads)
         self.to_interface = nn.Linear(hidden_size, size)
 
@@ -74,7 +81,7 @@ class DNCCore(nn.Module):
     def interface(self, h: Tensor) -> Interface:
         """ξ_t in parts, from the controller's output (B, d)."""
         raw = dnc_memory.split(self.to_interface(h), self.width, self.read_heads)
-        return dnc_memory.interface(raw)
+        return dnc_memory.interface(raw, self.rules)
 
     def step(self, x: Tensor, state: DNCState, fused: bool) -> tuple[Tensor, DNCState]:
         """[h_t; r_t] (B, d + R·W), which the output is linear in, and the next state.
@@ -83,7 +90,7 @@ class DNCCore(nn.Module):
         """
         linear, seen = fast.linear if fused else F.linear, torch.cat([x, state.fed], dim=1)
         h, controller = self.controller.step(seen, state.controller, linear)
-        reads, memory = dnc_memory.access(self.interface(h), state.memory, fused)
+        reads, memory = dnc_memory.access(self.interface(h), state.memory, fused, self.rules)
         reads = reads.flatten(1)
         return torch.cat([h, reads], dim=1), DNCState(controller, reads, reads, memory)
 

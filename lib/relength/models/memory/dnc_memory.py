@@ -13,9 +13,10 @@ Nature 538 (2016), Methods.
 
 No parameter depends on N: the memory of a trained model may be made larger. What the paper leaves
 open is google-deepmind/dnc's: everything starts at zero, and usage is pushed from 0 to 1e-6 before
-it is sorted.
+it is sorted. Where that code differs from the equations, :class:`Rules` says how.
 """
 
+from collections.abc import Callable
 from functools import reduce
 from operator import mul
 from typing import Any, NamedTuple
@@ -88,11 +89,31 @@ def oneplus(x: Tensor) -> Tensor:
     return 1 + F.softplus(x)
 
 
-def interface(raw: Interface) -> Interface:
-    """ξ_t with every part in its domain: strengths ≥ 1, gates in [0, 1], modes that sum to 1."""
+class Rules(NamedTuple):
+    """The places where google-deepmind/dnc computes something else than the equations.
+
+    strength         what makes a strength of a raw number
+    usage_learns     whether a gradient of the usage reaches the write weighting
+    cosine_epsilon   added to the product of two lengths in a cosine similarity
+    """
+
+    strength: Callable[[Tensor], Tensor] = oneplus
+    usage_learns: bool = True
+    cosine_epsilon: float = 0.0
+
+
+EQUATIONS = Rules()
+DEEPMIND = Rules(F.softplus, usage_learns=False, cosine_epsilon=EPSILON)
+
+
+def interface(raw: Interface, rules: Rules = EQUATIONS) -> Interface:
+    """ξ_t with every part in its domain: strengths above 0, gates in [0, 1], modes that sum to 1.
+
+    By the equations a strength is at least 1.
+    """
     return raw._replace(
-        read_strengths=oneplus(raw.read_strengths),
-        write_strength=oneplus(raw.write_strength),
+        read_strengths=rules.strength(raw.read_strengths),
+        write_strength=rules.strength(raw.write_strength),
         erase_vector=torch.sigmoid(raw.erase_vector),
         free_gates=torch.sigmoid(raw.free_gates),
         allocation_gate=torch.sigmoid(raw.allocation_gate),
@@ -194,16 +215,19 @@ def read_weighting(modes: Tensor, backward: Tensor, content: Tensor, forward: Te
 
 
 def access(
-    orders: Interface, state: MemoryState, fused: bool = False
+    orders: Interface, state: MemoryState, fused: bool = False, rules: Rules = EQUATIONS
 ) -> tuple[Tensor, MemoryState]:
     """Free, allocate, write, link, read: read vectors r^i_t (B, R, W) and the next state.
 
     fused: take the faster way to the same links (relength.kernels.dnc_fused)
     """
-    usage = usage_vector(
-        state.usage, state.write_weighting, retention(orders.free_gates, state.read_weightings)
+    kept = retention(orders.free_gates, state.read_weightings)
+    last = state.write_weighting if rules.usage_learns else state.write_weighting.detach()
+    usage = usage_vector(state.usage, last, kept)
+    epsilon = rules.cosine_epsilon
+    similar = content_weighting(
+        state.memory, orders.write_key[:, None], orders.write_strength, epsilon
     )
-    similar = content_weighting(state.memory, orders.write_key[:, None], orders.write_strength)
     writing = write_weighting(
         similar.squeeze(1), allocation_weighting(usage), orders.allocation_gate, orders.write_gate
     )
@@ -211,6 +235,6 @@ def access(
     follow = dnc_fused.link_and_follow if fused else link_and_follow
     link, forward, backward = follow(state.link, writing, state.precedence, state.read_weightings)
     precedence = precedence_weighting(state.precedence, writing)
-    content = content_weighting(memory, orders.read_keys, orders.read_strengths)
+    content = content_weighting(memory, orders.read_keys, orders.read_strengths, epsilon)
     reading = read_weighting(orders.read_modes, backward, content, forward)
     return reading @ memory, MemoryState(memory, usage, precedence, link, writing, reading)
