@@ -53,7 +53,7 @@ def record(
         }
         for epoch in range(epochs)
     ]
-    if watched := spec.task.watched_split:
+    for watched in spec.task.watched_splits:
         for epoch, point in enumerate(curve):
             point["watched_accuracy"] = accuracy(spec, watched) * (1 - 0.7**epoch)
     return {

@@ -30,6 +30,7 @@ from relength.verdicts.claim_models import (
     CostPart,
     CountPart,
     LevelPart,
+    LongestPart,
     OrderPart,
     Part,
     RangePart,
@@ -233,6 +234,10 @@ def _margin_words(claim: Claim, fixed: Margins) -> str:
     said: dict[str, None] = {}
     for part in claim.parts:
         match part:
+            case LongestPart():
+                said[f"length {margins.measure_words('length', fixed)}"] = None
+            case ValuePart() | OrderPart() if part.above is not None:
+                said[f"length {margins.measure_words('length', fixed)}"] = None
             case ValuePart() | TrendPart() | RangePart():
                 said[f"{measure.replace('_', ' ')} {margins.measure_words(measure, fixed)}"] = None
             case LevelPart():
@@ -255,6 +260,9 @@ def _expected(part: Part) -> str:
         case ValuePart():
             spread = f" ± {part.spread:g}" if part.spread is not None else ""
             values = ", ".join(f"{v:g}{spread} at {test}" for test, v in part.printed.items())
+            if part.tests:
+                what = "mean" if part.above is None else f"longest above {part.above:g} %"
+                values = f"{part.printed_value:g}{spread}, {what} of the tests {_span(part.tests)}"
             return f"{part.model} on {part.task}: printed {values}"
         case LevelPart():
             level = part.level.replace("_", " ")
@@ -264,15 +272,25 @@ def _expected(part: Part) -> str:
             bound = low if low == high else f"{low} to {high}"
             over = f", less {_others(part.over)}" if part.over else ""
             return f"{part.model}{over}: {bound}, mean over the tests of {', '.join(part.tests)}"
+        case LongestPart():
+            low, high = f"{part.low:g}", f"{part.high:g}"
+            bound = low if low == high else f"{low} to {high}"
+            what = f"longest test above {part.above:g} %"
+            over = "" if part.than is None else f", times that of {part.than}"
+            return f"{part.model} on {part.task}: {what} {bound}{over}"
         case TrendPart():
             return f"{part.model} on {part.task}: {part.direction} over {', '.join(part.tests)}"
         case CountPart():
             return f"{part.model}: solves {part.count} of {len(part.tests)} tasks"
         case OrderPart():
             relation = "better than" if part.relation == "better" else "on par with"
-            by = "tasks solved" if part.by == "tasks_solved" else "mean over the tests"
+            by = {
+                "tasks_solved": "tasks solved",
+                "mean": "mean over the tests",
+                "longest": f"longest test above {part.above or 0:g} %",
+            }[part.by]
             tasks = plural(len(part.tests), "task")
-            if part.by == "mean" and len(part.tests) == 1:
+            if part.by != "tasks_solved" and len(part.tests) == 1:
                 tasks = next(iter(part.tests))
             if part.other_tests:
                 here, there = ", ".join(part.tests), ", ".join(part.other_tests)
@@ -281,6 +299,10 @@ def _expected(part: Part) -> str:
             return f"{part.model} {relation} {other}: {by}, {tasks}"
         case CostPart():
             return f"{part.model} on {part.task}: {part.ratio:g} times the seconds of {part.than}"
+
+
+def _span(tests: tuple[str, ...]) -> str:
+    return f"{tests[0]} to {tests[-1]}"
 
 
 def _others(models: tuple[str, ...]) -> str:

@@ -56,7 +56,7 @@ class _Point(_Part):
     dev_accuracy: Share
     iid_accuracy: Share
     learning_rate: float
-    watched_accuracy: Share | None = None
+    watched_accuracy: Share | dict[str, Share] | None = None  # by test, where there are several
 
 
 class _Sample(_Part):

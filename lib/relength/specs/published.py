@@ -18,6 +18,12 @@ import pandas as pd
 from relength.errors import RelengthError
 from relength.specs import registry
 
+STATISTICS = (
+    "median",
+    "mean",
+    "max",
+)  # columns "copy/median": what is printed of the runs' results
+
 
 def name_of(artifact: str) -> str:
     """Give a paper's own name of an artifact: Figure 7 left of ``<paper>-fig-7-left``."""
@@ -39,8 +45,8 @@ def table(artifact: str) -> pd.DataFrame:
 
     Columns: artifact, row, column ("copy/15"), value and spread (float, NaN where nothing is
     printed or legible), n (runs aggregated, Int64), unit, note; and of the column, task (as the
-    library calls it) and test (empty where the column is no single one). Raises RelengthError for a
-    table without numbers.
+    library calls it), test (empty where the column is no single one) and statistic ("median" where
+    a column is one of the runs' results). Raises RelengthError for a table without numbers.
     """
     row = artifacts().query("artifact == @artifact")
     if row.empty:
@@ -85,11 +91,16 @@ def _numbers(name: str) -> pd.DataFrame:
     names = registry.papers()[paper].task_names
     return cells.assign(
         task=[names.get(task or test, task or test) for task, _, test in split],
-        test=[("iid" if test == "IID" else test) if task else "" for task, _, test in split],
+        test=[_test(test) if task and test not in STATISTICS else "" for task, _, test in split],
+        statistic=[test if task and test in STATISTICS else "" for task, _, test in split],
         value=pd.to_numeric(cells["value"]).astype(float),
         spread=pd.to_numeric(cells["spread"]).astype(float),
         n=pd.to_numeric(cells["n"]).astype("Int64"),
     )
+
+
+def _test(printed: str) -> str:
+    return "iid" if printed == "IID" else printed
 
 
 @cache

@@ -99,6 +99,7 @@ class RunSpec(BaseModel):
                 f"{self.task.name} asks for {gives.writes} from {gives.reads}: choose one of "
                 f"{', '.join(fit)}"
             )
+        self.training.check(self.task, self.model)
         return self
 
     @property

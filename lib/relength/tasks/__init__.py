@@ -1,6 +1,6 @@
 """Every task by name. A new task is one file in this folder and one line here."""
 
-from relength.tasks import algorithmic
+from relength.tasks import algorithmic, state_space
 from relength.tasks.base import Task
 from relength.tasks.cfq import Cfq
 from relength.tasks.copying import (
@@ -35,4 +35,11 @@ TASKS: dict[str, type[Task]] = {
     "panm_dynamic_recall": algorithmic.DynamicRecall,
     "panm_priority_sort": algorithmic.PrioritySort,
     "panm_id_sort": algorithmic.IDSort,
+    "dnc_sort": state_space.Sort,
+    "dnc_copy": state_space.Copy,
+    "dnc_differentiation": state_space.Differentiation,
+    "dnc_shift": state_space.Shift,
+    "dnc_add": state_space.Add,
+    "dnc_search": state_space.Search,
+    "dnc_logic": state_space.Logic,
 }

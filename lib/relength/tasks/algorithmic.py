@@ -91,8 +91,8 @@ class AlgorithmicTask(TokenTask):
         return CLASSES + self.feature_size + 2 * self.flags, CLASSES
 
     @property
-    def watched_split(self) -> str | None:
-        return None if self.watched is None else str(self.watched)
+    def watched_splits(self) -> tuple[str, ...]:
+        return () if self.watched is None else (str(self.watched),)
 
     @abstractmethod
     def places(self, tokens: np.ndarray, features: np.ndarray) -> np.ndarray:

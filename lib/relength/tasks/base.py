@@ -107,14 +107,21 @@ class Task(BaseModel, ABC):
         """Written tokens as figures print them."""
 
     @property
-    def watched_split(self) -> str | None:
-        """Name of a test that the learning curve shows, if there is one."""
-        return None
+    def watched_splits(self) -> tuple[str, ...]:
+        """Names of tests that the learning curve shows."""
+        return ()
 
     @property
     def tests(self) -> tuple[str, ...]:
-        """Names of the test splits, shortest first: in distribution, then the unseen lengths."""
+        """Names of the test splits, shortest first: as a rule in distribution, then the unseen
+        lengths.
+        """
         return tuple(n for n in self.splits() if n not in ("train", "validation", *self.dev_splits))
+
+    @property
+    def known_test(self) -> str:
+        """The test that tells whether lengths trained on were learned."""
+        return self.tests[0]
 
     def provenance(self) -> dict[str, Any]:
         """Name the source of the samples, for the record of a run.

@@ -21,3 +21,9 @@ def cross_entropy(logits: Tensor, batch: Sequences) -> Tensor:
     """Mean of -log p over the target tokens of a batch, from scores (B, T, classes)."""
     losses = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), reduction="none")
     return (losses * batch.mask.flatten()).sum() / batch.mask.sum()
+
+
+def squared_errors(outputs: Tensor, batch: Sequences) -> Tensor:
+    """Mean squared error (B,) of each sample's outputs (B, T, K) over channels and target steps."""
+    errors = (outputs - batch.targets).square().mean(-1) * batch.mask
+    return errors.sum(-1) / batch.mask.sum(-1)

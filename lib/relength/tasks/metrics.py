@@ -149,3 +149,34 @@ class TokenMetrics(Metrics):
         if self.first_errors is not None and sum(self.first_errors) != wrong:
             raise ValueError(f"{wrong} outputs are wrong, and first_errors counts another number")
         return self
+
+
+class DigitMetrics(Metrics):
+    """Numbers that are rounded to numerals.
+
+    digit_accuracy  mean share of a result's numbers that round to the wanted numeral
+    squared_error   mean over outputs and steps, as the loss is
+    """
+
+    digit_accuracy: float = share("accuracy after rounding", description="numerals right")
+    squared_error: float = amount("squared error")
+
+
+class HitMetrics(Metrics):
+    """Places found in a sequence.
+
+    hit_rate       mean share of the wanted places that are among the written ones
+    squared_error  mean over outputs and steps, as the loss is
+    """
+
+    hit_rate: float = share("hit rate", description="places found")
+    squared_error: float = amount("squared error")
+
+
+class TruthMetrics(Metrics):
+    """Statements that are true or false.
+
+    truth_accuracy  share of them that is judged right
+    """
+
+    truth_accuracy: float = share("truth values right", description="truth values right")

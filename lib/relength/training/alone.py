@@ -75,8 +75,10 @@ class Trainer:
         self.data = None if fresh else task.dataset("train", spec.seed).to(device)
         self.dev = [by_length(task.dataset(name, spec.seed).to(device)) for name in task.dev_splits]
         self.validation = by_length(task.dataset("validation", spec.seed).to(device))
-        seen = task.watched_split
-        self.watched = by_length(task.dataset(seen, spec.seed).to(device)) if seen else None
+        self.watched = {
+            name: by_length(task.dataset(name, spec.seed).to(device))
+            for name in task.watched_splits
+        }
         self.dropout = dropout_key(spec.seed, "encodings")
 
     @property
@@ -129,10 +131,11 @@ class Trainer:
     def evaluate(self) -> Scores:
         """Measure what a course looks at after an interval."""
         dev = [self._validate(batches) for batches in self.dev]
+        watched = self.watched if self.course.shown else {}
         return Scores(
             Measured(*(sum(numbers) / len(dev) for numbers in zip(*dev, strict=True))),
             self._validate(self.validation),
-            None if self.watched is None else self._validate(self.watched).accuracy,
+            {name: self._validate(batches).accuracy for name, batches in watched.items()},
         )
 
     def _validate(self, batches: list[Batch]) -> Measured:
@@ -174,12 +177,26 @@ class Trainer:
                     name: free_running(model, batches, task).model_dump()
                     for name, batches in tests.items()
                 }
+        checkpoints = {
+            name: {"epoch": epoch, "tests": tested[epoch]}
+            for name, (epoch, _) in progress.kept.items()
+        }
+        for name, retest in self.protocol.retests(task).items():
+            epoch, weights = progress.kept["selected"]
+            model = self._ready(weights)
+            retest.change(model)
+            checkpoints[name] = {
+                "epoch": epoch,
+                "tests": {
+                    test: free_running(
+                        model, by_length(task.dataset(split, self.spec.seed).to(self.device)), task
+                    ).model_dump()
+                    for test, split in retest.tests.items()
+                },
+            }
         return Trained(
             model=self._ready(progress.kept["selected"][1]),
-            checkpoints={
-                name: {"epoch": epoch, "tests": tested[epoch]}
-                for name, (epoch, _) in progress.kept.items()
-            },
+            checkpoints=checkpoints,
             parameters=sum(p.numel() for p in self.model.parameters()),
             curve=progress.curve,
             probe=progress.probe,

@@ -10,11 +10,12 @@ import math
 import os
 import pickle
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
@@ -37,6 +38,8 @@ class Progress:
     """Everything of a run that changes besides its weights; saved whole, so that a resume is exact.
 
     best     score of the selected checkpoint; as all scores, the higher, the better
+    latest   the numbers that select the checkpoint, as many of the latest as the rule looks at
+    since    training losses of the intervals since the last point of the curve
     kept     name of a checkpoint -> (epoch, weights)
     stacked  how many runs were trained as one program, at most
     refused  why a state of this run, saved before, was not resumed; empty if there was none
@@ -53,7 +56,9 @@ class Progress:
     solved: int = 0
     finished: bool = False
     seconds: float = 0.0
-    curve: list[dict[str, float]] = field(default_factory=list)
+    curve: list[dict[str, Any]] = field(default_factory=list)
+    latest: list[float] = field(default_factory=list)
+    since: list[float] = field(default_factory=list)
     probe: dict[str, Any] = field(default_factory=dict)
     kept: dict[str, tuple[int, State]] = field(default_factory=dict)
     stacked: int = 1
@@ -133,12 +138,12 @@ class Scores(NamedTuple):
 
     dev      on the samples that are longer, as a rule: mean over the development sets
     iid      on the validation samples, in distribution
-    watched  accuracy on a test that the curve shows; None without one
+    watched  accuracy on the tests that the curve shows, by name
     """
 
     dev: Measured
     iid: Measured
-    watched: float | None = None
+    watched: Mapping[str, float] = MappingProxyType({})
 
 
 class Course:
@@ -202,21 +207,29 @@ class Course:
                 f"{scores.iid.loss} after it, {probe:.6g} in the probe; lower the learning rate "
                 f"({progress.rate:g}) or the gradient clip."
             )
-        progress.curve.append(
-            {
-                "epoch": progress.epoch,
-                "step": progress.step,
-                "train_loss": loss,
-                "dev_accuracy": scores.dev.accuracy,
-                "iid_accuracy": scores.iid.accuracy,
-                "learning_rate": progress.rate,
-                **({} if scores.watched is None else {"watched_accuracy": scores.watched}),
-                **selecting,
-            }
-        )
-        score = self._score()
+        progress.since.append(loss)
+        if self.shown:
+            progress.curve.append(
+                {
+                    "epoch": progress.epoch,
+                    "step": progress.step,
+                    "train_loss": fmean(progress.since),
+                    "dev_accuracy": scores.dev.accuracy,
+                    "iid_accuracy": scores.iid.accuracy,
+                    "learning_rate": progress.rate,
+                    **_watched(scores.watched),
+                    **selecting,
+                }
+            )
+            progress.since = []
+        deciding = getattr(getattr(scores, rule.split), rule.by)
+        progress.latest = [*progress.latest, deciding][-rule.mean_of :]
+        score = fmean(progress.latest) * (1 if rule.by == "accuracy" else -1)
         # Of equal scores the last one is kept.
-        if score > progress.best or abs(score - progress.best) < rule.tie:
+        better = score > progress.best or abs(score - progress.best) < rule.tie
+        if progress.epoch < rule.first:
+            progress.impatience = 0
+        elif better:
             progress.best = score
             progress.impatience = 0
             progress.kept["selected"] = (progress.epoch, weights())
@@ -233,9 +246,16 @@ class Course:
             progress.kept["last"] = (progress.epoch, weights())
         progress.epoch += 1
 
-    def _score(self) -> float:
-        """The number that selects the checkpoint, turned so that the higher is the better."""
-        rule = self.protocol.selection
-        latest = self.progress.curve[-rule.mean_of :]
-        mean = fmean(point[f"{rule.split}_{rule.by}"] for point in latest)
-        return mean if rule.by == "accuracy" else -mean
+    @property
+    def shown(self) -> bool:
+        """Whether the interval under way is a point of the learning curve, as the last one is."""
+        now = self.progress.epoch
+        return self.protocol.shows(now) or now + 1 == self.protocol.intervals
+
+
+def _watched(accuracies: Mapping[str, float]) -> dict[str, Any]:
+    """What a point of the curve says of watched tests: a number, or one by test of several."""
+    if not accuracies:
+        return {}
+    single = len(accuracies) == 1
+    return {"watched_accuracy": next(iter(accuracies.values())) if single else dict(accuracies)}

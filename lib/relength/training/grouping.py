@@ -26,7 +26,7 @@ def signature(spec: RunSpec) -> str:
         "computed": [type(task).loss.__qualname__, type(task).right.__qualname__],
         "splits": {name: split.size for name, split in task.splits().items()},
         "dev": task.dev_splits,
-        "watched": task.watched_split,
+        "watched": task.watched_splits,
         "drawn": _drawn_widths(task) if spec.training.fresh else None,
     }
     training = spec.training.model_dump(exclude={"learning_rate"})

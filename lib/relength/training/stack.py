@@ -111,8 +111,7 @@ class Stack:
         self.dev = [self._split(name) for name in self.task.dev_splits]
         self.validation = self._split("validation")
         self.kind = type(self.validation.all)
-        watched = self.task.watched_split
-        self.watched = self._split(watched) if watched else None
+        self.watched = {name: self._split(name) for name in self.task.watched_splits}
         self._allocate()
 
     @property
@@ -171,9 +170,11 @@ class Stack:
         """Measure what the course of each replica looks at after an interval."""
         dev = zip(*(self._measured(data) for data in self.dev), strict=True)
         iid = self._measured(self.validation)
-        watched = [None] * len(iid)
-        if self.watched is not None:
-            watched = [measured.accuracy for measured in self._measured(self.watched)]
+        shown = any(course.shown for course in self.courses)
+        watched: list[dict[str, float]] = [{} for _ in iid]
+        for name, data in (self.watched if shown else {}).items():
+            for seen, measured in zip(watched, self._measured(data), strict=True):
+                seen[name] = measured.accuracy
         means = (
             Measured(*(sum(numbers) / len(sets) for numbers in zip(*sets, strict=True)))
             for sets in dev
@@ -484,10 +485,28 @@ class Stack:
                 for r, mine in zip(new, answers, strict=True):
                     metrics = courses[r].spec.task.score(mine).model_dump()
                     tested[r].setdefault(epochs[r], {})[test] = metrics
+        checkpoints = [
+            {
+                name: {"epoch": epoch, "tests": mine[epoch]}
+                for name, (epoch, _) in course.progress.kept.items()
+            }
+            for course, mine in zip(courses, tested, strict=True)
+        ]
+        for name, retest in self.protocol.retests(self.task).items():
+            models = [self._ready(course.progress.kept["selected"][1]) for course in courses]
+            for model, course, mine in zip(models, courses, checkpoints, strict=True):
+                retest.change(model)
+                mine[name] = {"epoch": course.progress.kept["selected"][0], "tests": {}}
+            for test, split in retest.tests.items():
+                sets = [c.spec.task.dataset(split, c.spec.seed) for c in courses]
+                answers = self._free_running(models, StackedData.of(sets, self.device))
+                for course, mine, written in zip(courses, checkpoints, answers, strict=True):
+                    metrics = course.spec.task.score(written).model_dump()
+                    mine[name]["tests"][test] = metrics
         seconds = (time.perf_counter() - started) / len(courses)
         return {
-            course.spec.key: self._trained(course, results, seconds)
-            for course, results in zip(courses, tested, strict=True)
+            course.spec.key: self._trained(course, mine, seconds)
+            for course, mine in zip(courses, checkpoints, strict=True)
         }
 
     def _ready(self, weights: Weights) -> torch.nn.Module:
@@ -520,7 +539,7 @@ class Stack:
         return answers
 
     def _trained(
-        self, course: Course, tested: dict[int, dict[str, Any]], seconds: float
+        self, course: Course, checkpoints: dict[str, dict[str, Any]], seconds: float
     ) -> Trained:
         progress = course.progress
         model = build(course.spec, self.device)
@@ -529,10 +548,7 @@ class Stack:
         self.protocol.before_test(model)
         return Trained(
             model=model,
-            checkpoints={
-                name: {"epoch": epoch, "tests": tested[epoch]}
-                for name, (epoch, _) in progress.kept.items()
-            },
+            checkpoints=checkpoints,
             parameters=parameters,
             curve=progress.curve,
             probe=progress.probe,

@@ -74,3 +74,87 @@ def _sample(spec: "RunSpec", test: str, batch: "Batch", tokens: "Tensor") -> dic
 
 def _short(weights: "Tensor") -> list[list[float]]:
     return [[round(w, 3) for w in row] for row in weights.tolist()]
+
+
+BINS = 20  # of histograms of gates, from 0 to 1
+PORTRAYED = 32  # samples whose states are recorded
+DIMENSIONS = 16  # principal components that states are recorded in
+
+
+def memory(spec: "RunSpec", model: "Module", device: str) -> dict[str, Any]:
+    """What a memory network does while it reads and while it writes: gates and controller states.
+
+    modes   at the longest length trained on: how often the allocation gate (write) and the content
+            part of the read mode (read, all heads) lie in each of BINS bins
+    states  at the length that selects: the controller's cell states, in principal components; none
+            for a controller without states
+
+    The step of the flag belongs to the first phase, as in the paper's figures.
+    """
+    task = spec.task
+    batch = task.dataset(task.known_test, spec.seed)
+    seen = model.trace_memory(batch.to(device))
+    gates = {"write": seen["allocation_gates"][..., None], "read": seen["read_modes"][..., 1]}
+    found: dict[str, Any] = {
+        "modes": {
+            "test": task.known_test,
+            "items": len(batch),
+            **{
+                name: {phase: _histogram(part) for phase, part in _phases(values, batch).items()}
+                for name, values in gates.items()
+            },
+        }
+    }
+    test = str(task.dev_length)
+    batch = task.dataset(test, spec.seed).select(slice(0, PORTRAYED))
+    seen = model.trace_memory(batch.to(device))
+    if "cells" in seen:
+        read = batch.inputs.shape[1] - batch.targets.shape[1]
+        found["states"] = {"test": test, "read_steps": read, **_principal(seen["cells"])}
+    return found
+
+
+def _phases(values: "Tensor", batch: "Batch") -> "dict[str, Tensor]":
+    """Values (B, S, k) while reading and while writing; padding is left out."""
+    import torch
+
+    read = batch.inputs.shape[1] - batch.targets.shape[1]
+    inside = torch.arange(values.shape[1]) < batch.input_lengths[:, None].cpu()  # (B, S)
+    values = values.cpu()
+    return {
+        "encoding": values[:, :read][inside[:, :read]],
+        "decoding": values[:, read:][inside[:, read:]],
+    }
+
+
+def _histogram(values: "Tensor") -> list[int]:
+    return values.float().histc(BINS, 0, 1).int().tolist()
+
+
+def _principal(states: "Tensor") -> dict[str, Any]:
+    """States (B, S, H) in their largest principal components, as text of small integers.
+
+    explained  share of the variance that the components have
+    unit       what an integer of 1 stands for
+    values     base64 of int8 (B, S, components)
+    """
+    import base64
+
+    import torch
+
+    flat = states.flatten(0, 1).double().cpu()
+    centred = flat - flat.mean(0)
+    variances, directions = torch.linalg.eigh(centred.T @ centred / len(centred))
+    count = min(DIMENSIONS, flat.shape[1])
+    directions = directions[:, -count:].flip(1)
+    largest = directions.abs().argmax(0)
+    directions = directions * directions[largest, torch.arange(count)].sign()  # one of two signs
+    components = (centred @ directions).view(*states.shape[:2], count)
+    unit = float(components.abs().max()) / 127 or 1.0
+    values = (components / unit).round().to(torch.int8)
+    return {
+        "shape": list(values.shape),
+        "explained": float(variances[-count:].sum() / variances.sum().clamp(min=1e-30)),
+        "unit": unit,
+        "values": base64.b64encode(values.numpy().tobytes()).decode(),
+    }

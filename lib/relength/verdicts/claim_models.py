@@ -37,12 +37,18 @@ class Source(_Frozen):
 
     experiment: str
     metric: Metric = registry.ACCURACY
-    checkpoint: Literal["selected", "last", "best_iid"] = "selected"  # the paper's own rule
+    # The paper's own rule; or one of those of Protocol.retests.
+    checkpoint: Literal["selected", "last", "best_iid", "extended"] = "selected"
     judged_arm: Literal[*ARMS, *registry.united("arms")]
     other_arms: dict[str, tuple[str, ...]] = {}  # arm: the models that have it
     claim_per_cell: bool = False  # each printed cell is a value claim of its own
     repeats: tuple[str, ...] = ()  # rows whose cells are claims of another table already
     elsewhere: dict[str, str] = {}  # task: the experiment that its runs are of, if another
+    # Printed statistic, "" for a column without one: what it is of a run's results at its tests.
+    # Cells of other statistics are no claims.
+    statistics: dict[str, Literal["mean", "longest"]] = {}
+    over: tuple[int, int] | None = None  # the tests of these statistics, by length
+    longest_above: float | None = None  # percent that the longest test of a run is to exceed
 
     @model_validator(mode="before")
     @classmethod
@@ -60,6 +66,14 @@ class Source(_Frozen):
                 "has its runs in one experiment."
             )
         return self.model_copy(update={"experiment": found.pop()})
+
+    @model_validator(mode="after")
+    def _knows_its_statistics(self) -> "Source":
+        if self.statistics and self.over is None:
+            raise ValueError("statistics need the lengths that they are over")
+        if "longest" in self.statistics.values() and self.longest_above is None:
+            raise ValueError("the longest test needs longest_above")
+        return self
 
     def arm_of(self, model: str) -> str:
         """The arm of a model that is judged: ``judged_arm``, or the one it has if it lacks that."""
@@ -83,8 +97,12 @@ class Expectation(_Frozen):
                   whom the best counts at each test; within the margin of that range
     tasks_solved  in how many of the tasks named a seed is "solved" at every length
     better_than, on_par_with
-                  other models, in the number of tasks solved or the mean over cells
+                  other models, in the number of tasks solved, the mean over cells, or the longest
+                  test as above
     harder_than   other cells in which the same model is better, in the mean of each
+    longest       [least, most]: the longest test whose result is above longest_above of the
+                  artifact, 0 for none; within the margin of that range
+    length_ratio  [least, most]: that length over the one of the model `than`, seed by seed
     better_than_best_of
                   several models of whom the best counts at each test, in the mean over each task's
     cost_ratio    seconds of a run relative to those of the model `than`
@@ -102,9 +120,12 @@ class Expectation(_Frozen):
     mean: float | None = None
     lead: tuple[float, float] | None = None
     over: tuple[str, ...] | None = None  # only for lead
-    by: Literal["tasks_solved", "mean"] = "tasks_solved"  # only for better_than and on_par_with
+    # only for better_than and on_par_with
+    by: Literal["tasks_solved", "mean", "longest"] = "tasks_solved"
+    longest: tuple[float, float] | None = None
+    length_ratio: tuple[float, float] | None = None
     cost_ratio: float | None = Field(default=None, gt=0)
-    than: str | None = None  # only for cost_ratio
+    than: str | None = None  # only for the ratios
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> "Expectation":
@@ -113,14 +134,14 @@ class Expectation(_Frozen):
             for name in (
                 *("is_", "trend", "tasks_solved"),
                 *("better_than", "on_par_with", "better_than_best_of", "harder_than"),
-                *("mean", "lead", "cost_ratio"),
+                *("mean", "lead", "longest", "length_ratio", "cost_ratio"),
             )
             if getattr(self, name) is not None
         ]
         if len(said) != 1:
             raise ValueError(f"a line expects exactly one thing, this one expects {len(said)}")
-        if (self.cost_ratio is None) != (self.than is None):
-            raise ValueError("cost_ratio and than go together")
+        if (self.cost_ratio is None and self.length_ratio is None) != (self.than is None):
+            raise ValueError("a ratio and than go together")
         if (self.lead is None) != (self.over is None):
             raise ValueError("lead and over go together")
         return self
@@ -154,7 +175,11 @@ class ClaimFile(_Frozen):
 
 
 class ValuePart(_Frozen):
-    """The printed values of one model on one task, {test: value}; with a spread, one test."""
+    """The printed values of one model on one task, {test: value}; with a spread, one test.
+
+    tests  where a statistic over several tests is printed, {statistic: value}: these tests
+    above  the statistic is the longest of them with a result above it, and not their mean
+    """
 
     rule: Literal["value"] = "value"
     model: str
@@ -162,6 +187,14 @@ class ValuePart(_Frozen):
     printed: dict[str, float]
     spread: float | None = None
     n: int | None = None  # runs behind the printed value
+    tests: tuple[str, ...] = ()
+    above: float | None = None
+
+    @property
+    def printed_value(self) -> float:
+        """The only value that is printed."""
+        (value,) = self.printed.values()
+        return value
 
     @property
     def samples(self) -> tuple[Sample, ...]:
@@ -214,6 +247,7 @@ class OrderPart(_Frozen):
 
     best_of      the models behind `other`, if it is several: the best of them at each test
     other_tests  where the other's number comes from, if not from the same tests
+    above        by the longest test: what its result is to exceed
     """
 
     rule: Literal["order"] = "order"
@@ -221,9 +255,10 @@ class OrderPart(_Frozen):
     other: str
     best_of: tuple[str, ...] = ()
     relation: Relation
-    by: Literal["tasks_solved", "mean"]
+    by: Literal["tasks_solved", "mean", "longest"]
     tests: dict[str, tuple[str, ...]]
     other_tests: dict[str, tuple[str, ...]] = {}
+    above: float | None = None
 
     @property
     def samples(self) -> tuple[Sample, ...]:
@@ -247,6 +282,24 @@ class RangePart(_Frozen):
         return (tuple((m, task) for m in (self.model, *self.over) for task in self.tests),)
 
 
+class LongestPart(_Frozen):
+    """The longest test with a result above a level lies in a range; or its ratio to another's."""
+
+    rule: Literal["longest"] = "longest"
+    model: str
+    than: str | None = None
+    task: str
+    tests: tuple[str, ...]
+    above: float
+    low: float
+    high: float
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        models = (self.model,) if self.than is None else (self.model, self.than)
+        return (tuple((model, self.task) for model in models),)
+
+
 class CostPart(_Frozen):
     """Seconds of a run of one model over those of another, same task, seed and device."""
 
@@ -262,7 +315,7 @@ class CostPart(_Frozen):
 
 
 Part = Annotated[
-    ValuePart | LevelPart | TrendPart | CountPart | OrderPart | RangePart | CostPart,
+    ValuePart | LevelPart | TrendPart | CountPart | OrderPart | RangePart | LongestPart | CostPart,
     Field(discriminator="rule"),
 ]
 
@@ -312,14 +365,33 @@ class Claim(_Frozen):
 OTHER_MAX = "Other Max"  # the best of several models at each test
 
 
-def parts(line: Expectation, artifact: str) -> list[Part]:
+def parts(line: Expectation, artifact: str, source: Source) -> list[Part]:
     """The parts of one line of a claim. RelengthError for an unknown model or cell."""
     others = (line.better_than, line.on_par_with, line.better_than_best_of, line.over)
     named = set(line.models).union(*(models or () for models in others))
-    _known(named, known_rows(artifact))
-    tests = lengths_by_task(line.cells, artifact)
+    runs = source.experiment, source.checkpoint
+    _known(named | ({line.than} - {None}), known_rows(artifact, *runs))
+    tests = _matching(line.cells, known_cells(artifact, *runs), artifact)
+    by_longest = line.longest or line.length_ratio or line.by == "longest"
+    if by_longest and source.longest_above is None:
+        raise RelengthError(f"{artifact} has no longest_above, which the longest test needs.")
+    if line.longest or line.length_ratio:
+        low, high = line.longest or line.length_ratio
+        return [
+            LongestPart(
+                model=model,
+                than=line.than,
+                task=task,
+                tests=tests[task],
+                above=source.longest_above,
+                low=low,
+                high=high,
+            )
+            for model in line.models
+            for task in tests
+        ]
     if line.harder_than:
-        easier = _matching(line.harder_than, run_cells(artifact), artifact)
+        easier = _matching(line.harder_than, run_cells(artifact, *runs), artifact)
         order = {"relation": "better", "by": "mean", "tests": easier, "other_tests": tests}
         return [OrderPart(model=model, other=model, **order) for model in line.models]
     if line.better_than_best_of:
@@ -340,8 +412,11 @@ def parts(line: Expectation, artifact: str) -> list[Part]:
         ]
     if line.better_than or line.on_par_with:
         relation: Relation = "better" if line.better_than else "on_par"
+        above = source.longest_above if line.by == "longest" else None
         return [
-            OrderPart(model=model, other=other, relation=relation, by=line.by, tests=tests)
+            OrderPart(
+                model=model, other=other, relation=relation, by=line.by, tests=tests, above=above
+            )
             for model in line.models
             for other in line.better_than or line.on_par_with or ()
         ]
@@ -399,6 +474,26 @@ def lengths_by_task(patterns: tuple[str, ...], artifact: str) -> dict[str, tuple
     return _matching(patterns, known_cells(artifact), artifact)
 
 
+def statistic_part(artifact: str, cell: Any, source: Source) -> ValuePart:
+    """A printed statistic over the tests of one row and task."""
+    shortest, longest = source.over
+    of = source.statistics[cell.statistic]
+    return ValuePart(
+        model=cell.row,
+        task=cell.task,
+        printed={cell.statistic or of: cell.value},
+        spread=None if pd.isna(cell.spread) else cell.spread,
+        n=None if pd.isna(cell.n) else int(cell.n),
+        tests=tuple(
+            cell_of.test
+            for cell_of in run_cells(artifact, source.experiment, source.checkpoint).itertuples()
+            if (cell_of.row, cell_of.task) == (cell.row, cell.task)
+            and shortest <= int(cell_of.test) <= longest
+        ),
+        above=source.longest_above if of == "longest" else None,
+    )
+
+
 def _matching(
     patterns: tuple[str, ...], cells: pd.DataFrame, artifact: str
 ) -> dict[str, tuple[str, ...]]:
@@ -422,36 +517,44 @@ def _matching(
 
 
 @cache
-def known_cells(artifact: str) -> pd.DataFrame:
+def known_cells(artifact: str, experiment: str = "", checkpoint: str = "selected") -> pd.DataFrame:
     """The cells that claims about an artifact can name: the columns are row, task and test.
 
     All that the tables of its experiment print; where these print nothing, what its runs have.
+
+    experiment  whose runs decide, where no experiment makes the artifact
     """
-    found = _experiment_of(artifact)
+    found = _experiment_of(artifact, experiment)
     if found is None or found.tables:
         tables = [published.table(name) for name in (found.tables if found else (artifact,))]
         return pd.concat(tables)[["row", "task", "test"]]
-    return run_cells(artifact)
+    return run_cells(artifact, experiment, checkpoint)
 
 
 @cache
-def run_cells(artifact: str) -> pd.DataFrame:
+def run_cells(artifact: str, experiment: str = "", checkpoint: str = "selected") -> pd.DataFrame:
     """The cells of the runs of an artifact's experiment, in the columns of known_cells."""
-    found = _experiment_of(artifact)
-    specs = found.specs("reduced", [0]) if found else ()
-    cells = [(spec.row, spec.task.name, test) for spec in specs for test in spec.task.tests]
+    found = _experiment_of(artifact, experiment)
+    cells = []
+    for spec in found.specs("reduced", [0]) if found else ():
+        retest = spec.training.retests(spec.task).get(checkpoint)
+        tests = spec.task.tests if retest is None else retest.tests
+        cells += [(spec.row, spec.task.name, test) for test in tests]
     return pd.DataFrame(cells, columns=["row", "task", "test"]).drop_duplicates()
 
 
 @cache
-def known_rows(artifact: str) -> tuple[str, ...]:
+def known_rows(
+    artifact: str, experiment: str = "", checkpoint: str = "selected"
+) -> tuple[str, ...]:
     """The models that claims about an artifact can name: of its tables, and of its runs."""
-    both = (known_cells(artifact)["row"], run_cells(artifact)["row"])
-    return tuple(dict.fromkeys(pd.concat(both)))
+    runs = artifact, experiment, checkpoint
+    return tuple(dict.fromkeys(pd.concat((known_cells(*runs)["row"], run_cells(*runs)["row"]))))
 
 
-def _experiment_of(artifact: str) -> Experiment | None:
-    return next((e for e in experiments().values() if artifact in e.artifacts), None)
+def _experiment_of(artifact: str, experiment: str = "") -> Experiment | None:
+    maker = next((e for e in experiments().values() if artifact in e.artifacts), None)
+    return maker or experiments().get(experiment)
 
 
 def _known(models: set[str], known: tuple[str, ...]) -> None:

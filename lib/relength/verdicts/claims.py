@@ -30,6 +30,7 @@ from relength.verdicts.claim_models import (
     Sample,
     Source,
     parts,
+    statistic_part,
     value_part,
 )
 from relength.verdicts.evidence import SCALES, Evidence, Reading
@@ -122,8 +123,11 @@ def _prose_claim(entry: ClaimEntry, file: ClaimFile, prose: pd.DataFrame, path: 
         raise RelengthError(f"{where}: {entry.artifact!r} is not among its artifacts: {known}.")
     row = prose.loc[entry.id]
     try:
-        spelt_out = tuple(part for line in entry.expect for part in parts(line, entry.artifact))
-        source = file.artifacts[entry.artifact].of(_tasks(spelt_out))
+        source = file.artifacts[entry.artifact]
+        spelt_out = tuple(
+            part for line in entry.expect for part in parts(line, entry.artifact, source)
+        )
+        source = source.of(_tasks(spelt_out))
     except RelengthError as error:
         raise RelengthError(f"{where}: {error}") from None
     own: dict[str, object] = {} if entry.metric is None else {"metric": entry.metric}
@@ -147,10 +151,16 @@ def _prose_claim(entry: ClaimEntry, file: ClaimFile, prose: pd.DataFrame, path: 
 def _cell_claims(paper: str, artifact: str, source: Source) -> list[Claim]:
     cells = published.table(artifact).dropna(subset="value")
     cells = cells[~cells["row"].isin(source.repeats)]
+    if source.statistics:
+        cells = cells[cells["statistic"].isin(list(source.statistics))]
     claims = []
     for row in cells.itertuples():
         task, test = row.task, row.test
-        part = value_part(artifact, row.row, task, (test,))
+        if source.statistics:
+            part = statistic_part(artifact, row, source)
+            (test,) = part.printed
+        else:
+            part = value_part(artifact, row.row, task, (test,))
         value = f"{row.value:g}" + (f" ± {part.spread:g}" if part.spread is not None else "")
         claims.append(
             Claim(
@@ -158,12 +168,21 @@ def _cell_claims(paper: str, artifact: str, source: Source) -> list[Claim]:
                 paper=paper,
                 artifact=artifact,
                 kind="value",
-                statement=f"{row.row} on {task}, test {test}: {value} {row.unit}",
+                statement=f"{row.row} on {task}, {_where(source, test)}: {value} {row.unit}",
                 source=source.of({task}),
                 parts=(part,),
             )
         )
     return claims
+
+
+def _where(source: Source, test: str) -> str:
+    if not source.statistics:
+        return f"test {test}"
+    of = source.statistics.get(test, test)
+    what = "mean" if of == "mean" else f"longest input above {source.longest_above:g} %"
+    trials = "" if test == of else f", {test} over trials"
+    return f"{what} of lengths {source.over[0]} to {source.over[1]}{trials}"
 
 
 def _tasks(parts: Sequence[Part]) -> set[str]:

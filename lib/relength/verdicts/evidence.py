@@ -17,6 +17,7 @@ from relength.verdicts.claim_models import (
     CostPart,
     CountPart,
     LevelPart,
+    LongestPart,
     OrderPart,
     Part,
     RangePart,
@@ -142,6 +143,8 @@ class Reading:
                 return self._order(part)
             case RangePart():
                 return self._range(part)
+            case LongestPart():
+                return self._length(part)
             case CostPart():
                 margin = self.margins.measures["cost_ratio"]
                 return rules.cost(self._ratios(part), part.ratio, margin, self.margins)
@@ -164,13 +167,20 @@ class Reading:
         return 0.0 if self._lower_is_better else 100.0
 
     def _value(self, part: ValuePart) -> rules.Decision:
-        values = self.values(part.model, part.task, part.printed).to_numpy()
+        margin = self._margin if part.above is None else self.margins.measures["length"]
+        if part.above is not None:
+            found = self._longest(part.model, part.task, part.tests, part.above)
+            values = found.to_numpy()[:, None]
+        elif part.tests:
+            values = self._mean(part.model, {part.task: part.tests}).to_numpy()[:, None]
+        else:
+            values = self.values(part.model, part.task, part.printed).to_numpy()
         printed = list(part.printed.values())
         if part.spread is None:
-            decision = rules.median_value(values, printed, self._margin, self.margins)
+            decision = rules.median_value(values, printed, margin, self.margins)
         else:
             summary = stats.Summary(printed[0], part.spread, part.n or self.margins.least_seeds)
-            decision = rules.mean_value(values[:, 0], summary, self._margin, self.margins)
+            decision = rules.mean_value(values[:, 0], summary, margin, self.margins)
         if self._lower_is_better and decision.outcome == "contradicted":
             return decision._replace(exceeds=not decision.exceeds)
         return decision
@@ -216,6 +226,13 @@ class Reading:
                 self._tasks_solved(part.other, others_tests),
             ]
             margin, best = self.margins.measures["tasks_solved"], len(part.tests)
+        elif part.by == "longest":
+            samples = [
+                sum(self._longest(model, task, tests, part.above) for task, tests in asked.items())
+                for model, asked in ((part.model, part.tests), (part.other, others_tests))
+            ]
+            margin = self.margins.measures["length"]
+            best = sum(max(map(int, tests)) for tests in part.tests.values())
         else:
             others = part.best_of or (part.other,)
             samples = [self._mean(part.model, part.tests), self._best_mean(others, others_tests)]
@@ -223,6 +240,21 @@ class Reading:
             if self._lower_is_better:
                 samples = [-sample for sample in samples]
         return rules.order(*samples, part.relation, margin, self.margins, best)
+
+    def _longest(self, model: str, task: str, tests: Sequence[str], above: float) -> pd.Series:
+        """The longest of the tests with a result above a level, seed by seed; 0 for none."""
+        values = self.values(model, task, tests)
+        lengths = values.columns.astype(int).to_numpy()
+        return ((values > above) * lengths).max(axis=1)
+
+    def _length(self, part: LongestPart) -> rules.Decision:
+        """Two models are compared seed by seed: those of one seed see equal data."""
+        longest = self._longest(part.model, part.task, part.tests, part.above)
+        if part.than is not None:
+            other = self._longest(part.than, part.task, part.tests, part.above)
+            longest = (longest / other).replace(np.inf, np.nan).dropna()
+        margin = self.margins.measures["length"]
+        return rules.inside(longest, part.low, part.high, margin, self.margins)
 
     def _tasks_solved(self, model: str, tests: dict[str, tuple[str, ...]]) -> pd.Series:
         level = self.margins.levels["solved"]
@@ -259,7 +291,7 @@ class Reading:
     def in_distribution(self, model: str, task: str) -> float | None:
         """Median result on the lengths trained on, if recorded."""
         runs = self.evidence.runs(self.scale, model, self.arms[model], task)
-        known = TASKS[task]().tests[0]
+        known = TASKS[task]().known_test
         value = float(runs.loc[runs["test"] == known, self.evidence.source.metric].median())
         return None if np.isnan(value) else value
 
@@ -270,6 +302,11 @@ class Reading:
         match part:
             case LevelPart():
                 return part.level != "solved"
+            case ValuePart() if part.above is not None:
+                known = int(TASKS[part.task]().known_test)
+                return any(value < known for value in part.printed.values())
+            case LongestPart():
+                return part.than is None and part.low == 0
             case ValuePart() if self._metric.share:
                 return any(map(self.margins.levels["failed"].holds, part.printed.values()))
             case ValuePart() if self._lower_is_better:

@@ -5,9 +5,11 @@ Importing them takes no torch: what needs it is imported where it is computed.
 
 from relength.training.protocols.base import Protocol
 from relength.training.protocols.epochs import Epochs
+from relength.training.protocols.state_space import StateSpace
 from relength.training.protocols.streaming import Streaming
 
 PROTOCOLS: dict[str, type[Protocol]] = {
     "epochs": Epochs,
     "streaming": Streaming,
+    "state_space": StateSpace,
 }

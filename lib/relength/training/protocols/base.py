@@ -5,7 +5,7 @@ A run asks its protocol and knows no other: :mod:`relength.training.alone` and
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
+    from relength.models.config import ModelConfig
     from relength.specs.spec import RunSpec
     from relength.tasks.base import Task
     from relength.tasks.batch import Batch
@@ -33,12 +34,14 @@ class Selection(NamedTuple):
     by       ``accuracy``, the higher the better; or ``loss``, the lower the better
     mean_of  how many of the latest evaluations the deciding number is the mean of
     tie      numbers that differ by less count as equal, and the later checkpoint wins
+    first    the first interval whose checkpoint may be selected, counted from 0
     """
 
     split: Literal["dev", "iid"] = "dev"
     by: Literal["accuracy", "loss"] = "accuracy"
     mean_of: int = 1
     tie: float = 1e-9  # rounding
+    first: int = 0
 
     @property
     def words(self) -> str:
@@ -58,12 +61,24 @@ class Clip(NamedTuple):
     most: float
 
 
+class Retest(NamedTuple):
+    """Further tests of the selected checkpoint, after a change; a checkpoint of its own in records.
+
+    change  what is done to the model
+    tests   {name of a test in the record: split of the task}
+    """
+
+    change: "Callable[[Module], None]"
+    tests: "Mapping[str, str]"
+
+
 class Protocol(BaseModel, ABC):
     """One way of training: a frozen config whose fields, ``name`` included, enter a run's key.
 
     An *interval* is what lies between two evaluations. What a subclass does not define stays as
     here: a constant learning rate, no clipping, selection by accuracy on the development sets, the
-    task's loss alone, no change before the tests, traces of the model's attention.
+    task's loss alone, no change before the tests, traces of the model's attention, a learning curve
+    with a point per interval.
 
     fresh   whether samples are drawn afresh at every step, by :meth:`drawn`; else :meth:`order`
             chooses from the split ``train`` of a task
@@ -161,8 +176,23 @@ class Protocol(BaseModel, ABC):
         """A term that is added to the task's loss; vmap must be able to batch it."""
         return None
 
+    def shows(self, interval: int) -> bool:
+        """Tell whether an interval is a point of the learning curve; the last one always is.
+
+        Watched tests are run for these points alone, and a point's training loss is the mean over
+        all intervals since the last one.
+        """
+        return True
+
     def before_test(self, model: "Module") -> None:
         """Change a trained model before it is tested, in the same way for all seeds."""
+
+    def retests(self, task: "Task") -> dict[str, Retest]:
+        """{checkpoint's name: tests of a changed model}, beside the usual tests."""
+        return {}
+
+    def check(self, task: "Task", model: "ModelConfig") -> None:
+        """Raise ValueError where this way of training is impossible for a task or a model."""
 
     def traces(self, spec: "RunSpec", model: "Module", device: str) -> dict[str, Any]:
         """Fields of a record beyond metrics, from the selected checkpoint: by default attention."""

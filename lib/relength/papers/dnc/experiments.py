@@ -1,0 +1,91 @@
+"""Experiments of "State-Space Constraints Improve the Generalization of the DNC", Section V.
+
+Source: Ofner and Kern (2021): Tables II to VII, Figures 1 and 2.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from relength.specs.experiments import Experiment
+from relength.specs.spec import RunSpec, Scale, make_spec
+
+# The order in which runs are worth most: tasks in which the constraints are said to help, first.
+TASKS = (
+    *("dnc_sort", "dnc_copy"),
+    *("dnc_differentiation", "dnc_add"),
+    *("dnc_shift", "dnc_search", "dnc_logic"),
+)
+CONTROLLERS: tuple[dict[str, str], ...] = (
+    {"controller": "lstm", "constraint": "none"},  # STATEFUL-BASELINE
+    {"controller": "ffnn", "constraint": "none"},  # STATELESS-BASELINE
+    {"controller": "peephole", "constraint": "compression"},  # COMPR
+    {"controller": "peephole", "constraint": "regularisation"},  # REG
+    {"controller": "peephole", "constraint": "both"},  # COMPR&REG
+)
+TRAINING: dict[Scale, dict[str, Any]] = {
+    "smoke": {
+        **{"steps": 20, "batch_size": 4, "mean_of": 2, "select_from": 10, "curve_every": 10},
+        "test_slots": 60,
+    },
+    "reduced": {
+        **{"steps": 50_000, "batch_size": 16, "mean_of": 100, "select_from": 25_000},
+    },
+    "paper": {},
+}
+# Lengths with the larger memory: the paper's grid grows from steps of 5 to steps of 100.
+SIZES: dict[Scale, dict[str, Any]] = {
+    "smoke": {
+        **{"train_lengths": (2, 5), "test_lengths": (2, 8), "iid_length": 5, "dev_length": 8},
+        **{"extended_lengths": (4, 12), "watched": (6, 7)},
+        **{"dev_size": 4, "test_size": 4, "validation_size": 4, "extended_size": 2},
+    },
+    "reduced": {
+        "extended_lengths": (
+            *(5, 10, 15, 20, 30, 40, 50, 60, 80, 100),
+            *(150, 200, 250, 300, 350, 400, 450, 500),
+        ),
+        "watched": (20, 45),
+        **{"dev_size": 16, "test_size": 64, "validation_size": 16, "extended_size": 16},
+    },
+    "paper": {
+        "extended_lengths": (
+            *(2, *range(5, 50, 5), *range(50, 100, 10)),
+            *(*range(100, 500, 50), *range(500, 1001, 100)),
+        ),
+        "watched": (20, 45),
+    },
+}
+
+
+def grid(
+    scale: Scale, seed: int, models: Iterable[dict[str, str]], tasks: Iterable[str], **training: Any
+) -> list[RunSpec]:
+    """Every controller on every task; ``training`` changes the protocol's fields."""
+    return [
+        make_spec(
+            task={"name": task, **SIZES[scale]},
+            model={"name": "Constrained DNC", **model},
+            training={"name": "state_space", **TRAINING[scale], **training},
+            scale=scale,
+            seed=seed,
+        )
+        for task in tasks
+        for model in models
+    ]
+
+
+def generalization(scale: Scale, seed: int) -> list[RunSpec]:
+    """Figures 1 and 2, Tables II to VII: five controllers on seven tasks."""
+    return grid(scale, seed, CONTROLLERS, TASKS)
+
+
+EXPERIMENTS = (
+    Experiment(
+        name="dnc_generalization",
+        paper="dnc",
+        artifacts=("dnc-fig-1", "dnc-table-2", "dnc-table-3"),
+        judged_arm="paper",
+        grid=generalization,
+        title="Figure 1, Tables 2 and 3",
+    ),
+)
