@@ -76,9 +76,7 @@ def _softplus(x):
 
 
 @compiled
-def gate_gradients(
-    t, h_grad, gates, cells, squashed, gate_grads, carried, compressed, clip
-):
+def gate_gradients(t, h_grad, gates, cells, squashed, gate_grads, carried, compressed, clip):
     """One step back through the cell of a constrained LSTM.
 
     h_grad      (B, H) of h_t
@@ -119,9 +117,7 @@ class Steps(NamedTuple):
 @cache
 def steps(slots: int, width: int, heads: int, single: bool) -> Steps:
     """The two functions for memories of these sizes, in float32 if ``single``, else in float64."""
-    return Steps(
-        _forwards(slots, width, heads, single), _backwards(slots, width, heads, single)
-    )
+    return Steps(_forwards(slots, width, heads, single), _backwards(slots, width, heads, single))
 
 
 def _forwards(N: int, W: int, R: int, single: bool) -> Callable[..., None]:

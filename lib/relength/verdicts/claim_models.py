@@ -89,8 +89,9 @@ class Expectation(_Frozen):
     cells: patterns over task/test of the tables that the experiment prints, or of its runs where it
     prints none: "copy/*", "*/longest". Exactly one of the others says what is expected:
 
-    is            "published": the printed values, within the margin; "solved" or "failed": the
-                  levels of margins.yml, at every test length named; "not_solved": at none of them
+    is            "published": the printed values, within the margin, those of the tasks named where
+                  a statistic over tests is printed; "solved" or "failed": the levels of
+                  margins.yml, at every test length named; "not_solved": at none of them
     trend         "falls" or "rises": from the first test length named to the last
     mean          the mean over all cells named, within the margin
     lead          [least, most]: the mean over each task's cells less that of the models `over`, of
@@ -422,6 +423,13 @@ def parts(line: Expectation, artifact: str, source: Source) -> list[Part]:
         ]
     if line.tasks_solved is not None:
         return [CountPart(model=m, tests=tests, count=line.tasks_solved) for m in line.models]
+    if line.is_ == "published" and source.statistics:
+        return [
+            statistic_part(artifact, cell, source)
+            for model in line.models
+            for cell in published.table(artifact).itertuples()
+            if cell.row == model and cell.task in tests and cell.statistic in source.statistics
+        ]
     return [_part_of_one_task(line, artifact, m, t, tests[t]) for m in line.models for t in tests]
 
 

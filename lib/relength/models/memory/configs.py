@@ -104,6 +104,11 @@ class ConstrainedDNCConfig(ModelConfig):
             )
         return self
 
+    @property
+    def regularised(self) -> bool:
+        """Whether its row of the paper adds a term on the cell states to the loss."""
+        return self.constraint in ("regularisation", "both")
+
     @staticmethod
     def row(model: Mapping[str, Any]) -> str:
         """As the paper's tables and Figure 5 name it."""

@@ -138,7 +138,7 @@ class ConstrainedDNC(FreeRunning):
     def __init__(self, config: ConstrainedDNCConfig, channels: int, outputs: int):
         super().__init__()
         self.config, self.slots = config, config.slots
-        self.regularised = config.constraint in ("regularisation", "both")
+        self.regularised = config.regularised
         d, reads = config.hidden_size, config.read_heads * config.width
         if config.controller == "ffnn":
             controller = FeedforwardController(channels + reads, d, config.clip)
@@ -232,7 +232,9 @@ class ConstrainedDNC(FreeRunning):
         if self.fused:
             size = dnc_sequence.Size(self.slots, config.width, config.read_heads)
             to = core.to_interface
-            return dnc_sequence.sequence(core.controller.control(), size, inputs, to.weight, to.bias)
+            return dnc_sequence.sequence(
+                core.controller.control(), size, inputs, to.weight, to.bias
+            )
         state, found, cells = core.start(inputs.shape[1], self.slots), [], []
         for x in inputs:
             features, state = core.step(x, state, fused=False)

@@ -1,5 +1,6 @@
 """State-Space Constraints Improve the Generalization of the Differentiable Neural Computer."""
 
+from relength.papers.dnc.experiments import EXPERIMENTS
 from relength.specs.paper import Paper
 
 PAPER = Paper(
@@ -9,6 +10,11 @@ PAPER = Paper(
     idea="Keep the state of a neural computer's controller small or close to itself, so that "
     "long inputs lead it nowhere new.",
     cited="ofner2021statespace",
+    task_names={
+        name: f"dnc_{name}"
+        for name in ("sort", "copy", "differentiation", "shift", "add", "logic", "search")
+    },
     headlines=("dnc-table-2", "dnc-table-5"),
     recounts="recounts:RECOUNTS",
+    experiments=EXPERIMENTS,
 )

@@ -41,8 +41,8 @@ SIZES: dict[Scale, dict[str, Any]] = {
     },
     "reduced": {
         "extended_lengths": (
-            *(5, 10, 15, 20, 30, 40, 50, 60, 80, 100),
-            *(150, 200, 250, 300, 350, 400, 450, 500),
+            *(*range(5, 55, 5), 60, 80),
+            *range(100, 501, 50),
         ),
         "watched": (20, 45),
         **{"dev_size": 16, "test_size": 64, "validation_size": 16, "extended_size": 16},
