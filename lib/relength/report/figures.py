@@ -18,7 +18,7 @@ from relength.report.grid import BAND, NOT_RUN, Grid
 from relength.report.runs import Runs
 from relength.report.style import LAYOUTS, LIGHT, Layout, beside, canvas, colour, style, svg, title
 from relength.report.tables import flat, printed
-from relength.runs.store import Record, accuracies
+from relength.runs.store import Record, accuracies, epochs_of
 from relength.specs import published, registry
 from relength.specs.kinds import TOKENS
 from relength.specs.margins import load_margins
@@ -288,7 +288,7 @@ def learning(runs: Runs, number: int) -> Exhibit:
 
     Where samples are drawn afresh, an epoch is what lies between two evaluations.
     """
-    longest = max((len(r["curve"]) for r in runs.records), default=runs.specs[0].training.intervals)
+    longest = max(map(epochs_of, runs.records), default=runs.specs[0].training.intervals)
     steps = runs.specs[0].training.interval_steps
     first, last, unit = ("0", longest * steps, "step") if steps else ("1", longest, "epoch")
 
@@ -463,7 +463,7 @@ def cost(runs: Runs, number: int) -> Exhibit:
             {
                 "key": record["key"],
                 **_who(record),
-                "epochs": len(record["curve"]),
+                "epochs": epochs_of(record),
                 "steps": record["cost"]["steps"],
                 "seconds": record["cost"]["training_seconds"]
                 + record["cost"]["evaluation_seconds"],

@@ -109,7 +109,7 @@ def _panel(axes: "Axes", task: str, data: pd.DataFrame, runs: Runs) -> None:
     models = list(dict.fromkeys(data["model"]))
     for model, lift in zip(models, lifts(len(models)), strict=True):
         ends[model] = _line(axes, data[data["model"] == model], lift)
-    _labels(axes, ends, len(tests) - 1)
+    labels(axes, ends, len(tests) - 1)
 
 
 def lifts(models: int) -> list[float]:
@@ -165,8 +165,14 @@ def _ending(model: str, has_runs: bool) -> str:
     return model if has_runs else f"{model}, {NOT_RUN}"
 
 
-def _labels(axes: "Axes", ends: dict[str, tuple[float, bool]], last: int) -> None:
-    """Every model's name at the right, beside the end of its line, none on top of another."""
+def labels(
+    axes: "Axes", ends: dict[str, tuple[float, bool]], last: float, gap: float = 0.42
+) -> None:
+    """Every model's name at the right, beside the end of its line, none on top of another.
+
+    ends  {model: height at which its line ends, and whether it has runs}
+    last  where lines end; gap: how far to the right of that names begin
+    """
     order = sorted(ends, key=lambda model: ends[model][0])
     wanted = [ends[model][0] for model in order]
     for model, height in zip(order, _spread(wanted), strict=True):
@@ -175,7 +181,7 @@ def _labels(axes: "Axes", ends: dict[str, tuple[float, bool]], last: int) -> Non
         axes.annotate(
             words,
             (last, end),
-            (last + 0.42, height),
+            (last + gap, height),
             annotation_clip=False,
             va="center",
             size=7.4,

@@ -18,7 +18,7 @@ from relength.report.html import fill
 from relength.report.scoreboard import Survey
 from relength.report.style import title
 from relength.runs.plan import least_seeds
-from relength.runs.store import Record, Store, accuracies
+from relength.runs.store import Record, Store, accuracies, epochs_of
 from relength.specs import registry
 from relength.specs.experiments import Experiment, experiments
 from relength.specs.spec import row_name
@@ -196,7 +196,7 @@ def _execution(store: Store, record: Record) -> dict[str, Any]:
         "metrics": [[metric.words, metric.share] for metric in names.values()],
         "cost": record["cost"],
         "parameters": record["parameters"],
-        "epochs": len(record["curve"]),
+        "epochs": epochs_of(record),
         "curve": {
             name: [point[name] for point in curve]
             for name in ("epoch", "train_loss", "dev_accuracy", "iid_accuracy")

@@ -10,7 +10,15 @@ import pandas as pd
 from relength.kept import digest, kept
 from relength.report.freshness import Freshness, State, made_by, states
 from relength.report.style import ARM_LABELS, row_label
-from relength.runs.store import Record, Store, digest_of, frame, on_generated_data, usable
+from relength.runs.store import (
+    Record,
+    Store,
+    accuracies,
+    digest_of,
+    frame,
+    on_generated_data,
+    usable,
+)
 from relength.specs import registry
 from relength.specs.experiments import Experiment, page_of
 from relength.specs.spec import RunSpec, Scale, row_name
@@ -293,14 +301,13 @@ class Runs:
     ) -> list[float]:
         """One metric of one cell at one test, a number per seed; shares in percent.
 
-        metric  if it is not what the experiment measures by
+        metric  if it is not what the task is measured by
         """
-        metric = metric or self.experiment.measure
+        cell = self.cell(model, arm, task)
+        if metric is None:
+            return [100 * accuracies(r)[test] for r in cell]
         shown = registry.metric(metric).shown
-        return [
-            shown(r["checkpoints"]["selected"]["tests"][test][metric])
-            for r in self.cell(model, arm, task)
-        ]
+        return [shown(r["checkpoints"]["selected"]["tests"][test][metric]) for r in cell]
 
     def elsewhere(self, model: str, arm: str, task: str) -> dict[str, int]:
         """{scale: seeds} of the cell's successful runs at other scales; smoke is none."""

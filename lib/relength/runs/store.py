@@ -410,6 +410,11 @@ def accuracies(record: Record) -> dict[str, float]:
     return {test: metrics[measure] for test, metrics in tests.items()}
 
 
+def epochs_of(record: Record) -> int:
+    """The intervals that a run was trained for; its curve need not have a point for each."""
+    return record["curve"][-1]["epoch"] + 1
+
+
 def frame(records: Iterable[Record]) -> pd.DataFrame:
     """One row per run, checkpoint and test; accuracies in percent. Failed runs have no rows.
 
@@ -428,7 +433,7 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
             "task": spec["task"]["name"],
             "model": row_name(spec["model"]),
             "arm": spec["model"]["arm"],
-            "epochs": len(record["curve"]),
+            "epochs": epochs_of(record),
             "steps": record["cost"]["steps"],
             "seconds": record["cost"]["training_seconds"] + record["cost"]["evaluation_seconds"],
             **{

@@ -249,8 +249,9 @@ class Course:
     @property
     def shown(self) -> bool:
         """Whether the interval under way is a point of the learning curve, as the last one is."""
-        now = self.progress.epoch
-        return self.protocol.shows(now) or now + 1 == self.protocol.intervals
+        done, protocol = self.progress.epoch + 1, self.protocol
+        every = protocol.curve_steps // protocol.interval_steps if protocol.curve_steps else 1
+        return done % every == 0 or done == protocol.intervals
 
 
 def _watched(accuracies: Mapping[str, float]) -> dict[str, Any]:

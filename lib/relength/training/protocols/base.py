@@ -117,6 +117,15 @@ class Protocol(BaseModel, ABC):
         """Optimiser steps of an interval; None where it is a pass over the training data."""
         return None
 
+    @property
+    def curve_steps(self) -> int | None:
+        """Optimiser steps between points of the learning curve, a multiple of ``interval_steps``.
+
+        Watched tests are run for these points alone, and a point's training loss is the mean over
+        all intervals since the last one. The last interval always is a point.
+        """
+        return self.interval_steps
+
     @abstractmethod
     def most_steps(self, task: "Task") -> int:
         """Optimiser steps if training does not end early."""
@@ -175,14 +184,6 @@ class Protocol(BaseModel, ABC):
     def extra_loss(self, model: "Module", batch: "Batch", outputs: "Tensor") -> "Tensor | None":
         """A term that is added to the task's loss; vmap must be able to batch it."""
         return None
-
-    def shows(self, interval: int) -> bool:
-        """Tell whether an interval is a point of the learning curve; the last one always is.
-
-        Watched tests are run for these points alone, and a point's training loss is the mean over
-        all intervals since the last one.
-        """
-        return True
 
     def before_test(self, model: "Module") -> None:
         """Change a trained model before it is tested, in the same way for all seeds."""

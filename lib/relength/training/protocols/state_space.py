@@ -76,8 +76,9 @@ class StateSpace(FreshSamples):
         first = max(-(-self.select_from // self.validate_every) - 1, 0)
         return Selection("dev", "loss", self.mean_of, first=first)
 
-    def shows(self, interval: int) -> bool:
-        return (interval + 1) * self.validate_every % self.curve_every == 0
+    @property
+    def curve_steps(self) -> int:
+        return self.curve_every
 
     def check(self, task: "Task", model: "ModelConfig") -> None:
         if not isinstance(task, StateSpaceTask):
