@@ -17,6 +17,7 @@ from relength.verdicts.claim_models import (
     CostPart,
     CountPart,
     LevelPart,
+    LongestPart,
     OrderPart,
     RangePart,
     Source,
@@ -902,3 +903,143 @@ def test_claims_about_figures_name_cells_of_the_runs_behind_them():
     with pytest.raises(RelengthError, match="no column 'panm_mix/20'"):
         lengths_by_task(("panm_mix/20",), "panm-fig-7-left")
     assert "PANM 3+0" in set(known_cells("panm-fig-8-copy")["row"])
+
+
+# Statistics over lengths
+
+LENGTHS = ("5", "10", "20", "40")
+
+
+def curve(*accuracies: float, seeds: int = 5, **cell) -> pd.DataFrame:
+    """Equal seeds with these accuracies at LENGTHS."""
+    return pd.concat(
+        runs([value] * seeds, test=test, **cell)
+        for test, value in zip(LENGTHS, accuracies, strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "printed", "outcome"),
+    [
+        ((100, 99, 96, 10), 20, "reproduced"),
+        ((100, 99, 95, 10), 20, "contradicted"),  # above 95, and not 95
+        ((100, 90, 96, 10), 20, "reproduced"),  # the longest, whatever lies before it
+        ((50, 50, 50, 50), 0, "reproduced"),
+        ((100, 99, 96, 10), 22, "reproduced"),  # within a tenth
+        ((100, 99, 96, 10), 23, "contradicted"),
+    ],
+)
+def test_the_longest_test_above_a_level_is_a_runs_number(accuracies, printed, outcome):
+    part = ValuePart(
+        model="OneStepAttn", task="copy", printed={"longest": printed}, tests=LENGTHS, above=95.0
+    )
+    assert claims.judge(claim(part), curve(*accuracies)).outcome == outcome
+
+
+def test_the_mean_over_tests_is_a_runs_number_beside_a_median_and_beside_a_mean():
+    frame = curve(90, 80, 70, 60)  # 75
+    for printed, spread, outcome in (
+        (79, None, "reproduced"), (81, None, "contradicted"), (76, 1.0, "reproduced"),
+        (90, 1.0, "contradicted"),
+    ):  # fmt: skip
+        part = ValuePart(
+            model="OneStepAttn", task="copy", printed={"of": printed}, spread=spread, n=10,
+            tests=LENGTHS,
+        )  # fmt: skip
+        assert claims.judge(claim(part), frame).outcome == outcome, printed
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "outcome"),
+    [(2.0, 2.0, "reproduced"), (2.3, 3.0, "contradicted"), (1.0, 1.85, "reproduced")],
+)
+def test_a_ratio_of_lengths_is_judged_seed_by_seed(low, high, outcome):
+    part = LongestPart(
+        model="OneStepAttn", than="Content", task="copy", tests=LENGTHS, above=95.0,
+        low=low, high=high,
+    )  # fmt: skip
+    frame = pd.concat(
+        [
+            curve(100, 100, 100, 0, seeds=5),
+            curve(100, 100, 0, 0, seeds=5, model="Content"),
+        ]
+    )
+    assert claims.judge(claim(part), frame).outcome == outcome
+
+
+def test_a_ratio_to_a_run_without_any_length_counts_for_nothing():
+    part = LongestPart(
+        model="OneStepAttn", than="Content", task="copy", tests=LENGTHS, above=95.0, low=2, high=2
+    )
+    frame = pd.concat(
+        [
+            curve(100, 100, 100, 0, seeds=6),
+            curve(100, 100, 0, 0, seeds=5, model="Content"),
+            curve(0, 0, 0, 0, seeds=1, first_seed=5, model="Content"),
+        ]
+    )
+    verdict = claims.judge(claim(part), frame)
+    assert verdict.outcome == "reproduced" and verdict.parts[0].seeds == 5
+
+
+def test_runs_can_be_ordered_by_their_longest_test():
+    def by(which: str) -> OrderPart:
+        above = 95.0 if which == "longest" else None
+        return OrderPart(
+            model="OneStepAttn", other="Content", relation="better", by=which,
+            tests={"copy": LENGTHS}, above=above,
+        )  # fmt: skip
+
+    frame = pd.concat([curve(96, 96, 96, 0), curve(100, 100, 94, 94, model="Content")])
+    assert claims.judge(claim(by("longest"), kind="order"), frame).outcome == "reproduced"
+    assert claims.judge(claim(by("mean"), kind="order"), frame).outcome == "contradicted"
+
+
+@pytest.fixture(scope="module")
+def of_lengths() -> list[Claim]:
+    """The claims of the paper whose tables print statistics over lengths."""
+    return claims.load("dnc")
+
+
+def test_a_printed_statistic_is_a_claim_on_the_tests_that_it_is_over(of_lengths):
+    cells = {c.id: c for c in of_lengths if "/" in c.id}
+    counts = Counter(i.partition("/")[0] for i in cells)
+    assert counts == {"dnc-table-2": 35, "dnc-table-3": 70, "dnc-table-5": 35}
+    longest = cells["dnc-table-2/COMPR&REG/dnc_sort/longest"].parts[0]
+    assert longest.printed == {"longest": 48.0} and longest.above == 95
+    assert longest.tests == tuple(str(n) for n in range(2, 101))
+    mean = cells["dnc-table-3/REG/dnc_copy/mean"].parts[0]
+    assert (mean.printed, mean.spread, mean.n, mean.above) == ({"mean": 90.0}, 5.0, 10, None)
+    assert mean.tests == tuple(str(n) for n in range(2, 46))
+    extended = cells["dnc-table-5/REG/dnc_add/longest"]
+    assert extended.source.checkpoint == "extended"
+    assert extended.parts[0].tests[-1] == "500" and "5" in extended.parts[0].tests
+
+
+def test_prose_on_lengths_is_claimed_but_for_pictures(of_lengths):
+    """Claims on portraits, on modes of memory and on Figure 5 come with the pages that have them."""
+    prose = published.prose_claims().query("paper == 'dnc'").set_index("claim_id")
+    later = {"dnc-017", "dnc-018", *(f"dnc-{n:03d}" for n in range(43, 68))}
+    ids = {c.id for c in of_lengths if "/" not in c.id}
+    assert ids == set(prose.index) - later
+    for c in (c for c in of_lengths if "/" not in c.id):
+        named = prose.loc[c.id, "artifact"]
+        assert c.artifact in named.split("; ") or (not named and c.not_testable), c.id
+        assert c.kind == prose.loc[c.id, "kind"]
+
+
+def test_published_means_the_printed_statistics_of_these_models_and_tasks(of_lengths):
+    (claim_of,) = [c for c in of_lengths if c.id == "dnc-004"]
+    printed = {part.model: part.printed_value for part in claim_of.parts}
+    assert printed == {
+        "STATEFUL-BASELINE": 23, "STATELESS-BASELINE": 39, "COMPR": 45, "REG": 46, "COMPR&REG": 48
+    }  # fmt: skip
+
+
+def test_cells_of_the_mean_to_45_are_all_lengths_and_no_others(of_lengths):
+    (claim_of,) = [c for c in of_lengths if c.id == "dnc-001"]
+    assert all(
+        tests == tuple(str(n) for n in range(2, 46))
+        for part in claim_of.parts
+        for tests in part.tests.values()
+    )

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from relength.errors import RelengthError
+from relength.models.free_running import FreeRunning
 from relength.specs import published, registry
 from relength.specs.spec import RunSpec, make_spec
 from relength.streams import stream
@@ -228,9 +229,9 @@ def share_true(length: int, whole: bool) -> Fraction:
 
 def test_formulas_are_true_as_often_as_their_task_says():
     text = Logic.__doc__
-    assert "Of lengths 5 to 100, between 0.544 and 0.553" in " ".join(text.split())
+    assert "Of lengths 5 to 100, between 0.535 and 0.553" in " ".join(text.split())
     shares = [float(share_true(n, True)) for n in range(5, 101)]
-    assert round(min(shares), 3) >= 0.544 and round(max(shares), 3) <= 0.553
+    assert round(min(shares), 3) >= 0.535 and round(max(shares), 3) <= 0.553
     for length in (5, 15):
         truth = Logic().draw(stream(0, "data"), 4000, length).truth
         assert abs(truth.mean() - float(share_true(length, True))) < 4 * 0.008
@@ -452,7 +453,7 @@ def told(course: Course, losses: list[float]) -> None:
 def test_the_lowest_running_mean_from_a_step_on_selects(select_from, first):
     course = Course(spec(select_from=select_from))
     losses = stream(1, "data").uniform(0.1, 1.0, 40)
-    losses[3:9] = 0.01  # lowest before anything is learned
+    losses[3:9] = [0.015, 0.014, 0.013, 0.012, 0.011, 0.01]  # lowest before anything is learned
     told(course, losses.tolist())
     means = [losses[max(0, i - 4) : i + 1].mean() for i in range(40)]
     selected = first + int(np.argmin(means[first:]))
@@ -539,11 +540,19 @@ ROWS = {
     "REG": ("peephole", "regularisation"),
     "COMPR&REG": ("peephole", "both"),
 }
+
+
+@pytest.fixture
+def plain(monkeypatch):
+    """Models in their readable form: kernels have tests of their own, and are slow to compile."""
+    monkeypatch.setattr(FreeRunning, "fused", False)
+
+
 QUICK = {"steps": 20, "select_from": 10, "curve_every": 10, "test_slots": 9}
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_a_run_tests_two_memories_and_records_what_they_do(row):
+def test_a_run_tests_two_memories_and_records_what_they_do(row, plain):
     own = spec("dnc_copy", *ROWS[row], **QUICK)
     assert own.row == row
     result = train(own)
@@ -565,7 +574,7 @@ def test_a_run_tests_two_memories_and_records_what_they_do(row):
         assert memory["states"]["shape"] == [5, 18, 8] and memory["states"]["read_steps"] == 9
 
 
-def test_runs_in_a_stack_are_the_runs_alone():
+def test_runs_in_a_stack_are_the_runs_alone(plain):
     specs = [spec("dnc_search", seed=seed, precision="float64", **QUICK) for seed in (0, 1)]
     assert stacks(specs, most=4) == [specs]
     together = Stack(specs)
