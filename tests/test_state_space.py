@@ -470,6 +470,7 @@ def test_the_curve_has_a_point_per_hundred_steps_and_means_of_what_lies_between(
     assert [point["step"] for point in curve] == [100, 200, 300, 400]
     assert [point["train_loss"] for point in curve] == [4.5, 14.5, 24.5, 34.5]
     assert curve[0]["watched_accuracy"] == {"6": 0.5, "7": 0.25}
+    assert course.progress.kept["best_iid"][0] == 9, "looked at for these points alone"
     assert len(course.progress.latest) == 5
 
 

@@ -134,7 +134,7 @@ class Trainer:
         watched = self.watched if self.course.shown else {}
         return Scores(
             Measured(*(sum(numbers) / len(dev) for numbers in zip(*dev, strict=True))),
-            self._validate(self.validation),
+            self._validate(self.validation) if self.course.asks_iid else None,
             {name: self._validate(batches).accuracy for name, batches in watched.items()},
         )
 

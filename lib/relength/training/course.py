@@ -137,12 +137,13 @@ class Scores(NamedTuple):
     """The measurements after an interval.
 
     dev      on the samples that are longer, as a rule: mean over the development sets
-    iid      on the validation samples, in distribution
+    iid      on the validation samples, in distribution; needed where the curve has a point, or
+             where they select the checkpoint
     watched  accuracy on the tests that the curve shows, by name
     """
 
     dev: Measured
-    iid: Measured
+    iid: Measured | None
     watched: Mapping[str, float] = MappingProxyType({})
 
 
@@ -200,11 +201,12 @@ class Course:
         probe = progress.probe.get("validation_loss", 0.0)
         selecting = {f"{rule.split}_loss": getattr(scores, rule.split).loss}
         selecting = selecting if rule.by == "loss" else {}
-        if not all(map(math.isfinite, (loss, scores.iid.loss, probe, *selecting.values()))):
+        after = (scores.iid or scores.dev).loss
+        if not all(map(math.isfinite, (loss, after, probe, *selecting.values()))):
             progress.finished = True
             raise RelengthError(
                 f"Training diverged: the loss is {loss} in epoch {progress.epoch}, "
-                f"{scores.iid.loss} after it, {probe:.6g} in the probe; lower the learning rate "
+                f"{after} after it, {probe:.6g} in the probe; lower the learning rate "
                 f"({progress.rate:g}) or the gradient clip."
             )
         progress.since.append(loss)
@@ -235,10 +237,11 @@ class Course:
             progress.kept["selected"] = (progress.epoch, weights())
         else:
             progress.impatience += 1
-        in_distribution = scores.iid.accuracy if rule.by == "accuracy" else -scores.iid.loss
-        if in_distribution >= progress.best_validation:
-            progress.best_validation = in_distribution
-            progress.kept["best_iid"] = (progress.epoch, weights())
+        if self.asks_iid:
+            known = scores.iid.accuracy if rule.by == "accuracy" else -scores.iid.loss
+            if known >= progress.best_validation:
+                progress.best_validation = known
+                progress.kept["best_iid"] = (progress.epoch, weights())
         self.protocol.schedule(progress, score)
         ends = self.protocol.ends_early(progress, score)
         progress.finished = ends or progress.epoch + 1 >= self.protocol.intervals
@@ -252,6 +255,11 @@ class Course:
         done, protocol = self.progress.epoch + 1, self.protocol
         every = protocol.curve_steps // protocol.interval_steps if protocol.curve_steps else 1
         return done % every == 0 or done == protocol.intervals
+
+    @property
+    def asks_iid(self) -> bool:
+        """Whether the samples in distribution are looked at after the interval under way."""
+        return self.shown or self.protocol.selection.split == "iid"
 
 
 def _watched(accuracies: Mapping[str, float]) -> dict[str, Any]:

@@ -169,7 +169,9 @@ class Stack:
     def evaluate(self) -> list[Scores]:
         """Measure what the course of each replica looks at after an interval."""
         dev = zip(*(self._measured(data) for data in self.dev), strict=True)
-        iid = self._measured(self.validation)
+        iid: list[Measured | None] = [None] * len(self.courses)
+        if any(course.asks_iid for course in self.courses):
+            iid = self._measured(self.validation)
         shown = any(course.shown for course in self.courses)
         watched: list[dict[str, float]] = [{} for _ in iid]
         for name, data in (self.watched if shown else {}).items():

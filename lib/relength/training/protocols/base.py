@@ -121,8 +121,9 @@ class Protocol(BaseModel, ABC):
     def curve_steps(self) -> int | None:
         """Optimiser steps between points of the learning curve, a multiple of ``interval_steps``.
 
-        Watched tests are run for these points alone, and a point's training loss is the mean over
-        all intervals since the last one. The last interval always is a point.
+        Watched tests and samples in distribution are looked at for these points alone, unless the
+        latter select the checkpoint. A point's training loss is the mean over all intervals since
+        the last one. The last interval always is a point.
         """
         return self.interval_steps
 
@@ -132,7 +133,7 @@ class Protocol(BaseModel, ABC):
 
     def course(self, measure: str) -> str:
         """Word what learning curves show: a measure, how often, and what ends a run early."""
-        often = f"every {self.interval_steps} steps" if self.interval_steps else "after every epoch"
+        often = f"every {self.curve_steps:,} steps" if self.curve_steps else "after every epoch"
         return f"{measure} {often}"
 
     @property
