@@ -38,9 +38,9 @@ def record(
 
     PANM's pointers move as the paper says: one slot per step in Mode 1, to the answer in Mode 2.
     """
-    known = spec.task.tests[0]
+    known = spec.task.known_test
     streams = "train" not in spec.task.splits()
-    tests = {test: _metrics(accuracy(spec, test)) for test in spec.task.tests}
+    tests = {test: _metrics(spec, accuracy(spec, test)) for test in spec.task.tests}
     epochs = min(spec.training.intervals, 25)
     curve = [
         {
@@ -53,9 +53,10 @@ def record(
         }
         for epoch in range(epochs)
     ]
-    for watched in spec.task.watched_splits:
+    if watched := spec.task.watched_splits:
         for epoch, point in enumerate(curve):
-            point["watched_accuracy"] = accuracy(spec, watched) * (1 - 0.7**epoch)
+            seen = {test: accuracy(spec, test) * (1 - 0.7**epoch) for test in watched}
+            point["watched_accuracy"] = seen if len(seen) > 1 else seen[watched[0]]
     return {
         "schema": 1,
         "key": spec.key,
@@ -148,12 +149,8 @@ def traces(spec: RunSpec) -> list[dict]:
     return found
 
 
-def _metrics(accuracy: float) -> dict[str, float]:
-    return {
-        "items": 2001,
-        "exact_match": accuracy,
-        "exact_match_true_length": accuracy,
-        "token_accuracy": accuracy,
-        "correct_prefix": accuracy,
-        "edit_distance": 10 * (1 - accuracy),
-    }
+def _metrics(spec: RunSpec, accuracy: float) -> dict[str, float]:
+    """Every share is the accuracy, every amount ten times what it lacks."""
+    kind = spec.task.metrics
+    amounts = dict.fromkeys(kind.amounts(), 10 * (1 - accuracy))
+    return {"items": 2001, **dict.fromkeys(kind.shares(), accuracy), **amounts}

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from relength.runs.campaign import Campaign
 
 
+TOLD = 8  # tests of a run, at most, that its line in a log tells of
+
+
 def clock(seconds: float) -> str:
     """A duration in the unit that fits."""
     if seconds < 90:
@@ -87,7 +90,9 @@ def line(record: dict[str, Any]) -> str:
     name = f"{model} {spec['task']['name']} seed {spec['seed']}"
     if record["status"] == "failed":
         return f"{record['key']} {name}: failed, {record['error'].strip().splitlines()[-1]}"
-    accuracy = ", ".join(f"{test} {100 * a:.1f}" for test, a in accuracies(record).items())
+    found = list(accuracies(record).items())
+    found = found[:: -(-len(found) // TOLD)]
+    accuracy = ", ".join(f"{test} {100 * a:.1f}" for test, a in found)
     cost = record["cost"]
     seconds = cost["training_seconds"] + cost["evaluation_seconds"]
     took = f"{cost['steps']:,} steps, {seconds:.0f} s"

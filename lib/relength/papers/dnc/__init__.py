@@ -17,4 +17,12 @@ PAPER = Paper(
     headlines=("dnc-table-2", "dnc-table-5"),
     recounts="recounts:RECOUNTS",
     experiments=EXPERIMENTS,
+    colours={
+        "STATEFUL-BASELINE": "#4e9642",
+        "STATELESS-BASELINE": "#f6429c",
+        "COMPR": "#9000fc",
+        "REG": "#c072d8",
+        "COMPR&REG": "#ae12cc",
+    },
+    selection="The paper's rule looks at length 30, twice as far as training, and not further.",
 )

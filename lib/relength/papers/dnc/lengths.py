@@ -39,7 +39,8 @@ def curves(runs: Runs) -> pd.DataFrame:
         for record in runs.cell(model, arm, task)
         for test, share in accuracies(record).items()
     ]
-    return pd.DataFrame(rows, columns=["task", "model", "seed", "length", "accuracy"])
+    data = pd.DataFrame(rows, columns=["task", "model", "seed", "length", "accuracy"])
+    return data.astype({"seed": int, "length": int, "accuracy": float})
 
 
 def longest(curve: pd.Series, above: float = ABOVE) -> int:
@@ -62,7 +63,7 @@ def summaries(runs: Runs) -> pd.DataFrame:
         for model, _ in runs.rows:
             own = data[(data["task"] == task) & (data["model"] == model)]
             runs_of = own.pivot(index="length", columns="seed", values="accuracy")
-            means = runs_of.loc[slice(*AVERAGED)].mean()
+            means = runs_of[runs_of.index.isin(range(AVERAGED[0], AVERAGED[1] + 1))].mean()
             rows.append(
                 {
                     "task": task,

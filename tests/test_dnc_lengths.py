@@ -1,0 +1,131 @@
+"""The page on input lengths: Tables II and III from curves that are known."""
+
+import handmade
+import numpy as np
+import pytest
+
+from relength.papers.dnc import lengths
+from relength.papers.dnc.experiments import CONTROLLERS, EXPERIMENTS, TASKS
+from relength.report.runs import Runs
+from relength.runs.store import Store, frame
+from relength.specs import published
+from relength.verdicts import claims
+
+(FOUND,) = EXPERIMENTS
+SEEDS = 5
+# Accuracy is 1 up to a length, and 0.4 beyond it.
+REACHED = {
+    "STATEFUL-BASELINE": 23, "STATELESS-BASELINE": 39, "COMPR": 45, "REG": 46, "COMPR&REG": 48
+}  # fmt: skip
+
+
+def accuracy(spec, test: str) -> float:
+    """Sort as the paper prints it; every fifth run of it, and every other task, is useless."""
+    known = spec.task.name == "dnc_sort" and spec.seed < SEEDS - 1
+    return 1.0 if known and int(test) <= REACHED[spec.row] else 0.4
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Runs:
+    store = Store(tmp_path_factory.mktemp("store"))
+    for spec in FOUND.specs("reduced", range(SEEDS)):
+        if spec.task.name in ("dnc_sort", "dnc_search"):
+            made = handmade.record(spec, accuracy, experiment=FOUND.name)
+            extended = {test: made["checkpoints"]["selected"]["tests"]["2"]
+                        for test in spec.task.extended_tests}  # fmt: skip
+            made["checkpoints"]["extended"] = {"epoch": 0, "tests": extended}
+            store.append("dnc", made)
+    return Runs.read(FOUND, "reduced", SEEDS, store)
+
+
+@pytest.fixture
+def nothing(tmp_path) -> Runs:
+    return Runs.read(FOUND, "reduced", SEEDS, Store(tmp_path))
+
+
+def test_rows_and_columns_are_those_of_the_papers_tables():
+    table = published.table("dnc-table-2")
+    specs = FOUND.specs("paper", [0])
+    assert {spec.row for spec in specs} == set(table["row"]) and len(CONTROLLERS) == 5
+    assert {spec.task.name for spec in specs} == set(table["task"]) == set(TASKS)
+    assert len(specs) == 35 and len({spec.key for spec in specs}) == 35
+    assert [spec.task.name for spec in specs[:10]] == ["dnc_sort"] * 5 + ["dnc_copy"] * 5
+
+
+def test_the_papers_scale_is_the_papers():
+    for spec in FOUND.specs("paper", [0]):
+        training = spec.training
+        assert (training.steps, training.batch_size, training.validate_every) == (300_000, 64, 10)
+        assert (training.mean_of, training.learning_rate, training.alpha) == (500, 1e-3, 0.9)
+        assert (training.pairs, training.test_slots, spec.model.slots) == (5, 500, 50)
+        assert spec.task.test_size == 640 and spec.task.extended_size == 192
+        assert spec.task.extended_lengths[-1] == 1000 and spec.task.train_lengths == (5, 15)
+
+
+def test_every_printed_length_with_more_memory_is_tested():
+    printed = set(published.table("dnc-table-5")["value"].astype(int)) - {0}
+    for scale in ("reduced", "paper"):
+        assert printed <= set(FOUND.specs(scale, [0])[0].task.extended_lengths)
+
+
+def test_the_longest_length_is_that_of_the_median_curve(runs):
+    table = lengths.summaries(runs).set_index(["task", "model"])
+    for model, reached in REACHED.items():
+        cell = table.loc["dnc_sort", model]
+        assert (cell["longest"], cell["seeds"], cell["printed"]) == (reached, SEEDS, reached)
+        assert cell["each"] == [reached] * 4 + [0]
+        # Of lengths 2 to 45 those up to the reached one are right.
+        share = 100 * np.mean([1.0 if n <= reached else 0.4 for n in range(2, 46)])
+        assert cell["median"] == cell["max"] == pytest.approx(share)
+        assert cell["means"] == pytest.approx([share] * 4 + [40.0])
+        assert cell["mean"] == pytest.approx((4 * share + 40) / 5)
+    assert table.loc["dnc_search", "REG"]["longest"] == 0
+    assert table.loc["dnc_copy", "REG"]["seeds"] == 0 and np.isnan(
+        table.loc["dnc_copy", "REG"]["longest"]
+    )
+
+
+def test_table_3_stands_beside_what_is_printed(runs):
+    cell = lengths.summaries(runs).set_index(["task", "model"]).loc["dnc_sort", "REG"]
+    printed = [cell[f"printed_{name}"] for name in ("median", "max", "mean", "sd")]
+    assert printed == [99, 100, 93, 9]
+
+
+def test_a_length_counts_above_the_level_and_wherever_it_lies():
+    import pandas as pd
+
+    curve = pd.Series([100.0, 95.0, 95.1, 20.0], index=[2, 3, 4, 5])
+    assert lengths.longest(curve) == 4
+    assert lengths.longest(curve * 0.9) == 0
+
+
+def test_exhibits_are_drawn_from_runs_and_wait_without_them(runs, nothing):
+    for make in (lambda r: lengths.figure_1(r, 1), lengths.table_2, lengths.table_3):
+        full, empty = make(runs), make(nothing)
+        assert not full.waits and len(full.data)
+        assert empty.waits and "Not run yet" in empty.html
+    figure = lengths.figure_1(runs, 1)
+    assert "COMPR&amp;REG 48 (printed 48)" in figure.html or "COMPR&REG 48" in figure.text
+    assert len(lengths.printed_table().data) == 35
+
+
+def test_numbers_and_words_say_what_the_runs_say(runs, nothing):
+    said = lengths.numbers(runs)
+    line = next(line for line in said.splitlines() if line.startswith("  REG"))
+    assert line.split() == ["REG", "5", "46", "(46)", "100", "(99)", "88", "(93)"]
+    assert lengths.numbers(nothing).count("not run") == 3 * 35
+    assert "3 of 3 are ahead of it" in lengths.catching_up(runs).splitlines()[1]
+    assert lengths.catching_up(nothing).startswith("Not run yet")
+
+
+def test_claims_are_judged_on_these_runs(runs):
+    """Four runs of five as printed decide nothing yet; a claim that a run contradicts is open."""
+    table = claims.ledger(
+        [c for c in claims.load("dnc") if c.source.experiment == FOUND.name], frame(runs.records)
+    ).set_index("claim")
+    sort = table.loc["dnc-table-2/REG/dnc_sort/longest"]
+    assert (sort["outcome"], sort["seeds"]) == ("inconclusive", SEEDS)
+    assert "4 of 5" in sort["seen"]
+    search = table.loc["dnc-014"]
+    assert search["outcome"] == "not run"
+    assert table.loc["dnc-table-5/REG/dnc_search/longest"]["outcome"] == "reproduced"  # 0
