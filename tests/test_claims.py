@@ -1017,7 +1017,7 @@ def test_a_printed_statistic_is_a_claim_on_the_tests_that_it_is_over(of_lengths)
 
 
 def test_prose_on_lengths_is_claimed_but_for_pictures(of_lengths):
-    """Claims on portraits, on modes of memory and on Figure 5 come with the pages that have them."""
+    """Claims on portraits, modes of memory and Figure 5 come with the pages that have them."""
     prose = published.prose_claims().query("paper == 'dnc'").set_index("claim_id")
     later = {"dnc-017", "dnc-018", *(f"dnc-{n:03d}" for n in range(43, 68))}
     ids = {c.id for c in of_lengths if "/" not in c.id}

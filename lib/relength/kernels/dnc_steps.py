@@ -14,7 +14,7 @@ a multiple of a vector; what pads a row is zero. Memory and keys lie word positi
 | order | (N) | φ_t, slots from least to most used |
 | orders | (W·R + 3·W + 5·R + 3) | ξ_t |
 | allocation, behind, ahead | (P), (R, P), (R, P) | a_t, b^i_t, f^i_t |
-| similar, content | (1 + R, P) | cosines and weightings by content: of the write head, then the others |
+| similar, content | (1 + R, P) | cosines and weightings by content, the write head first |
 
 The first four lines are states: ``before`` and ``after`` are their places in time, and the third
 axis of their arrays is what the table says. The others have one place a step, ``at``.
