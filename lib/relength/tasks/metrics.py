@@ -158,7 +158,9 @@ class DigitMetrics(Metrics):
     squared_error   mean over outputs and steps, as the loss is
     """
 
-    digit_accuracy: float = share("accuracy after rounding", description="numerals right")
+    digit_accuracy: float = share(
+        "accuracy after rounding", about="share of numerals that are right"
+    )
     squared_error: float = amount("squared error")
 
 
@@ -169,7 +171,7 @@ class HitMetrics(Metrics):
     squared_error  mean over outputs and steps, as the loss is
     """
 
-    hit_rate: float = share("hit rate", description="places found")
+    hit_rate: float = share("hit rate", about="share of the wanted places that are found")
     squared_error: float = amount("squared error")
 
 
@@ -179,4 +181,6 @@ class TruthMetrics(Metrics):
     truth_accuracy  share of them that is judged right
     """
 
-    truth_accuracy: float = share("truth values right", description="truth values right")
+    truth_accuracy: float = share(
+        "truth values right", about="share of statements that are judged right"
+    )
