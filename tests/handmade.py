@@ -1,11 +1,14 @@
 """Records made by hand, for tests of what is made from records: every number in them is known."""
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
 from relength.papers.panm import pointing
 from relength.runs.store import Record
+from relength.specs import claim_files
+from relength.specs.experiments import experiments
 from relength.specs.spec import RunSpec
 from relength.training import provenance
 
@@ -26,6 +29,7 @@ FEW = {
     "panm-table-13/PANM/panm_copy/20",
 }
 Accuracy = Callable[[RunSpec, str], float]  # of a run at a test, a fraction
+claims_digest = cache(claim_files.claims_digest)
 
 
 def record(
@@ -38,7 +42,7 @@ def record(
 
     PANM's pointers move as the paper says: one slot per step in Mode 1, to the answer in Mode 2.
     """
-    known = spec.task.known_test
+    known, found = spec.task.known_test, experiments().get(experiment)
     streams = "train" not in spec.task.splits()
     tests = {test: _metrics(spec, accuracy(spec, test)) for test in spec.task.tests}
     epochs = min(spec.training.intervals, 25)
@@ -81,6 +85,7 @@ def record(
             "dirty": None,
             "code": "0" * 12,
             "margins": provenance.margins_hash(),
+            "claims": claims_digest(found.paper) if found else None,
             "python": "3.11.7",
             "torch": "2.13.0",
             "device": "cpu",

@@ -187,6 +187,7 @@ def test_a_fork_that_changed_the_training_code_is_found_out(branch):
         ({"commit": None}, "which this repository does not have"),
         ({"code": "0" * 12}, "has code 000000000000, where ours was"),
         ({"margins": "0" * 64}, "has other margins than ours were"),
+        ({"claims": "0" * 64}, "has other claims than ours were"),
         ({"created": "2001-01-01T00:00:00Z"}, "was made before its commit, on 2001"),
     ],
 )

@@ -24,6 +24,7 @@ from relength.runs.plan import Run, missing
 from relength.runs.progress import line
 from relength.runs.run import run_or_load
 from relength.runs.store import usable
+from relength.specs.claim_files import claims_digest
 from relength.specs.experiments import experiments
 from relength.specs.spec import RunSpec, make_spec
 from relength.training import Stack, traces
@@ -138,6 +139,7 @@ def test_a_record_says_what_was_trained_how_well_and_where(tiny, table_2, store)
     assert provenance["device"] == "cpu" and provenance["data"] == {"source": "generated"}
     assert provenance["torch"] == torch.__version__.split("+")[0]
     assert all(provenance[name] for name in ("created", "code", "margins", "python", "device_name"))
+    assert provenance["claims"] == claims_digest("mla")
 
 
 def test_the_attention_of_a_record_is_that_of_a_sample_of_unseen_length(tiny, table_2, store):

@@ -18,6 +18,7 @@ from relength.errors import RelengthError
 from relength.paths import ROOT
 from relength.runs.store import SUFFIX, Record, Store, on_generated_data, read
 from relength.specs import registry
+from relength.specs.claim_files import digest_of, file_of, said
 from relength.specs.experiments import experiments
 from relength.specs.margins import MARGINS
 from relength.training.provenance import PACKAGE, TRAINING_CODE, fingerprint
@@ -114,6 +115,8 @@ def _faults(record: Record, base: str, root: Path, after: str) -> Iterator[str]:
             yield f"has code {made['code']}, where ours was {code_of(origin, root)}"
         if made["margins"] != _margins_of(origin, root):
             yield "has other margins than ours were"
+        if made.get("claims") not in (None, _claims_of(origin, record["experiment"], root)):
+            yield "has other claims than ours were"
         if made["created"] < _date_of(origin, root):
             yield f"was made before its commit, on {made['created']}"
     if made["created"] < after:
@@ -142,6 +145,12 @@ def code_of(commit: str, root: Path = ROOT) -> str | None:
 def _margins_of(commit: str, root: Path) -> str | None:
     content = git.output(root, "show", f"{commit}:{MARGINS.relative_to(ROOT).as_posix()}")
     return None if content is None else hashlib.sha256(content).hexdigest()
+
+
+def _claims_of(commit: str, experiment: str, root: Path) -> str | None:
+    name = file_of(experiments()[experiment].paper).relative_to(ROOT).as_posix()
+    content = git.output(root, "show", f"{commit}:{name}")
+    return None if content is None else digest_of(said(content))
 
 
 def _date_of(commit: str, root: Path) -> str:

@@ -165,13 +165,13 @@ def _done(job: Job, spec: RunSpec, result: Trained) -> Record:
             **spec.training.traces(spec, result.model, job.device),
             **({"refused": result.refused} if result.refused else {}),
             "cost": result.cost | ({"sharing": job.sharing} if job.sharing > 1 else {}),
-            "provenance": provenance.collect(job.device, spec.task.provenance()),
+            "provenance": provenance.collect(job.device, spec.task.provenance(), job.experiment),
         }
     )
 
 
 def _failed(job: Job, spec: RunSpec, error: str) -> Record:
-    origin = provenance.collect(job.device, {"source": "unknown"})
+    origin = provenance.collect(job.device, {"source": "unknown"}, job.experiment)
     return _head(job, spec, "failed") | {"error": error, "provenance": origin}
 
 

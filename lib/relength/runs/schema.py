@@ -95,6 +95,7 @@ class _Provenance(_Origin):
     commit: str | None
     code: str
     margins: str
+    claims: str | None = None  # old records lack it
     data: dict[str, Any]
 
 

@@ -373,7 +373,7 @@ def columns() -> list[str]:
         *("key", "run_id", "experiment", "scale", "task", "model", "arm", "seed"),
         *("checkpoint", "test", "items", *shares, "accuracy", *amounts),
         *("epochs", "steps", "seconds", "parameters"),
-        *("device", "device_name", "torch", "created", "commit", "code", "margins"),
+        *("device", "device_name", "torch", "created", "commit", "code", "margins", "claims"),
         *registry.metrics(),
     ]
 
@@ -448,6 +448,7 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
                     "margins",
                 )
             },
+            "claims": provenance.get("claims"),
         }
         kind = registry.tasks()[spec["task"]["name"]].metrics
         looks = _shares(record)

@@ -14,6 +14,9 @@ from typing import Any
 
 from relength import git
 from relength.paths import ROOT
+from relength.specs import registry
+from relength.specs.claim_files import claims_digest
+from relength.specs.experiments import experiments
 from relength.specs.margins import margins_hash
 
 PACKAGE = Path(__file__).parents[1]
@@ -39,16 +42,21 @@ TRAINING_CODE = (
 )
 
 
-def collect(device: str, data: dict[str, Any]) -> dict[str, Any]:
-    """Provenance of a run made now on ``device`` from ``data`` (its source and checksums)."""
+def collect(device: str, data: dict[str, Any], experiment: str | None = None) -> dict[str, Any]:
+    """Provenance of a run made now on ``device`` from ``data`` (its source and checksums).
+
+    experiment  what the run is of, if of any: its paper's claims may be judged by it
+    """
     import torch
 
+    found = experiments().get(experiment) if experiment else None
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "relength": version("relength"),
         **commit(),
         "code": code_fingerprint(),
         "margins": _margins(),
+        **({"claims": _claims(found.paper)} if found else {}),
         "python": platform.python_version(),
         "torch": torch.__version__.split("+")[0],
         "device": device_kind(device),
@@ -63,9 +71,16 @@ def _margins() -> str:
     return margins_hash()
 
 
+@cache
+def _claims(paper: str) -> str | None:
+    return claims_digest(paper)
+
+
 def pin() -> None:
-    """Note commit, code and margins now: what changes while runs train must not enter records."""
+    """Note commit, code, margins and claims now: later changes must not enter records."""
     commit(), code_fingerprint(), _margins()
+    for paper in registry.papers():
+        _claims(paper)
 
 
 @cache
