@@ -262,6 +262,18 @@ def test_the_history_has_every_committed_version_and_what_it_changed(repository)
     assert changes == [["measures accuracy absolute: 5.0 to 3.0"], []]
 
 
+def test_states_of_the_file_that_are_said_to_have_the_same_margins_do():
+    """A margin is what both states have: a field that is newer than one of them is no change."""
+    found = margin_history.history(made_under())
+    if not found.complete:
+        pytest.skip("the checkout has no history of the margins")
+    now = load_margins().model_dump(exclude={"same_margins"})
+    known = {version.fingerprint: version.content for version in found.versions}
+    for fingerprint in load_margins().same_margins:
+        then = known[fingerprint].model_dump(exclude_unset=True, exclude={"same_margins"})
+        assert then and then == {name: now[name] for name in then}
+
+
 def test_a_version_that_is_not_committed_comes_last(repository):
     file = repository / "claims" / "margins.yml"
     file.write_text(file.read_text().replace("absolute: 3.0}", "absolute: 4.0}"))

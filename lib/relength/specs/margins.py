@@ -58,13 +58,35 @@ class Level(_Frozen):
 
 
 class Margins(_Frozen):
-    """Everything that a verdict compares results with, see the comments in the file."""
+    """Everything that a verdict compares results with, see the comments in the file.
+
+    least_seeds   of stage one, which can reproduce a claim
+    stage_two     {scale: the fewest seeds of stage two, which can contradict one}; old states of
+                  the file have none
+    same_margins  fingerprints of earlier states of the file that had every margin of this one
+    """
 
     measures: dict[Measure, Margin]
     levels: dict[Literal["solved", "failed"], Level]
     sd_floor: float = Field(gt=0)
     level: float = Field(gt=0, lt=0.5)
     least_seeds: int = Field(ge=5)
+    stage_two: dict[Literal["paper", "reduced"], int] = {}
+    same_margins: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _stage_two_is_no_smaller(self) -> "Margins":
+        for scale, seeds in self.stage_two.items():
+            if seeds < self.least_seeds:
+                raise ValueError(
+                    f"stage_two has {seeds} seeds at scale {scale}, fewer than the "
+                    f"{self.least_seeds} of stage one"
+                )
+        return self
+
+    def equal_versions(self, current: str) -> frozenset[str]:
+        """Fingerprints of the states of the file that have these margins."""
+        return frozenset((current, *self.same_margins))
 
 
 def margin_words(margin: Margin, measure: str) -> str:

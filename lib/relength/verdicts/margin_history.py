@@ -100,7 +100,10 @@ def changes(before: Version, after: Version) -> list[str] | None:
     """
     if before.content is None or after.content is None:
         return None
-    old, new = _flat(before.content.model_dump()), _flat(after.content.model_dump())
+    # What a state of the file says of earlier ones is no rule.
+    old, new = (
+        _flat(version.content.model_dump(exclude={"same_margins"})) for version in (before, after)
+    )
     return [
         f"{' '.join(key)}: {old.get(key, 'nothing')} to {new.get(key, 'nothing')}"
         for key in dict.fromkeys([*old, *new])

@@ -5,11 +5,15 @@ Every rule takes what the seeds gave (one number or one yes/no per seed) and ret
 often the rules err is simulated in :mod:`relength.verdicts.false_verdicts`. Fewer seeds than
 `Margins.least_seeds` never decide anything.
 
-What speaks against a claim may be results below it or above it. Only the first can be for want of
-training, so a decision says which it is.
+A claim that is trained is judged in two stages (:func:`staged`). Stage one can reproduce it, and
+stage two can contradict it. The seeds of both are fixed in advance.
+
+What speaks against a claim may be results below it or above it: a decision says which it is. Cut
+training can cause either.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import comb
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -21,6 +25,8 @@ from relength.verdicts.wording import number
 
 Outcome = Literal["reproduced", "contradicted", "inconclusive"]
 Relation = Literal["better", "on_par"]
+Scale = Literal["paper", "reduced"]
+Test = Literal["votes", "mean", "better", "on_par"]  # seeds that say yes or no, Welch, permutation
 
 
 class Decision(NamedTuple):
@@ -189,11 +195,56 @@ def cost(ratios: ArrayLike, printed: float, margin: Margin, margins: Margins) ->
     )
 
 
+class Staged(NamedTuple):
+    """What both stages say of a claim.
+
+    parts    of stage two where it has judged one, else of stage one
+    lost     places of the parts that their rule, alone, speaks against in all seeds judged so far
+    waiting  those of them that lack seeds of stage two
+    """
+
+    whole: Decision
+    parts: tuple[Decision, ...]
+    lost: tuple[int, ...] = ()
+    waiting: tuple[int, ...] = ()
+
+
+def staged(
+    parts: Sequence[Callable[[int], Decision]], enough: Sequence[int], margins: Margins
+) -> Staged:
+    """Judge the parts of a claim in two stages.
+
+    parts   for each, its rule applied to its first n seeds, or to all that it has if they are fewer
+    enough  for each, the seeds of stage two (:func:`seeds_for_parts`)
+
+    Stage one reads `Margins.least_seeds` seeds: the claim is reproduced if every part is. A part
+    whose rule speaks against it there enters stage two. The claim is contradicted if such a part
+    still is with the seeds of stage two, after Holm's correction over all parts. So a true claim is
+    contradicted in at most `Margins.level` of all cases, and a false one is reproduced in at most
+    as many, whatever made others run more seeds.
+    """
+    first = [part(margins.least_seeds) for part in parts]
+    entered = [i for i, one in enumerate(first) if one.outcome == "contradicted"]
+    now = [parts[i](enough[i]) if i in entered else one for i, one in enumerate(first)]
+    lost = tuple(i for i in entered if now[i].outcome == "contradicted")
+    waiting = tuple(i for i in lost if now[i].n < enough[i])
+    # A part that lacks seeds of stage two contradicts nothing yet.
+    counted = [
+        one._replace(p_against=1.0, outcome="inconclusive") if i in waiting else one
+        for i, one in enumerate(now)
+    ]
+    whole = conjunction(counted, margins)._replace(
+        seen=now[0].seen if len(now) == 1 else _together(now),
+        exceeds=any(now[i].exceeds for i in lost),
+    )
+    return Staged(whole, tuple(now), lost, waiting)
+
+
 def conjunction(parts: Sequence[Decision], margins: Margins) -> Decision:
     """Several parts: reproduced if every one is, contradicted if one is after Holm's correction.
 
     p_for is the largest of the parts (all must hold), p_against the smallest corrected one. It
-    exceeds when one of the parts that contradict it does: more training would not mend that one.
+    exceeds when one of the parts that contradict it does.
     """
     if len(parts) == 1:
         return parts[0]
@@ -205,12 +256,30 @@ def conjunction(parts: Sequence[Decision], margins: Margins) -> Decision:
     return _decide(n, p_for, float(min(corrected)), _together(parts), margins, exceeds=exceeds)
 
 
-def seeds_for_parts(parts: int, margins: Margins) -> int:
-    """Unanimous seeds with which one failing part of so many contradicts a conjunction."""
-    n = margins.least_seeds
-    while parts * stats.majority_p(n, n) > margins.level:
+def seeds_for_parts(
+    parts: int, margins: Margins, scale: Scale = "paper", test: Test = "votes"
+) -> int:
+    """Seeds of stage two: the fewest with which one part of so many can contradict a claim.
+
+    test: what judges the part; where seeds vote, all of so many are against it
+    """
+    n = max(margins.least_seeds, margins.stage_two.get(scale, 0))
+    while parts * _smallest_p(test, n) > margins.level:
         n += 1
     return n
+
+
+def _smallest_p(test: Test, n: int) -> float:
+    """The smallest p value that a test of n seeds (against as many) can have."""
+    match test:
+        case "votes":
+            return stats.majority_p(n, n)
+        case "better":
+            return 1 / comb(2 * n, n)
+        case "on_par":
+            return 2 / comb(2 * n, n)
+        case "mean":
+            return 0.0
 
 
 def _decide(
