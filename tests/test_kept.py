@@ -107,7 +107,7 @@ def test_only_changed_code_that_it_may_run_computes_anew(made, monkeypatch, tmp_
 
 # {what is kept: work that makes it, in a process that does nothing else}
 WORK = {
-    "error-rates": "from relength.verdicts.false_verdicts import *; false_verdict_rates((5,), 1)",
+    "error-rates": "from relength.verdicts.false_verdicts import *; false_verdict_rates(1)",
     "claims-panm": "from relength.verdicts import claims; claims.load('panm')",
     "runs-panm-elsewhere": "from relength.verdicts import judged; judged.runs('panm', store)",
     "ledger-panm-elsewhere": "from relength.verdicts import judged; judged.ledger('panm', store)",

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relength.specs.margins import Level, Margin, load_margins
+from relength.specs.margins import Level, Margin, Margins, load_margins
 from relength.verdicts import rules, stats
-from relength.verdicts.false_verdicts import SITUATIONS, false_verdict_rates
+from relength.verdicts.false_verdicts import PARTS, SITUATIONS, false_verdict_rates
 from relength.verdicts.wording import number
 
 MARGINS = load_margins()
@@ -29,6 +29,12 @@ def test_the_margins_are_those_of_the_design():
     assert MARGINS.measures["cost_ratio"] == Margin(relative=0.25)
     assert MARGINS.levels["solved"] == Level(at_least=95)
     assert (MARGINS.level, MARGINS.least_seeds, MARGINS.sd_floor) == (0.05, 5, 0.5)
+    assert MARGINS.stage_two == {"paper": 5, "reduced": 6}
+
+
+def test_stage_two_is_never_smaller_than_stage_one():
+    with pytest.raises(ValueError, match="4 seeds at scale paper, fewer than the 5"):
+        Margins.model_validate(MARGINS.model_dump() | {"stage_two": {"paper": 4}})
 
 
 @pytest.mark.parametrize(("value", "margin"), [(1.0, 0.5), (5.0, 0.5), (90.0, 9.0), (0.0, 0.5)])
@@ -165,6 +171,86 @@ def test_one_failing_part_contradicts_only_after_holm():
     assert [rules.seeds_for_parts(k, MARGINS) for k in (1, 2, 3, 4, 8)] == [5, 6, 6, 7, 8]
 
 
+def test_stage_two_asks_for_what_holm_needs_and_at_reduced_scale_for_a_seed_of_its_own():
+    for parts in range(1, 41):
+        for scale, least in MARGINS.stage_two.items():
+            n = rules.seeds_for_parts(parts, MARGINS, scale)
+            assert n >= least and parts / 2**n <= MARGINS.level
+            assert n == least or parts / 2 ** (n - 1) > MARGINS.level
+
+
+def test_a_part_that_compares_two_samples_needs_fewer_seeds_than_votes_do():
+    """5 against 5 have 252 splits, 6 against 6 have 924; the interval of a mean has no least p."""
+    wanted = {("better", 12): 5, ("better", 13): 6, ("on_par", 6): 5, ("on_par", 7): 6}
+    for (test, parts), n in wanted.items():
+        assert rules.seeds_for_parts(parts, MARGINS, "paper", test) == n
+    assert rules.seeds_for_parts(99, MARGINS, "paper", "mean") == 5
+    assert rules.seeds_for_parts(99, MARGINS, "reduced", "mean") == 6
+
+
+# Two stages
+
+
+def claim(*seeds: str, enough: int = 6) -> rules.Staged:
+    """A claim whose parts have these seeds, in order: "1" agrees and "0" does not."""
+    rule = [
+        lambda first, part=part: rules.majority([seed == "1" for seed in part[:first]], MARGINS)
+        for part in seeds
+    ]
+    return rules.staged(rule, [enough] * len(seeds), MARGINS)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "outcome", "lost", "waiting"),
+    [
+        (["11111"], "reproduced", (), ()),
+        (["1111"], "inconclusive", (), ()),
+        (["11110"], "inconclusive", (), ()),
+        # Seeds after the first five change nothing that stage one has said.
+        (["1111100000"], "reproduced", (), ()),
+        (["1111011111"], "inconclusive", (), ()),
+        # What fails in all five waits for the sixth, which decides.
+        (["00000"], "inconclusive", (0,), (0,)),
+        (["000000"], "contradicted", (0,), ()),
+        (["000001"], "inconclusive", (), ()),
+        (["0000001111"], "contradicted", (0,), ()),
+        # One part is enough, and those that disagree among their seeds have no part in it.
+        (["11111", "00000"], "inconclusive", (1,), (1,)),
+        (["11011", "000000"], "contradicted", (1,), ()),
+        (["000000", "00000"], "contradicted", (0, 1), (1,)),
+        (["000001", "00000"], "inconclusive", (1,), (1,)),
+        (["11111", "11111"], "reproduced", (), ()),
+    ],
+)
+def test_stage_one_reproduces_and_stage_two_contradicts(seeds, outcome, lost, waiting):
+    found = claim(*seeds)
+    assert (found.whole.outcome, found.lost, found.waiting) == (outcome, lost, waiting)
+
+
+def test_where_stage_one_has_the_seeds_that_holm_needs_it_contradicts_at_once():
+    assert claim("00000", enough=5).whole.outcome == "contradicted"
+    assert claim("00000", "11111", enough=5).whole.outcome == "inconclusive"  # 2 / 32
+
+
+def test_a_claim_of_many_parts_is_corrected_for_all_of_them():
+    """Eight parts: seven seeds have p = 8 / 128, which is too much; eight have 8 / 256."""
+    others = ["11111"] * 7
+    assert claim(*others, "0000000", enough=7).whole.outcome == "inconclusive"
+    assert claim(*others, "00000000", enough=8).whole.outcome == "contradicted"
+
+
+@given(st.lists(st.text("01", min_size=5, max_size=10), min_size=1, max_size=5), st.data())
+def test_seeds_beyond_the_stages_decide_nothing(parts, data):
+    enough = rules.seeds_for_parts(len(parts), MARGINS, "reduced")
+    more = [part + data.draw(st.text("01", max_size=5)) * (len(part) >= enough) for part in parts]
+    found, longer = claim(*parts, enough=enough), claim(*more, enough=enough)
+    assert found == longer
+    if found.whole.outcome == "contradicted":
+        assert any(part[:enough] == "0" * enough for part in parts)
+    if found.whole.outcome == "reproduced":
+        assert all(part.startswith("11111") for part in parts)
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.lists(seeds, min_size=1, max_size=4))
 def test_a_conjunction_is_never_surer_than_its_parts(cells):
@@ -197,18 +283,54 @@ def test_fewer_than_five_seeds_decide_nothing(first, second):
 # How often they are wrong
 
 REPEATS = 1000
+THREE_ERRORS = 3 * np.sqrt(0.05 * 0.95 / REPEATS)
+
+
+def outcomes(solved: list[float]) -> list[str]:
+    """Simulated verdicts on claims whose parts are solved by these shares of seeds, for certain or
+    not at all; stage two follows wherever stage one asks for it.
+    """
+    enough = rules.seeds_for_parts(len(solved), MARGINS, "reduced")
+    rng = np.random.default_rng(len(solved))
+    drawn = rng.random((REPEATS, len(solved), enough)) < np.array(solved)[:, None]
+    found = []
+    for one in drawn:
+        parts = [lambda n, seeds=seeds: rules.majority(seeds[:n], MARGINS) for seeds in one]
+        found.append(rules.staged(parts, [enough] * len(solved), MARGINS).whole.outcome)
+    return found
 
 
 @pytest.fixture(scope="module")
 def rates():
-    return false_verdict_rates(seeds=(5,), repeats=REPEATS).set_index(["situation", "verdict"])
+    return false_verdict_rates(repeats=REPEATS).set_index(["rule", "situation", "verdict"])
 
 
 def test_no_rule_breaks_its_promise(rates):
     promised = rates[rates["promised"]]
-    three_errors = 3 * np.sqrt(0.05 * 0.95 / REPEATS)
-    assert promised["rate"].max() <= 0.05 + three_errors
-    assert set(promised["rule"]) == {situation.rule for situation in SITUATIONS}
+    assert promised["rate"].max() <= 0.05 + THREE_ERRORS
+    assert {rule for rule, *_ in promised.index} == {situation.rule for situation in SITUATIONS}
+
+
+@pytest.mark.parametrize("parts", PARTS)
+@pytest.mark.parametrize("solved", [0.5, 0.7, 0.95, 1.0])
+def test_a_true_claim_is_contradicted_in_at_most_five_per_cent(parts, solved):
+    """True: in every part at least half of all seeds solve the test. Half is the worst case."""
+    found = outcomes([solved] * parts)
+    assert found.count("contradicted") / REPEATS <= 0.05 + THREE_ERRORS
+    if solved == 1.0:
+        assert set(found) == {"reproduced"}
+
+
+@pytest.mark.parametrize("parts", PARTS)
+@pytest.mark.parametrize("solved", [0.5, 0.3, 0.05, 0.0])
+def test_a_false_claim_is_reproduced_in_at_most_five_per_cent(parts, solved):
+    """False: in one part at most half of all seeds solve the test. That the others always do is
+    the worst case.
+    """
+    found = outcomes([*[1.0] * (parts - 1), solved])
+    assert found.count("reproduced") / REPEATS <= 0.05 + THREE_ERRORS
+    if solved == 0.0:
+        assert set(found) == {"contradicted"}
 
 
 def test_cells_without_spread_are_never_judged_wrongly(rates):
@@ -220,23 +342,48 @@ def test_cells_without_spread_are_never_judged_wrongly(rates):
 
 
 @pytest.mark.parametrize(
-    ("situation", "verdict", "exact"),
+    ("rule", "situation", "verdict", "exact"),
     [
-        ("half of the seeds at 100, half at 0", "reproduced", 1 / 32),
-        ("half of the seeds at 100, half at 0", "contradicted", 1 / 32),
+        ("solves", "half of the seeds at 100, half at 0", "reproduced", 1 / 32),
+        ("solves", "half of the seeds at 100, half at 0", "contradicted", 1 / 32),
         # All five on one side, and there are two sides.
-        ("printed 60; half at 0, half at 100, so that 60 is a median", "contradicted", 2 / 32),
+        (
+            *("median", "printed 60; half at 0, half at 100, so that 60 is a median"),
+            *("contradicted", 2 / 32),
+        ),
         # No seed shows the failure that one in twenty has.
-        ("theirs all at 100, one in twenty of ours at 0", "reproduced", 0.95**5),
+        ("mean ± sd", "theirs all at 100, one in twenty of ours at 0", "reproduced", 0.95**5),
         # All ten at 100 (a tie), plus the test's own errors, which are far rarer.
-        ("one in twenty against one in five at 0: often all at 100, a tie", "contradicted", 0.2536),
+        (
+            *("better", "one in twenty against one in five at 0: often all at 100, a tie"),
+            *("contradicted", 0.2536),
+        ),
+        # Both stages: any of n parts fails in all of its 6, 6, 7 or 8 seeds.
+        *(
+            (
+                f"two stages, {n} part{'s' * (n > 1)}",
+                "in each part half of the seeds at 100, half at 0",
+                "contradicted",
+                1 - (1 - 0.5**seeds) ** n,
+            )
+            for n, seeds in zip(PARTS, (6, 6, 7, 8), strict=True)
+        ),
+        *(
+            (
+                f"two stages, {n} parts",
+                "one part half at 100, half at 0; the others at 100",
+                "reproduced",
+                1 / 32,
+            )
+            for n in PARTS[1:]
+        ),
     ],
 )
-def test_simulated_rates_are_the_exact_ones(rates, situation, verdict, exact):
+def test_simulated_rates_are_the_exact_ones(rates, rule, situation, verdict, exact):
     error = np.sqrt(exact * (1 - exact) / REPEATS)
-    assert rates.loc[(situation, verdict), "rate"] == pytest.approx(exact, abs=4 * error)
+    assert rates.loc[(rule, situation, verdict), "rate"] == pytest.approx(exact, abs=4 * error)
 
 
 def test_the_simulation_is_the_same_on_every_call():
-    first = false_verdict_rates(seeds=(5,), repeats=20)
-    assert first.equals(false_verdict_rates(seeds=(5,), repeats=20))
+    first = false_verdict_rates(repeats=20)
+    assert first.equals(false_verdict_rates(repeats=20))

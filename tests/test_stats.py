@@ -21,13 +21,6 @@ def test_majority_by_hand(successes, n, p):
     assert stats.majority_p(successes, n) == pytest.approx(p)
 
 
-@pytest.mark.parametrize(
-    ("n", "majority"), [(4, None), (5, 5), (7, 7), (8, 7), (9, 8), (10, 9), (15, 12), (20, 15)]
-)
-def test_smallest_majority(n, majority):
-    assert stats.smallest_majority(n) == majority
-
-
 @given(st.integers(1, 40), st.data())
 def test_a_majority_for_and_one_against_never_meet(n, data):
     successes = data.draw(st.integers(0, n))

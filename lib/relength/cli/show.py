@@ -52,7 +52,7 @@ def plan(
     ] = None,
     most: Annotated[int, typer.Option(min=1, help="How many lines.")] = 40,
 ) -> None:
-    """List what to run next: the cells whose runs could decide the most claims per hour.
+    """List what to run next: stage two of claims that fail, then what decides most claims per hour.
 
     Cells that no open claim waits for come last. `relength run --plan` trains in this order.
     """
@@ -65,12 +65,12 @@ def plan(
     priced = device_of(device, Store(results))
     steps = agenda.agenda(store_of(results), priced, wanted)
     print_table(
-        ("cell", "seeds", "hours", "completes"),
+        ("cell", "seeds", "hours", "completes", "why"),
         [
             (
                 *(step.label, step.seeds),
                 "unknown" if step.hours is None else f"{step.hours:.2f}",
-                agenda.named(step.claims),
+                *(agenda.named(step.claims), step.why),
             )
             for step in steps[:most]
         ],

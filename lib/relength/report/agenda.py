@@ -1,13 +1,17 @@
-"""Rank the missing runs by how many claims they can decide per hour.
+"""Rank the missing runs: what stage two of a claim lacks, then what stage one lacks.
 
-A claim can leave *inconclusive* once every cell that it speaks of has its five seeds at one scale.
-So what a run is worth depends on what else is missing: the ranking takes, again and again, the set
-of missing runs that completes the most claims per hour of the device, at prices measured there.
-Runs that nothing is known of have no price; sets with such runs come last, most claims first.
+A claim that stage one speaks against has failed in every seed of a part: the runs that stage two
+lacks of that part can contradict it, so they come first. One such part is enough.
 
-Left out are claims that are decided, that nothing can decide, whose data are not on this machine,
-and at scale reduced those whose runs so far speak against them: a negative outcome decides nothing
-there, so their turn is at scale paper.
+A claim can leave *inconclusive* once every cell that it speaks of has the five seeds of stage one
+at one scale. What a run is worth depends on what else is missing. So both rankings take, again and
+again, the set of missing runs that completes the most claims per hour of the device, at prices
+measured there. Runs that nothing is known of have no price; sets with such runs come last, most
+claims first.
+
+Left out are claims that are decided, that nothing can decide, and whose data are not on this
+machine. So are claims that five seeds of a scale cannot decide any more: a seed of one part fails,
+and no part fails in all of its seeds.
 
 After them comes everything else that some page wants: other readings, what goes beyond the papers,
 and the many seeds of a success rate.
@@ -41,12 +45,14 @@ class Step(NamedTuple):
     hours   of the device; None where no price is known
     claims  those that have all their runs once this step and every one before it are done
     waited  whether an open claim waits for these runs
+    fails   claims of stage two that wait for them: they fail in every seed so far
     """
 
     runs: tuple[Run, ...]
     hours: float | None
     claims: tuple[str, ...]
     waited: bool = True
+    fails: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -61,9 +67,18 @@ class Step(NamedTuple):
         rows = [[seed for _, seed in row] for _, row in groupby(numbers, lambda n: n[1] - n[0])]
         return ", ".join(f"{row[0]}–{row[-1]}" if row[1:] else str(row[0]) for row in rows)
 
+    @property
+    def why(self) -> str:
+        """What the runs are for: *stage two: mla-057 fails in every seed*."""
+        if self.fails:
+            return (
+                f"stage two: {named(self.fails)} fail{'s' * (len(self.fails) == 1)} in every seed"
+            )
+        return "stage one" if self.waited else "no claim waits"
+
 
 class Wish(NamedTuple):
-    """A claim at one scale, and the cells that it still lacks runs of."""
+    """A claim at one scale, and what it still lacks: cells in stage one, keys in stage two."""
 
     claim: str
     cells: frozenset[str]
@@ -84,16 +99,20 @@ def agenda(store: Store, device: Device | None, scales: Sequence[str] = SCALES) 
         for name, experiment in experiments().items()
         for scale in scales
     }
+    judged = survey(store).ledger
+    known = {cell(s) for scale in scales for s in _at_hand(scale)}
+    second = _stage_two(judged, grids, known, store, prices)
+    placed = {run.spec.key for step in second for run in step.runs}
     few: dict[str, list[Run]] = {}
-    many: dict[str, list[Run]] = {}  # more seeds than verdicts need
+    many: dict[str, list[Run]] = {}  # more seeds than stage one takes
     enough = plan.least_seeds()
     for scale in scales:
         everything, _ = plan.at_hand(plan.choose((), scale, None))
         for run in plan.missing(everything, store):
-            kind = few if run.spec.seed < enough else many
-            kind.setdefault(cell(run.spec), []).append(run)
-    known = {cell(s) for scale in scales for s in _at_hand(scale)}
-    wishes = list(_wishes(survey(store).ledger, grids, few, known))
+            if run.spec.key not in placed:
+                kind = few if run.spec.seed < enough else many
+                kind.setdefault(cell(run.spec), []).append(run)
+    wishes = list(_wishes(judged, grids, few, known))
     cost = {name: prices.total(run.spec for run in todo) for name, todo in few.items()}
     completed = dict(_ordered(wishes, cost))
     steps = [
@@ -102,7 +121,58 @@ def agenda(store: Store, device: Device | None, scales: Sequence[str] = SCALES) 
     ]
     rest = [*(todo for name, todo in few.items() if name not in completed), *many.values()]
     others = [Step(tuple(todo), _hours(prices, todo), (), waited=False) for todo in rest]
-    return [*steps, *sorted(others, key=_late)]
+    return [*second, *steps, *sorted(others, key=_late)]
+
+
+def _stage_two(
+    judged: pd.DataFrame,
+    grids: dict[tuple[str, str], dict[tuple[str, str, str], str]],
+    known: set[str],
+    store: Store,
+    prices: Prices,
+) -> list[Step]:
+    """The steps that stage two lacks of claims that fail in every seed of some part."""
+    wanted: dict[tuple[str, str, int], dict[str, list[Run]]] = {}
+    wishes: list[Wish] = []
+    runs: dict[str, Run] = {}
+    every = {claim.id: claim for paper in claims.papers() for claim in claims.load(paper)}
+    for row in judged.itertuples():
+        if row.outcome != "inconclusive":
+            continue
+        for one in row.parts:
+            claim = every.get(row.claim)
+            if claim is None or not one.stage_two:
+                continue
+            source = claim.source
+            cells = grids.get((source.experiment, one.scale), {})
+            key = source.experiment, one.scale, one.stage_two
+            if cells and key not in wanted:
+                wanted[key] = _first_seeds(*key, store)
+            pairs = {pair for sample in one.part.samples for pair in sample}
+            needed = {cells[m, source.arm_of(m), task] for m, task in pairs} if cells else set()
+            lacking = [run for name in needed for run in wanted[key].get(name, ())]
+            if lacking and needed <= known:
+                runs |= {run.spec.key: run for run in lacking}
+                wishes.append(Wish(row.claim, frozenset(run.spec.key for run in lacking)))
+    cost = {key: prices.total([run.spec]) for key, run in runs.items()}
+    ordered = [(runs[key], done) for key, done in _ordered(wishes, cost)]
+    steps = []
+    for _, group in groupby(ordered, lambda pair: cell(pair[0].spec)):
+        rows = list(group)
+        todo = sorted((run for run, _ in rows), key=lambda run: run.spec.seed)
+        keys = {run.spec.key for run in todo}
+        waiting = dict.fromkeys(wish.claim for wish in wishes if wish.cells & keys)
+        done = tuple(claim for _, completed in rows for claim in completed)
+        steps.append(Step(tuple(todo), _hours(prices, todo), done, fails=tuple(waiting)))
+    return steps
+
+
+def _first_seeds(experiment: str, scale: str, seeds: int, store: Store) -> dict[str, list[Run]]:
+    """{cell: the runs that it lacks of so many first seeds} of an experiment."""
+    found: dict[str, list[Run]] = {}
+    for run in plan.missing(plan.choose((experiment,), scale, seeds), store):
+        found.setdefault(cell(run.spec), []).append(run)
+    return found
 
 
 def _hours(prices: Prices, todo: Iterable[Run]) -> float | None:
@@ -133,7 +203,7 @@ def _wishes(
             if row["outcome"] in (*claims.DECIDED, "not testable"):
                 continue
             for (experiment, scale), cells in grids.items():
-                if experiment != claim.source.experiment or (scale == "reduced" and _away(row)):
+                if experiment != claim.source.experiment or _settled(row, scale):
                     continue
                 needed = _cells(claim, cells)
                 if not needed <= known:  # its data are not here
@@ -146,10 +216,13 @@ def _cells(claim: Claim, cells: dict[tuple[str, str, str], str]) -> set[str]:
     return {cells[model, claim.source.arm_of(model), task] for model, task in claim.cells}
 
 
-def _away(row: pd.Series) -> bool:
-    """Tell whether the runs at scale reduced speak against a claim, in some part at least."""
-    seen = row["scale"] == "reduced" and row["seeds"] > 0
-    return bool(seen and any(part.p_against < part.p_for for part in row["parts"]))
+def _settled(row: pd.Series, scale: str) -> bool:
+    """Tell whether five seeds at a scale can neither reproduce a claim nor all fail in a part."""
+    votes = [part for part in row["parts"] if part.scale == scale and part.agree is not None]
+    if row["seeds"] == 0 or len(votes) < len(row["parts"]):
+        return False  # without runs there, or with parts that are no votes, everything is open
+    holds = all(part.agree == part.seeds for part in votes)
+    return not holds and all(part.agree > 0 for part in votes)
 
 
 def _ordered(
@@ -233,25 +306,31 @@ def to_run_next(survey: Survey) -> str:
         hours, count = hours + (step.hours or 0.0), count + len(step.claims)
         rows.append(
             (
-                *(number, plain(step.label), step.seeds),
+                *(number, plain(step.label), step.seeds, plain(step.why)),
                 "unknown" if step.hours is None else f"{step.hours:.2f}",
                 *(len(step.claims), count, f"{hours:.2f}"),
             )
         )
+    second = sum(bool(step.fails) for step in steps)
     words = (
-        f"{counts.deciding:,} cells lack runs that could decide a claim. {counts.priced:,} of them "
+        f"{counts.deciding:,} cells lack runs that could decide a claim, {second:,} of them for "
+        "stage two: a claim fails in every seed there, and these runs may contradict it. "
+        f"{counts.priced:,} of all "
         f"have a measured price{f' on {device}' if device else ''}. No open claim waits for the "
         f"{counts.others:,} cells after them. `relength plan` lists all cells.\n\n"
     )
-    heads = ("", "cell", "seeds", "hours", "claims completed", "claims so far", "hours so far")
+    heads = (
+        *("", "cell", "seeds", "what for"),
+        *("hours", "claims completed", "claims so far", "hours so far"),
+    )
     return words + table(
         heads,
         rows,
         name="tab-next",
         caption=f"The first {len(rows)} cells to run. *Hours* are those of the device, at prices "
-        "measured on it. *Claims completed* counts the claims that then have five seeds in every "
-        "cell and so can be decided.",
-        numbers=(*heads[:1], *heads[3:]),
+        "measured on it. *Claims completed* counts the claims that then have the seeds of their "
+        "stage and so can be decided.",
+        numbers=(*heads[:1], *heads[4:]),
     )
 
 

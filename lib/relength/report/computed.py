@@ -66,7 +66,7 @@ def _row(one: Computed, said: pd.Series) -> dict[str, object]:
         **{"statement": said["claim"], "where": said["where"]},
         "quote": one.quote,
         **dict.fromkeys(("verdict", "label", "outcome"), outcome),
-        **{"seen": one.seen, "parts": (), "margins_changed": None},
+        **{"seen": one.seen, "parts": (), "margins_changed": None, "claim_changed": ""},
         "scope": one.scope or HOW[one.unit],
         "needed": "" if one.decision else one.needed,
         "seeds": one.decision.n if one.decision else 0,

@@ -30,7 +30,7 @@ SCALE_WORDS: dict[Scale, str] = {
 }
 SCALE_HINTS: dict[Scale, str] = {
     "smoke": "seconds of training; no verdict rests on it",
-    "reduced": "trained less than the paper did: what is not reached here is not contradicted",
+    "reduced": "trained less than the paper did: more training may raise or lower a result",
     "paper": "the paper's own number of steps, seeds and sizes",
 }
 LARGE = 200_000  # bytes

@@ -302,7 +302,7 @@ def _answer(
     facts = [
         ("the paper", _printed(row, claim)),
         ("our runs" if claim else claims.plural(row.seeds, row.unit), told(row)),
-        *(_provenance(runs.of(claim, row.scale), survey) if claim else ()),
+        *(_provenance(runs.of(claim, row.parts), survey) if claim else ()),
         ("to decide it", row.needed),
         ("other readings", readings(row.others)),
         ("train it again", _again(claim, row.scale, priced) if claim else ""),

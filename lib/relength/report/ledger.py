@@ -8,7 +8,7 @@ what readers filter by as classes (``f-paper-<name>``, ``f-verdict-not-run``), w
 import json
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from html import escape
 from typing import Any
@@ -37,11 +37,11 @@ from relength.verdicts.claim_models import (
     TrendPart,
     ValuePart,
 )
-from relength.verdicts.claims import counted, plural, summary
+from relength.verdicts.claims import PartVerdict, counted, plural, summary
 
 DOWNLOAD = (
     *("paper", "claim", "artifact", "kind", "statement", "where", "scope", "arm", "label"),
-    *("scale", "seeds", "seen", "needed", "p", "q", "others"),
+    *("scale", "seeds", "seen", "needed", "p", "q", "claim_changed", "others"),
 )
 
 
@@ -55,13 +55,23 @@ class RunsByCell:
         self._none = runs.iloc[:0]
         self._cells = dict(iter(runs.groupby(["experiment", "model", "task", "arm"], sort=False)))
 
-    def of(self, claim: Claim, scale: str) -> pd.DataFrame:
-        """The runs of a claim's cells in its judged arm, at one scale or, for "", at every."""
+    def of(self, claim: Claim, parts: Sequence[PartVerdict] = ()) -> pd.DataFrame:
+        """The runs of a claim's cells in its judged arm.
+
+        parts: those judged, each at its own scale; without any, runs of every scale
+        """
         source = claim.source
-        cells = ((source.experiment, m, task, source.arm_of(m)) for m, task in claim.cells)
-        found = [self._cells[cell] for cell in cells if cell in self._cells]
-        used = pd.concat(found) if found else self._none
-        return used[used["scale"] == scale] if scale else used
+        scales: dict[tuple[str, str], set[str]] = {}
+        for one in parts:
+            for pair in (pair for sample in one.part.samples for pair in sample):
+                scales.setdefault(pair, set()).add(one.scale)
+        found = []
+        for model, task in claim.cells:
+            cell = self._cells.get((source.experiment, model, task, source.arm_of(model)))
+            if cell is not None:
+                judged = scales.get((model, task))
+                found.append(cell[cell["scale"].isin(judged)] if judged else cell)
+        return pd.concat(found) if found else self._none
 
 
 def claims_list(survey: Survey) -> str:
@@ -114,7 +124,7 @@ def facets(row: Any) -> str:
 def _claim(row: Any, claim: Claim, runs: RunsByCell) -> str:
     """One claim of the text: a line that opens."""
     fixed = load_margins()
-    used = runs.of(claim, row.scale)
+    used = runs.of(claim, row.parts)
     facts = [
         ("The paper says" if row.quote else "In the paper", _quoted(row)),
         ("Here", plain(row.scope)),
@@ -187,7 +197,8 @@ def _q(row: Any) -> str:
 
 
 def _changed(row: Any) -> str:
-    return "; the margins changed since these runs" if row.margins_changed else ""
+    margins_too = "the margins changed since these runs" if row.margins_changed else ""
+    return "".join(f"; {words}" for words in (margins_too, row.claim_changed) if words)
 
 
 def _query(claim: Claim) -> str:
@@ -329,7 +340,7 @@ def _numbers(artifact: str, rows: pd.DataFrame, known: dict[str, Claim], runs: R
     """The printed numbers of one artifact, each a claim of its own, folded."""
     first = known[rows["claim"].iloc[0]]
     fixed = load_margins()
-    used = {row.claim: runs.of(known[row.claim], row.scale) for row in rows.itertuples()}
+    used = {row.claim: runs.of(known[row.claim], row.parts) for row in rows.itertuples()}
     every = pd.concat(used.values()).drop_duplicates("key")
     body = table(
         ("number", "verdict", "seen", "seeds", "scale", "other readings", "runs, by seed", "claim"),

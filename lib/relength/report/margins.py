@@ -6,10 +6,11 @@ from relength.report.markdown import plain, table
 from relength.report.scoreboard import Survey
 from relength.specs import registry
 from relength.specs.margins import Margins, load_margins, margin_words
-from relength.verdicts import margin_history
+from relength.verdicts import margin_history, rules
 from relength.verdicts.claims import plural
 from relength.verdicts.margin_history import History, Version
 
+MOST_PARTS = 24  # of a claim; more take more seeds by the same rule
 SHORT = 8  # digits of a fingerprint that tell versions apart
 
 
@@ -19,12 +20,29 @@ def in_force(survey: Survey) -> str:
     rows = [(m.replace("_", " "), measure_words(m, fixed)) for m in fixed.measures]
     rows += [(f'"{word}"', level_words(word, fixed, registry.ACCURACY)) for word in fixed.levels]
     rows.append(("standard deviations", f"counted as at least {fixed.sd_floor:g} points"))
+    rows.append(("seeds of stage one", f"{fixed.least_seeds}"))
+    rows += [
+        (f"seeds of stage two, scale {scale}, each a yes or a no", stage_two_words(scale, fixed))
+        for scale in fixed.stage_two
+    ]
     return table(
         ("measure", "margin"),
         rows,
         name="tab-margins",
-        caption="What counts as the same value, and what the words mean.",
+        caption="What counts as the same value, what the words mean, how many seeds are judged.",
     )
+
+
+def stage_two_words(scale: rules.Scale, fixed: Margins) -> str:
+    """Word the seeds of stage two by the parts of a claim: *6 for 1 to 3 parts, 7 for 4 to 6*."""
+    by_seeds: dict[int, list[int]] = {}
+    for parts in range(1, MOST_PARTS + 1):
+        by_seeds.setdefault(rules.seeds_for_parts(parts, fixed, scale), []).append(parts)
+    words = [
+        f"{seeds} for {parts[0]}" + (f" to {parts[-1]}" if parts[1:] else "")
+        for seeds, parts in by_seeds.items()
+    ]
+    return f"{', '.join(words)} parts of a claim"
 
 
 def level_words(word: str, fixed: Margins, metric: str) -> str:

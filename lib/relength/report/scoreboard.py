@@ -24,7 +24,7 @@ from relength.specs.published import artifacts as published_artifacts
 from relength.specs.spec import row_name
 from relength.tasks.data import downloads
 from relength.training.provenance import device_name
-from relength.verdicts import claims, judged
+from relength.verdicts import claim_history, claims, judged
 from relength.verdicts.judged import own_records
 
 BEGUN = ("partly", "recorded", "decided")  # states of an artifact that has runs
@@ -53,7 +53,7 @@ def survey(store: Store) -> Survey:
             f"folder lib/relength/papers/{unknown[0]} with a PAPER in it, and name it in PAPERS of "
             "lib/relength/specs/registry.py."
         )
-    given = (store.digest(), claims.written())
+    given = (store.digest(), claims.written(), claim_history.state())
     without = kept(store.named("computed"), lambda: computed.ledger(store), *given, code=CODE)
     every = united([*(judged.ledger(paper, store) for paper in claims.papers()), without])
 
@@ -77,7 +77,7 @@ def status(store: Store) -> dict[str, Any]:
                 no known price
     """
     device = "cuda" if gpu_here() else "cpu"
-    given = (device, device_name(device), store.digest(), claims.written())
+    given = (device, device_name(device), store.digest(), claims.written(), claim_history.state())
     return kept(store.named("status"), lambda: _status(store, device), *given, code=CODE)
 
 

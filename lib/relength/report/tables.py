@@ -275,8 +275,8 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
         f"{runs.on_generated_data} The upper number of a cell is our "
         f"{published.statistic(artifact)} {runs.shown.in_unit}.{both} The lower, smaller one is "
         f"what the paper prints. {coloured}{some_solve}✓ marks a reproduced claim, ≠ a "
-        "contradicted one. ↓ and ↑ mark results that are worse or better than printed at reduced "
-        f"scale, which decides nothing.{_readings(runs)}"
+        "contradicted one. ↓ and ↑ mark results at reduced scale that are worse or better than "
+        f"printed in every seed, before stage two has judged them.{_readings(runs)}"
     )
     html = exhibits.table(
         matrix(rows, tests, cell),
@@ -558,6 +558,9 @@ def verdicts(runs: Runs) -> Exhibit:
         basis = "Computed from the runs above, with the margins that they were made under."
     else:
         basis = "No run is recorded yet."
+    if late := int((ledger["claim_changed"] != "").sum()):
+        basis += f" <b>Of {late} claims, with printed numbers, the ledger does not say that they "
+        basis += "are as they were before their first run.</b>"
     besides = "".join(
         f" Claims about {', '.join(models)} are judged on <i>{arm}</i>."
         for arm, models in runs.judged_otherwise.items()

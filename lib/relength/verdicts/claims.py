@@ -4,7 +4,7 @@
 verdict is typed in.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -20,8 +20,9 @@ from relength.runs.store import CODE as RECORDS
 from relength.specs import published
 from relength.specs.margins import MARGINS, Margins, load_margins, margins_hash
 from relength.tasks.data import downloads
-from relength.verdicts import rules, stats, wording
+from relength.verdicts import claim_history, rules, stats, wording
 from relength.verdicts.claim_models import (
+    Cell,
     Claim,
     ClaimEntry,
     ClaimFile,
@@ -33,7 +34,7 @@ from relength.verdicts.claim_models import (
     statistic_part,
     value_part,
 )
-from relength.verdicts.evidence import SCALES, Evidence, Reading
+from relength.verdicts.evidence import SCALES, Evidence, Reading, test_of
 from relength.verdicts.wording import FullScale, Need, Tally, Votes, plural
 
 __all__ = [
@@ -52,14 +53,14 @@ __all__ = [
 ]
 
 FOLDER = BOOK / "claims"
-# Shown for negative outcomes at reduced scale, which decide nothing: results below what is claimed,
-# for which missing training may be to blame, and results above it, for which it cannot.
+# Shown at reduced scale for claims that stage one speaks against and stage two has not judged yet:
+# results below what is claimed, and results above it.
 NOT_REACHED = "not reached at reduced scale"
 EXCEEDED = "exceeded at reduced scale"
 DECIDED = ("reproduced", "contradicted")
 LEFT_OPEN = ("inconclusive", "not run", "not testable")
 VERDICTS = (*DECIDED, NOT_REACHED, EXCEEDED, *LEFT_OPEN)
-CODE = ("verdicts", *RECORDS)  # that claims and verdicts follow from
+CODE = ("verdicts", "specs.claim_files", "git", *RECORDS)  # that claims and verdicts follow from
 
 
 # Loading
@@ -207,6 +208,8 @@ class PartVerdict(_Frozen):
     seeds: int = 0
     agree: int | None = None  # of the seeds, where each is a yes or a no
     exceeds: bool = False  # contradicted by results better than claimed
+    scale: str = ""  # of its runs
+    stage_two: int = 0  # seeds that it waits for, in all: its rule speaks against it so far
 
 
 class Verdict(_Frozen):
@@ -216,22 +219,24 @@ class Verdict(_Frozen):
     arm: str
     outcome: str  # reproduced, contradicted, inconclusive, not run, not testable
     shown: str = ""  # NOT_REACHED or EXCEEDED in place of the outcome, which is inconclusive
-    scale: str | None = None
-    seeds: int = 0  # the fewest in any cell needed
+    scale: str | None = None  # "paper" where all parts that decide are judged there
+    in_part: bool = False  # "reduced", and some of these parts are judged at scale paper
+    seeds: int = 0  # judged in every cell needed, of what contradicts a claim where it is
     seen: str = ""  # one sentence
     learnt: float | None = None  # of what is to fail: the lowest median on lengths trained on
-    cautious: bool = False  # may hold only because training was cut
+    cautious: bool = False  # may hold, or may fail, only because training was cut
     full_scale: FullScale | None = None  # beside a verdict at reduced scale
     p_for: float | None = None
     p_against: float | None = None
     need: Need | None = None  # None where it is decided
     margins_changed: bool | None = None  # since the runs; None where the records do not say
+    claim_changed: tuple[str, ...] | None = None  # since its first run; None where nobody knows
     parts: tuple[PartVerdict, ...] = ()
     others: dict[str, "Verdict"] = {}  # arm: its verdict, beside the judged one
 
     @property
     def verdict(self) -> str:
-        """The outcome as it is shown: negative ones at reduced scale have their own words."""
+        """The outcome as it is shown: where stage two is missing, some have their own words."""
         return self.shown or self.outcome
 
     @property
@@ -262,15 +267,21 @@ class Verdict(_Frozen):
         return wording.needed(self.need)
 
     @property
+    def dated(self) -> str:
+        """:attr:`claim_changed` in words; empty where nothing changed, and without runs."""
+        return wording.dated(self.claim_changed) if self.seeds else ""
+
+    @property
     def at_full_scale(self) -> str:
         """:attr:`full_scale` as the end of the sentence :attr:`seen`."""
         return wording.full_scale(self.full_scale)
 
     @property
     def label(self) -> str:
-        """The same, with the scale where a decided verdict is not of the paper's."""
-        decided = self.outcome in DECIDED
-        return f"{self.verdict} (reduced)" if decided and self.scale == "reduced" else self.verdict
+        """The same, with the scale of the runs where they decide."""
+        if self.outcome not in DECIDED:
+            return self.verdict
+        return f"{self.verdict} ({self.scale}{' in part' if self.in_part else ''})"
 
 
 def judge(
@@ -281,8 +292,10 @@ def judge(
 ) -> Verdict:
     """The verdict on a claim from the runs of a frame (usable ones: one per spec).
 
-    Judged at the highest scale with at least five seeds in every cell needed, else at the one with
-    most seeds; scales are never mixed. The verdicts of other arms stand in `others`.
+    Judged in two stages (:func:`relength.verdicts.rules.staged`). A part whose cells have five
+    seeds at scale paper is judged by these alone. The other parts are judged at the scale that has
+    more seeds of them. Runs of two scales are never compared. The verdicts of other arms stand in
+    `others`.
 
     margins, current_margins: default to margins.yml and its hash as they are now.
     """
@@ -317,58 +330,59 @@ def _judge_arm(
     if claim.not_testable:
         return Verdict(claim=claim.id, arm=arm, outcome="not testable", seen=claim.not_testable)
     arms = {m: instead.get(m, claim.source.arm_of(m)) for m in claim.models}
-    seeds_at = {
-        scale: min(_common_seeds(sample, scale, arms, evidence) for sample in claim.samples)
-        for scale in SCALES
-    }
-    enough = [scale for scale in SCALES if seeds_at[scale] >= margins.least_seeds]
-    scale = enough[0] if enough else max(SCALES, key=seeds_at.__getitem__)
-    seeds, total = seeds_at[scale], len(claim.cells)
-    each = [len(evidence.seeds(scale, model, arms[model], task)) for model, task in claim.cells]
-    if seeds == 0:
-        begun = sum(
-            any(evidence.seeds(scale, model, arms[model], task) for scale in SCALES)
-            for model, task in claim.cells
-        )
-        lacking = min(
-            sum(
-                max(margins.least_seeds - len(evidence.seeds(s, m, arms[m], task)), 0)
-                for m, task in claim.cells
-            )
-            for s in SCALES
-        )
-        seen = f"only {begun} of {total} cells have runs" if begun else _no_runs(claim)
-        if begun == total:
-            seen = "no seed at one scale in all of the cells"
-        return Verdict(
-            claim=claim.id,
-            arm=arm,
-            outcome="not run",
-            seen=seen,
-            need=Need("runs", margins.least_seeds, total, lacking if begun else None),
-        )
-    run = Reading(evidence, scale, arms, margins)
-    decisions = [run.decide(part) for part in claim.parts]
-    whole = rules.conjunction(decisions, margins)
+    scales = _scales(claim, arms, evidence, margins)
+    samples = [
+        (sample, scale)
+        for part, scale in zip(claim.parts, scales, strict=True)
+        for sample in part.samples
+    ]
+    common = min(_common_seeds(sample, scale, arms, evidence) for sample, scale in samples)
+    if common == 0:
+        return _not_run(claim, arm, arms, evidence, margins)
+    cells = dict.fromkeys((cell, scale) for sample, scale in samples for cell in sample)
+    each = [len(evidence.seeds(scale, m, arms[m], task)) for (m, task), scale in cells]
+    enough = [
+        rules.seeds_for_parts(len(scales), margins, scale, test_of(part))
+        for part, scale in zip(claim.parts, scales, strict=True)
+    ]
+
+    def rule(part: Part, scale: str) -> Callable[[int], rules.Decision]:
+        return lambda first: Reading(evidence, scale, arms, margins, first).decide(part)
+
+    judged = rules.staged(
+        [rule(part, scale) for part, scale in zip(claim.parts, scales, strict=True)],
+        enough,
+        margins,
+    )
+    whole, negative = judged.whole, [i for i in judged.waiting if scales[i] == "reduced"]
     shown = ""
-    if whole.outcome == "contradicted" and scale == "reduced":
-        shown = EXCEEDED if whole.exceeds else NOT_REACHED
-    learnt, cautious = _learnt(claim, run), _cautious(claim, run, whole)
+    if whole.outcome == "inconclusive" and negative:
+        shown = EXCEEDED if any(judged.parts[i].exceeds for i in negative) else NOT_REACHED
+    deciding, seeds = range(len(scales)), min(common, margins.least_seeds)
+    if whole.outcome == "contradicted":
+        deciding = [i for i in judged.lost if i not in judged.waiting]
+        seeds = min(judged.parts[i].n for i in deciding)
+    scale = "paper" if all(scales[i] == "paper" for i in deciding) else "reduced"
+    run = Reading(evidence, scale, arms, margins)
+    learnt = _learnt(claim, evidence, scales, arms, margins)
+    cautious = _cautious(claim, run, whole)
     return Verdict(
         claim=claim.id,
         arm=arm,
-        outcome="inconclusive" if shown else whole.outcome,
+        outcome=whole.outcome,
         shown=shown,
         scale=scale,
+        in_part=scale == "reduced" and any(scales[i] == "paper" for i in deciding),
         seeds=seeds,
-        seen=whole.seen + _better(whole, decisions, scale) + _trained(learnt, cautious),
+        seen=whole.seen + _better(judged) + _trained(learnt, cautious, whole),
         learnt=learnt,
         cautious=cautious,
         full_scale=_full_scale(claim, arms, evidence, margins) if scale == "reduced" else None,
         p_for=whole.p_for,
         p_against=whole.p_against,
-        need=_need(whole, decisions, scale, each, margins),
-        margins_changed=run.margins_changed(claim, current),
+        need=_need(judged, scale, each, enough, margins),
+        margins_changed=_margins_changed(cells, arms, evidence, margins, current),
+        claim_changed=_claim_changed(claim, cells, arms, evidence),
         parts=tuple(
             PartVerdict(
                 part=part,
@@ -379,10 +393,65 @@ def _judge_arm(
                 seeds=d.n,
                 agree=d.agree,
                 exceeds=d.exceeds,
+                scale=scales[i],
+                stage_two=enough[i] if i in judged.waiting else 0,
             )
-            for part, d in zip(claim.parts, decisions, strict=True)
+            for i, (part, d) in enumerate(zip(claim.parts, judged.parts, strict=True))
         ),
     )
+
+
+def _scales(claim: Claim, arms: dict[str, str], evidence: Evidence, margins: Margins) -> list[str]:
+    """The scale at which each part is judged."""
+    common = [
+        {s: min(_common_seeds(each, s, arms, evidence) for each in part.samples) for s in SCALES}
+        for part in claim.parts
+    ]
+    others = [seeds for seeds in common if seeds["paper"] < margins.least_seeds]
+    most = max(SCALES, key=lambda scale: min((seeds[scale] for seeds in others), default=0))
+    return ["paper" if seeds["paper"] >= margins.least_seeds else most for seeds in common]
+
+
+def _not_run(
+    claim: Claim, arm: str, arms: dict[str, str], evidence: Evidence, margins: Margins
+) -> Verdict:
+    """The verdict where some part has no seed at one scale in all of its cells."""
+    seeds = [
+        {scale: len(evidence.seeds(scale, m, arms[m], task)) for scale in SCALES}
+        for m, task in claim.cells
+    ]
+    begun, total = sum(any(cell.values()) for cell in seeds), len(claim.cells)
+    lacking = min(sum(max(margins.least_seeds - cell[s], 0) for cell in seeds) for s in SCALES)
+    seen = f"only {begun} of {total} cells have runs" if begun else _no_runs(claim)
+    if begun == total:
+        seen = "no seed at one scale in all of the cells"
+    need = Need("runs", margins.least_seeds, total, lacking if begun else None)
+    return Verdict(claim=claim.id, arm=arm, outcome="not run", seen=seen, need=need)
+
+
+def _margins_changed(
+    cells: Iterable[tuple[Cell, str]],
+    arms: dict[str, str],
+    evidence: Evidence,
+    margins: Margins,
+    current: str,
+) -> bool | None:
+    """Tell whether a run was made under other margins; None where the records do not say."""
+    used = [evidence.margins(scale, m, arms[m], task) for (m, task), scale in cells]
+    if None in used:
+        return None
+    return not frozenset().union(*used) <= margins.equal_versions(current)
+
+
+def _claim_changed(
+    claim: Claim, cells: Iterable[tuple[Cell, str]], arms: dict[str, str], evidence: Evidence
+) -> tuple[str, ...] | None:
+    """What of a claim changed after its first run: see :func:`claim_history.changed`."""
+    origins = [evidence.first_run(scale, m, arms[m], task) for (m, task), scale in cells]
+    if None in origins:
+        return None
+    first = min(origins, key=lambda origin: origin.created)
+    return claim_history.changed(claim.id, claim.paper, first)
 
 
 def _no_runs(claim: Claim) -> str:
@@ -395,36 +464,47 @@ def _common_seeds(sample: Sample, scale: str, arms: dict[str, str], evidence: Ev
     return len(frozenset.intersection(*seeds))
 
 
-def _better(whole: rules.Decision, parts: Sequence[rules.Decision], scale: str) -> str:
-    """For claims that are contradicted by results better than claimed: that it is so."""
-    if not whole.exceeds:
+def _better(judged: rules.Staged) -> str:
+    """For claims that results better than claimed speak against: that it is so."""
+    if not judged.whole.exceeds:
         return ""
-    count = sum(part.exceeds for part in parts)
-    where = f" in {plural(count, 'part')}" if len(parts) > 1 else ""
-    blame = ", for which missing training is not to blame" if scale == "reduced" else ""
-    return f"; our runs do better than claimed{where}{blame}"
+    count = sum(judged.parts[i].exceeds for i in judged.lost)
+    where = f" in {plural(count, 'part')}" if len(judged.parts) > 1 else ""
+    return f"; our runs do better than claimed{where}"
 
 
-def _learnt(claim: Claim, run: Reading) -> float | None:
+def _learnt(
+    claim: Claim,
+    evidence: Evidence,
+    scales: Sequence[str],
+    arms: dict[str, str],
+    margins: Margins,
+) -> float | None:
     """The lowest median on the lengths trained on, of the models that the claim says fail."""
-    failed = [p for p in claim.parts if isinstance(p, LevelPart) and p.level == "failed"]
-    known = [run.in_distribution(p.model, p.task) for p in failed]
+    known = [
+        Reading(evidence, scale, arms, margins).in_distribution(part.model, part.task)
+        for part, scale in zip(claim.parts, scales, strict=True)
+        if isinstance(part, LevelPart) and part.level == "failed"
+    ]
     return None if not known or None in known else min(known)
 
 
 def _cautious(claim: Claim, run: Reading, whole: rules.Decision) -> bool:
-    """Tell whether a failure is reproduced at reduced scale, where too little training causes it
-    too.
+    """Tell whether cut training alone may have decided: a failure is reproduced at reduced scale,
+    or a claim is contradicted there.
     """
+    if run.scale != "reduced":
+        return False
     of_failure = any(map(run.is_failure, claim.parts))
-    return of_failure and whole.outcome == "reproduced" and run.scale == "reduced"
+    return whole.outcome == "contradicted" or (of_failure and whole.outcome == "reproduced")
 
 
-def _trained(learnt: float | None, cautious: bool) -> str:
+def _trained(learnt: float | None, cautious: bool, whole: rules.Decision) -> str:
     words = ""
     if learnt is not None:
         words = f"; on the lengths trained on, the lowest median is {learnt:.1f} %"
-    return words + ("; may hold only because training was cut" if cautious else "")
+    verb = "hold" if whole.outcome == "reproduced" else "fail"
+    return words + (f"; may {verb} only because training was cut" if cautious else "")
 
 
 def _full_scale(
@@ -445,34 +525,24 @@ def _full_scale(
 
 
 def _need(
-    whole: rules.Decision,
-    parts: Sequence[rules.Decision],
+    judged: rules.Staged,
     scale: str,
     seeds: Sequence[int],
+    enough: Sequence[int],
     margins: Margins,
 ) -> Need | None:
     """Return what would decide a claim; ``seeds`` are those that each of its cells has."""
-    if whole.outcome == "contradicted" and scale == "reduced":
-        return Need("scale")
+    whole = judged.whole
     if whole.outcome != "inconclusive":
         return None
+    if judged.waiting:
+        most = max(enough[i] for i in judged.waiting)
+        return Need("stage two", most, lost=len(judged.waiting), parts=len(judged.parts))
     if whole.n < margins.least_seeds:
         more, uneven = margins.least_seeds - whole.n, len(set(seeds)) > 1
         runs = sum(max(margins.least_seeds - have, 0) for have in seeds) if uneven else None
         return Need("seeds", more, len(seeds), runs)
-    lost = sum(part.outcome == "contradicted" for part in parts)
-    if lost:
-        enough = rules.seeds_for_parts(len(parts), margins)
-        return Need("correction", enough, lost=lost, parts=len(parts))
-    weakest = max(parts, key=lambda part: part.p_for)
-    if weakest.agree is None:
-        return Need("order")
-    for n in range(whole.n + 1, 101):
-        majority = stats.smallest_majority(n, margins.level)
-        share = round(weakest.agree / weakest.n * n)
-        if majority is not None and (share >= majority or n - share >= majority):
-            return Need("majority", n)
-    return Need("nothing")
+    return Need("scale" if scale == "reduced" else "nothing")
 
 
 # The ledger
@@ -480,7 +550,7 @@ def _need(
 COLUMNS = (
     *("paper", "claim", "artifact", "kind", "statement", "quote", "where", "scope"),
     *("arm", "verdict", "label", "outcome", "scale", "seeds", "seen", "at_full_scale", "needed"),
-    *("p", "q", "margins_changed", "others", "beside", "votes", "parts"),
+    *("p", "q", "margins_changed", "claim_changed", "others", "beside", "votes", "parts"),
 )
 
 
@@ -489,9 +559,9 @@ def ledger(claims: Sequence[Claim], frame: pd.DataFrame) -> pd.DataFrame:
 
     verdict is :attr:`Verdict.verdict`; scale is "" without runs; p is Verdict.p_for; q, for order
     claims only, is p after Benjamini and Hochberg over the order claims of the same artifact that
-    were judged; others lists the verdicts of the other arms, "paper: reproduced (reduced)", and
-    beside has them as objects, {arm: Verdict}; votes is Verdict.votes; parts are the
-    :class:`PartVerdict` objects behind a verdict.
+    were judged; claim_changed is Verdict.dated; others lists the verdicts of the other arms,
+    "paper: reproduced (reduced)", and beside has them as objects, {arm: Verdict}; votes is
+    Verdict.votes; parts are the :class:`PartVerdict` objects behind a verdict.
     """
     margins, current = load_margins(), margins_hash()
     evidence: dict[str, Evidence] = {}
@@ -522,6 +592,7 @@ def ledger(claims: Sequence[Claim], frame: pd.DataFrame) -> pd.DataFrame:
                 "p": np.nan if verdict.p_for is None else verdict.p_for,
                 "q": np.nan,
                 "margins_changed": verdict.margins_changed,
+                "claim_changed": verdict.dated,
                 "parts": verdict.parts,
                 "others": "; ".join(f"{arm}: {v.label}" for arm, v in verdict.others.items()),
                 "beside": verdict.others,

@@ -12,8 +12,8 @@ from relength.specs.margins import ROUNDING, Margin, Margins
 from relength.tasks import TASKS
 from relength.tasks.metrics import Metric
 from relength.verdicts import rules, stats
+from relength.verdicts.claim_history import Origin
 from relength.verdicts.claim_models import (
-    Claim,
     CostPart,
     CountPart,
     LevelPart,
@@ -64,6 +64,7 @@ class Evidence:
         self._complete: dict[tuple[str, ...], frozenset[str]] = {}
         self._picked: dict[tuple[tuple[str, ...], ...], pd.DataFrame] = {}
         self._margins: dict[tuple[str, ...], frozenset[str] | None] = {}
+        self._origins: dict[tuple[str, ...], Origin | None] = {}
 
     def runs(self, scale: str, model: str, arm: str, task: str) -> pd.DataFrame:
         """Rows of one cell that has runs."""
@@ -108,6 +109,16 @@ class Evidence:
             values, index=pd.Index(seeds, name="seed"), columns=pd.Index(tests, name="test")
         )
 
+    def first_run(self, scale: str, model: str, arm: str, task: str) -> Origin | None:
+        """The origin of a cell's earliest run; None where the records do not say."""
+        cell = scale, model, arm, task
+        if cell not in self._origins:
+            runs = self.runs(*cell)
+            there = {"created", "commit", "claims"} <= {*runs.columns}
+            first = runs.sort_values("created", kind="stable").iloc[0] if there else None
+            self._origins[cell] = None if first is None else Origin.of(first)
+        return self._origins[cell]
+
     def margins(self, scale: str, model: str, arm: str, task: str) -> frozenset[str] | None:
         """Hashes of the margins that a cell's runs were made under; None if one is unknown."""
         cell = scale, model, arm, task
@@ -118,11 +129,33 @@ class Evidence:
         return self._margins[cell]
 
 
-class Reading:
-    """The runs of one scale and one choice of arms, with the rules applied to them."""
+def test_of(part: Part) -> rules.Test:
+    """The test that judges a part."""
+    match part:
+        case OrderPart():
+            return part.relation
+        case ValuePart() if part.spread is not None:
+            return "mean"
+        case _:
+            return "votes"
 
-    def __init__(self, evidence: Evidence, scale: str, arms: dict[str, str], margins: Margins):
+
+class Reading:
+    """The runs of one scale and one choice of arms, with the rules applied to them.
+
+    first: rules read only so many seeds, the lowest that a part has in all of its cells
+    """
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        scale: str,
+        arms: dict[str, str],
+        margins: Margins,
+        first: int | None = None,
+    ):
         self.evidence, self.scale, self.arms, self.margins = evidence, scale, arms, margins
+        self.first = first
 
     def values(self, model: str, task: str, tests: Iterable[str]) -> pd.DataFrame:
         """:meth:`Evidence.values` at this scale, in the chosen arm of the model."""
@@ -147,7 +180,8 @@ class Reading:
                 return self._length(part)
             case CostPart():
                 margin = self.margins.measures["cost_ratio"]
-                return rules.cost(self._ratios(part), part.ratio, margin, self.margins)
+                ratios = self._ratios(part).iloc[: self.first]
+                return rules.cost(ratios, part.ratio, margin, self.margins)
 
     @cached_property
     def _metric(self) -> Metric:
@@ -175,6 +209,7 @@ class Reading:
             values = self._mean(part.model, {part.task: part.tests}).to_numpy()[:, None]
         else:
             values = self.values(part.model, part.task, part.printed).to_numpy()
+        values = values[: self.first]
         printed = list(part.printed.values())
         if part.spread is None:
             decision = rules.median_value(values, printed, margin, self.margins)
@@ -190,7 +225,9 @@ class Reading:
         level = self.margins.levels["solved" if negated else part.level]
         reached = self.values(part.model, part.task, part.tests).map(level.holds)
         holds = ~reached.any(axis=1) if negated else reached.all(axis=1)
-        return rules.majority(holds, self.margins, exceeds=part.level != "solved")
+        return rules.majority(
+            holds.iloc[: self.first], self.margins, exceeds=part.level != "solved"
+        )
 
     def _range(self, part: RangePart) -> rules.Decision:
         """Seeds are compared one by one: models of one seed see equal data."""
@@ -199,22 +236,23 @@ class Reading:
             means = (means - self._best_mean(part.over, part.tests)).dropna()
         if part.over and self._lower_is_better:
             means = -means
+        means = means.iloc[: self.first]
         return rules.inside(means, part.low, part.high, self._margin, self.margins)
 
     def _trend(self, part: TrendPart) -> rules.Decision:
         """A seed follows: no step against the trend, more than the margin from first to last."""
-        values = self.values(part.model, part.task, part.tests).to_numpy()
+        values = self.values(part.model, part.task, part.tests).to_numpy()[: self.first]
         rise = values if part.direction == "rises" else -values
         room = self._margin.absolute + ROUNDING
         follows = (np.diff(rise, axis=1) >= -room).all(axis=1) & (rise[:, -1] - rise[:, 0] > room)
         # A seed that starts at the best there is and does not fall is better than claimed; one that
-        # starts lower may not have learned enough yet to have something to lose.
+        # starts lower has not learned enough to have something to lose.
         from_best = np.abs(values[~follows, 0] - self._best) <= room
         exceeds = bool(from_best.sum() > from_best.size / 2)
         return rules.majority(follows, self.margins, exceeds=exceeds)
 
     def _count(self, part: CountPart) -> rules.Decision:
-        solved = self._tasks_solved(part.model, part.tests)
+        solved = self._tasks_solved(part.model, part.tests).iloc[: self.first]
         margin = self.margins.measures["tasks_solved"]
         return rules.median_value(solved, part.count, margin, self.margins)
 
@@ -239,6 +277,7 @@ class Reading:
             margin, best = self._margin, self._best
             if self._lower_is_better:
                 samples = [-sample for sample in samples]
+        samples = [sample.dropna().iloc[: self.first] for sample in samples]
         return rules.order(*samples, part.relation, margin, self.margins, best)
 
     def _longest(self, model: str, task: str, tests: Sequence[str], above: float) -> pd.Series:
@@ -254,6 +293,7 @@ class Reading:
             other = self._longest(part.than, part.task, part.tests, part.above)
             longest = (longest / other).replace(np.inf, np.nan).dropna()
         margin = self.margins.measures["length"]
+        longest = longest.iloc[: self.first]
         return rules.inside(longest, part.low, part.high, margin, self.margins)
 
     def _tasks_solved(self, model: str, tests: dict[str, tuple[str, ...]]) -> pd.Series:
@@ -313,10 +353,3 @@ class Reading:
                 return any(value > self._margin.around(0) for value in part.printed.values())
             case _:
                 return False
-
-    def margins_changed(self, claim: Claim, current: str) -> bool | None:
-        """Tell whether a run was made under other margins; None where the records do not say."""
-        used = [self.evidence.margins(self.scale, m, self.arms[m], t) for m, t in claim.cells]
-        if None in used:
-            return None
-        return any(hashes - {current} for hashes in used)

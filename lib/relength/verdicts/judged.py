@@ -10,7 +10,7 @@ from relength.kept import kept
 from relength.runs.store import Record, Store, frame
 from relength.specs import registry
 from relength.specs.experiments import Experiment, experiments
-from relength.verdicts import claims
+from relength.verdicts import claim_history, claims
 
 
 def own_records(experiment: Experiment, store: Store) -> list[Record]:
@@ -34,13 +34,13 @@ def runs(paper: str, store: Store) -> pd.DataFrame:
 def ledger(paper: str, store: Store) -> pd.DataFrame:
     """A paper's claims with the verdicts that its runs give, see relength.verdicts.claims.ledger.
 
-    Kept by its records, its claims and the margins.
+    Kept by its records, its claims with their history, and the margins.
     """
 
     def make() -> pd.DataFrame:
         return claims.ledger(claims.load(paper), runs(paper, store))
 
-    given = (store.digest(paper), claims.written(paper))
+    given = (store.digest(paper), claims.written(paper), claim_history.state())
     return kept(store.named(f"ledger-{paper}"), make, *given, code=code())
 
 

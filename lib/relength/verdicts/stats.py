@@ -57,14 +57,6 @@ def majority_p(successes: int, n: int) -> float:
     return float(scipy.stats.binomtest(successes, n, 0.5, alternative="greater").pvalue)
 
 
-def smallest_majority(n: int, level: float = 0.05) -> int | None:
-    """Fewest successes of `n` that are a majority beyond chance: 5 of 5, 7 of 8, 15 of 20.
-
-    None where even all of them are not (n < 5 at the level 0.05).
-    """
-    return next((k for k in range(n + 1) if majority_p(k, n) <= level), None)
-
-
 def welch_difference(ours: Summary, theirs: Summary, confidence: float = 0.95) -> Interval:
     """Confidence interval of `ours.mean - theirs.mean`, unequal variances (Welch-Satterthwaite)."""
     a, b = ours.sd**2 / ours.n, theirs.sd**2 / theirs.n

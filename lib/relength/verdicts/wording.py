@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Literal, NamedTuple
 
+NEW = "written"  # what happened to a claim that was not there before its first run
+
 
 class Votes(NamedTuple):
     """Agreement in the least and in the most supported part of a claim, as (agree, of)."""
@@ -25,17 +27,16 @@ class FullScale(NamedTuple):
 class Need(NamedTuple):
     """The runs that would decide a claim.
 
-    for_want_of  "runs" (it was never run), "scale" (only full training can tell), "seeds" (fewer
-                 than judging takes), "correction" (parts fail alone, but not after Holm), "order"
-                 (a difference is not beyond chance), "majority" (seeds disagree), "nothing" (more
-                 seeds will hardly decide it)
-    seeds        per cell: more of them for "seeds", in all otherwise; 0 where none can be named
+    for_want_of  "runs" (it was never run), "seeds" (fewer than stage one takes), "stage two" (parts
+                 fail in stage one), "scale" (both stages are over, and full training may tell),
+                 "nothing" (they are over at the paper's own scale)
+    seeds        per cell: more of them for "seeds", in all otherwise
     cells        of the claim; 0 where it does not matter
     runs         missing; None where every cell lacks the same number
-    lost, parts  of the claim: how many do not hold alone
+    lost, parts  of the claim: how many wait for stage two
     """
 
-    for_want_of: Literal["runs", "scale", "seeds", "correction", "order", "majority", "nothing"]
+    for_want_of: Literal["runs", "seeds", "stage two", "scale", "nothing"]
     seeds: int = 0
     cells: int = 0
     runs: int | None = None
@@ -112,25 +113,28 @@ def needed(need: Need | None) -> str:
         case "runs":
             missing = f", {plural(need.runs, 'run')} of which are missing" if need.runs else ""
             return f"{need.seeds} seeds of {plural(need.cells, 'cell')}{missing}"
-        case "scale":
-            return "runs at the scale paper"
         case "seeds":
             more = plural(need.seeds, "more seed")
             if need.runs is not None:
                 return f"up to {more} per cell, {plural(need.runs, 'run')} in all"
             return more if need.cells == 1 else f"{more} in every cell"
-        case "correction":
-            return (
-                f"up to {need.seeds} seeds: judged alone, {need.lost} of {need.parts} parts "
-                f"{'does' if need.lost == 1 else 'do'} not hold, but corrected for "
-                f"{need.parts} parts that may be chance"
-            )
-        case "order":
-            return "more seeds: the difference is not beyond chance"
-        case "majority":
-            return f"about {need.seeds} seeds, if they go on as now"
+        case "stage two":
+            where = f" in {need.lost} of its {need.parts} parts" if need.parts > 1 else ""
+            return f"stage two, {need.seeds} seeds that may contradict: stage one fails{where}"
+        case "scale":
+            return "runs at the scale paper: the seeds of its stages leave it open here"
         case "nothing":
-            return "unlikely to be decided by more seeds: they split about evenly"
+            return "nothing: the seeds of its stages leave it open, and no others are judged"
+
+
+def dated(changed: Sequence[str] | None) -> str:
+    """Word what of a claim changed after its first run: *its rule and scope changed …*."""
+    if changed is None:
+        return "the claim is not dated"
+    if changed == (NEW,):
+        return "the claim was written after its first run"
+    listed = " and ".join(filter(None, (", ".join(changed[:-1]), *changed[-1:])))
+    return f"its {listed} changed after its first run" if listed else ""
 
 
 def counted(verdicts: Mapping[str, int], order: Sequence[str]) -> str:
