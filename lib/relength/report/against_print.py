@@ -80,7 +80,7 @@ def _number(row: Any, claim: Claim, runs: RunsByCell) -> tuple[Any, ...]:
     assert isinstance(part, ValuePart)
     ((test, said),) = part.printed.items()
     metric = claim.source.metric
-    own = runs.of(claim, row.scale)
+    own = runs.of(claim, row.parts)
     own = own[(own["test"] == test) & (own["checkpoint"] == claim.source.checkpoint)]
     values = own.sort_values("seed")[metric].tolist()
     ours = float(np.mean(values) if part.spread is not None else np.median(values))
