@@ -158,8 +158,8 @@ def test_every_claim_of_every_paper_has_a_square(full):
         claim for paper in registry.PAPERS for claim in made[made["paper"] == paper]["claim_id"]
     ]
     judged = full.ledger[full.ledger["prose"]]
-    for verdict, count in judged["verdict"].value_counts().items():
-        assert text.count(f"({verdict})") == count
+    for label, count in judged["label"].value_counts().items():
+        assert text.count(f"({label})") == count
 
 
 def test_every_verdict_has_a_square_of_its_own():
@@ -172,7 +172,7 @@ def test_a_stranger_finds_the_example_first_and_everything_about_it(full):
     first, *_ = answers(full).items()
     says, facts = first
     assert says == "OneStepAttn solves ReCopy at length 100 (100 %)"
-    assert facts["verdict"] == "reproduced"
+    assert facts["verdict"] == "reproduced (paper)"
     assert facts["seeds"] == "5 (number 0, 1, 2, 3, 4), at paper scale"
     assert "hand" in facts["machine"] and "PyTorch" in facts["machine"]
     assert "commit" in facts["code version"]
@@ -189,7 +189,7 @@ def test_every_claim_has_an_answer_and_numbers_say_what_the_paper_prints(full):
     assert "LocAttn partly solves ReCopy at length 15 (79.6 %)" in found
     assert "OneStepAttn fails on Inv ReCopy at length 100 (0 %)" in found
     contradicted = found["LocAttn solves Copy at length 15 (99.8 %)"]
-    assert contradicted["verdict"] == "contradicted"
+    assert contradicted["verdict"] == "contradicted (paper)"
 
 
 def test_without_runs_an_answer_names_no_machine_but_says_how_to_train(empty):
