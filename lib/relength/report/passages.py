@@ -34,7 +34,7 @@ STATES = {
     "recorded": "every cell has runs",
     "decided": "some claims decided",
 }
-REPEATS = 500  # simulated claims per situation: some seconds in all
+REPEATS = 1000  # simulated claims per situation: half a minute in all, kept on disk
 
 
 def scoreboard_tables(survey: Survey) -> str:
