@@ -60,7 +60,7 @@ EXCEEDED = "exceeded at reduced scale"
 DECIDED = ("reproduced", "contradicted")
 LEFT_OPEN = ("inconclusive", "not run", "not testable")
 VERDICTS = (*DECIDED, NOT_REACHED, EXCEEDED, *LEFT_OPEN)
-CODE = ("verdicts", "specs.claim_files", "git", *RECORDS)  # that claims and verdicts follow from
+CODE = ("verdicts", "git", *RECORDS)  # that claims and verdicts follow from
 
 
 # Loading
