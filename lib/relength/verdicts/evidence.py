@@ -343,8 +343,9 @@ class Reading:
             case LevelPart():
                 return part.level != "solved"
             case ValuePart() if part.above is not None:
-                known = int(TASKS[part.task]().known_test)
-                return any(value < known for value in part.printed.values())
+                task = TASKS[part.task]()
+                longest = task.splits()[task.known_test].longest
+                return any(value < longest for value in part.printed.values())
             case LongestPart():
                 return part.than is None and part.low == 0
             case ValuePart() if self._metric.share:
