@@ -159,7 +159,7 @@ class DigitMetrics(Metrics):
     """
 
     digit_accuracy: float = share(
-        "accuracy after rounding", about="share of numerals that are right"
+        "accuracy after rounding", about="share of numbers that round to the wanted numeral"
     )
     squared_error: float = amount("squared error")
 
@@ -171,7 +171,7 @@ class HitMetrics(Metrics):
     squared_error  mean over outputs and steps, as the loss is
     """
 
-    hit_rate: float = share("hit rate", about="share of the wanted places that are found")
+    hit_rate: float = share("hit rate", about="share of wanted places that are found")
     squared_error: float = amount("squared error")
 
 
@@ -182,5 +182,5 @@ class TruthMetrics(Metrics):
     """
 
     truth_accuracy: float = share(
-        "truth values right", about="share of statements that are judged right"
+        "accuracy of truth values", about="share of formulas whose truth value is right"
     )
