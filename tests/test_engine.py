@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from relength.errors import RelengthError
 from relength.kernels.hashing import step_key
+from relength.specs.experiments import experiment, experiments
 from relength.specs.spec import make_spec
 from relength.streams import dropout_key
 from relength.training import alone as training
@@ -18,6 +19,7 @@ from relength.training import train
 from relength.training.alone import Trainer, build
 from relength.training.course import Snapshot
 from relength.training.evaluate import Measured
+from relength.training.stack import Stack
 
 # The paper's sizes of everything but the data: what a rule does is seen after seconds.
 RULES = {"epochs": 30, "plateau_patience": 2, "patience": 5, "solved_epochs": 3}
@@ -167,6 +169,54 @@ def test_a_step_is_adamw_on_the_clipped_gradient_of_the_loss(tiny, clip_norm, de
         # In the first step both corrected moments are the gradient and its square.
         expected = start * (1 - 1e-3 * decay) - 1e-3 * g / (g.abs() + 1e-8)
         torch.testing.assert_close(ours, expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("samples", "parts"), [(8, 1), (5, 1), (4, 2), (3, 2), (2, 4), (1, 8)])
+def test_the_loss_of_a_short_batch_is_divided_as_in_the_released_trainer(tiny, samples, parts):
+    """By hand: of batches of 8, one of 3 samples is half a batch to it, since 8 // 3 is 2."""
+    losses, gradients = [], []
+    for short_batch in ("mean", "part"):
+        spec = tiny(precision="float64", batch_size=8, short_batch=short_batch)
+        alone, stack = Trainer(spec), Stack([spec])
+        loss = alone.loss(alone.data.select(slice(0, samples)))
+        loss.backward()
+        index = torch.arange(samples)[None]
+        stacked, of_stack = stack.gradients(
+            stack.data.gather(index, stack.data.widths(index.numpy())),
+            step_key(stack.keys, 0),
+        )
+        assert of_stack.item() == pytest.approx(loss.item(), rel=1e-12)
+        losses.append(loss.item())
+        gradients.append([p.grad for p in alone.model.parameters()])
+        for ours, theirs in zip(stacked, gradients[-1], strict=True):
+            torch.testing.assert_close(ours[0], theirs, rtol=0, atol=1e-12)
+    assert losses[0] == pytest.approx(parts * losses[1], rel=1e-12)
+    for whole, part in zip(*gradients, strict=True):
+        torch.testing.assert_close(whole, parts * part, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "left", "parts"),
+    [("mla_scan", "paper", 14, 2), ("mla_cfq", "paper", 46, 2), ("mla_cfq", "reduced", 32, 4)],
+)
+def test_short_batches_of_scan_and_cfq_count_as_released_but_in_the_texts_arm(
+    name, scale, left, parts
+):
+    for spec in experiment(name).specs(scale, [0]):
+        rest = spec.task.splits()["train"].size % spec.training.batch_size
+        assert (rest, spec.training.batch_size // rest) == (left, parts)
+        assert spec.training.short_batch == ("mean" if spec.model.arm == "paper" else "part")
+
+
+def test_runs_that_were_recorded_before_keep_their_keys():
+    """SCAN at scale reduced has runs; in the other tasks a last batch is more than half a batch."""
+    names = [name for name, found in experiments().items() if found.paper == "mla"]
+    for name in (name for name in names if name != "mla_cfq"):
+        for spec in experiment(name).specs("reduced", [0]):
+            rest = spec.task.splits()["train"].size % spec.training.batch_size
+            assert spec.training.short_batch == "mean"
+            assert "short_batch" not in spec.canonical()["training"]
+            assert spec.task.name == "scan" or 2 * rest > spec.training.batch_size
 
 
 def test_dropout_differs_from_step_to_step(tiny):

@@ -12,6 +12,9 @@ from relength.training.protocols.base import Clip, Protocol, Selection
 from relength.training.protocols.optimiser import AdamW, OptimiserOrAdamW, Settings
 
 if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
     from relength.specs.spec import RunSpec
     from relength.tasks.base import Task
     from relength.tasks.batch import Batch
@@ -56,6 +59,13 @@ class Epochs(Protocol):
         description="dev accuracy that counts as solved, if training may end early",
     )
     solved_epochs: int = Field(10, gt=0, description="solved epochs in a row that end training")
+    short_batch: Literal["mean", "part"] = added(
+        "mean",
+        before="mean",
+        description="the loss of a batch with fewer samples than batch_size: its mean, or that "
+        "divided by batch_size // samples. The released trainer takes such a batch for one of the "
+        "equal parts that a whole batch is cut into, and takes a step on it alone all the same",
+    )
 
     @model_validator(mode="after")
     def _settings_of_their_optimiser(self) -> "Epochs":
@@ -93,6 +103,11 @@ class Epochs(Protocol):
         order = stream(spec.seed, "order", interval).permutation(len(data))
         for start in range(0, len(order), self.batch_size):
             yield order[start : start + self.batch_size]
+
+    def loss(self, task: "Task", model: "Module", batch: "Batch", key: "Tensor | None") -> "Tensor":
+        """Return what a step minimises; of a short last batch as ``short_batch`` says."""
+        loss = super().loss(task, model, batch, key)
+        return loss / (self.batch_size // len(batch)) if self.short_batch == "part" else loss
 
     def schedule(self, progress: "Progress", score: float) -> None:
         """Cut the rate if the score has not improved for more than ``plateau_patience`` epochs.
