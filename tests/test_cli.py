@@ -401,6 +401,15 @@ def test_without_the_repository_around_it_every_command_says_so(relength, tmp_pa
         assert (code, out, problems.count("\n")) == (2, "", 1) and "--editable" in problems
 
 
+def test_merge_refuses_records_of_a_commit_that_is_not_here(relength, tmp_path, make_record):
+    record = make_record(1)
+    record["provenance"]["commit"] = "0" * 40
+    Store(tmp_path / "other").append("mla", record)
+    code, _, problems = relength("merge", tmp_path / "other", "--results", tmp_path / "mine")
+    assert code == 2 and "no branch here has" in problems and problems.count("\n") == 1
+    assert Store(tmp_path / "mine").records() == []
+
+
 def test_merge_counts_what_is_new(relength, tmp_path, make_record):
     Store(tmp_path / "other").append("mla", make_record(1))
     for new in (1, 0):

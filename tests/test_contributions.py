@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 
 from relength.cli import main as cli
 from relength.errors import RelengthError
-from relength.paths import ROOT
+from relength.paths import RESULTS, ROOT
 from relength.runs import contributions
 from relength.runs.store import Store
 from relength.specs.experiments import experiment
@@ -188,7 +189,7 @@ def test_a_fork_that_changed_the_training_code_is_found_out(branch):
         ({"code": "0" * 12}, "has code 000000000000, where ours was"),
         ({"margins": "0" * 64}, "has other margins than ours were"),
         ({"claims": "0" * 64}, "has other claims than ours were"),
-        ({"created": "2001-01-01T00:00:00Z"}, "was made before its commit, on 2001"),
+        ({"created": "2001-01-01T00:00:00Z"}, "began before its commit, on 2000-12-31T23:57:52Z"),
     ],
 )
 def test_a_record_of_other_code_margins_or_times_is_refused(branch, change, fault):
@@ -243,6 +244,69 @@ def test_a_failed_run_can_be_taken_over(branch):
     record = handmade.failed(EXPERIMENT.specs("reduced", [1])[0])
     record["provenance"] = branch.record(1)["provenance"]
     assert branch.faults(record) == []
+
+
+# Merged
+
+
+def test_a_run_began_as_long_before_its_end_as_it_took(branch):
+    record = branch.record(1, created="2026-03-01T00:01:00Z")
+    assert contributions.began(record) == "2026-02-28T23:58:52Z"  # 120 s of training, 8 of tests
+    failed = {name: record[name] for name in record if name != "cost"}
+    assert contributions.began(failed) == "2026-03-01T00:01:00Z"
+
+
+def test_records_of_commits_that_a_branch_has_are_merged_and_so_are_those_that_name_none(branch):
+    """Of this branch and of another one; a commit is older than a run that began right after it."""
+    elsewhere = branch.record(1)
+    branch.git("switch", "main")
+    date = contributions.history(branch.root)[branch.git("rev-parse", "HEAD")]
+    seconds = sum(v for k, v in elsewhere["cost"].items() if k.endswith("seconds"))
+    at_once = datetime.fromisoformat(date) + timedelta(seconds=seconds)
+    right_after = branch.record(2, created=at_once.isoformat())
+    records = [elsewhere, right_after, branch.record(3, commit=None)]
+    contributions.refuse_strangers(records, branch.root)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"commit": "0" * 40}, "names commit 0000000000000000000000000000000000000000, which no"),
+        ({"created": "2001-01-01T00:00:00Z"}, "began on 2000-12-31T23:57:52Z, before its commit"),
+    ],
+)
+def test_a_record_that_cannot_be_of_its_commit_is_not_merged(branch, change, why):
+    good, bad = branch.record(1), branch.record(2, **change)
+    with pytest.raises(RelengthError, match=f"^Nothing is merged: run {bad['run_id']} {why}"):
+        contributions.refuse_strangers([good, bad], branch.root)
+    with pytest.raises(RelengthError, match="and 1 more are like it; fetch"):
+        contributions.refuse_strangers([bad, good, bad], branch.root)
+
+
+def test_a_commit_that_was_made_anew_is_in_no_branch_any_more(branch):
+    """What happened to records whose commit got another message before it was published."""
+    branch.git("commit", "--allow-empty", "--message", "One thing")
+    record = branch.record(1)
+    contributions.refuse_strangers([record], branch.root)
+    branch.git("commit", "--amend", "--allow-empty", "--message", "Another")
+    with pytest.raises(RelengthError, match="which no branch here has"):
+        contributions.refuse_strangers([record], branch.root)
+
+
+def test_where_git_knows_no_history_nothing_is_refused(branch, tmp_path):
+    (tmp_path / "copy").mkdir()
+    contributions.refuse_strangers([branch.record(1, commit="0" * 40)], tmp_path / "copy")
+
+
+def test_every_record_of_ours_is_of_a_commit_of_this_history_or_a_note_says_why_not():
+    known = contributions.history()
+    if known is None:
+        pytest.skip("only a checkout has a history")
+    store = Store(RESULTS)
+    strangers = [r for r in store.records() if contributions.astray(r, known)]
+    assert [r["run_id"] for r in strangers if not store.note_of(r)] == []
+    noted = {r["run_id"] for r in store.records() if store.note_of(r)}
+    assert noted == {r["run_id"] for r in strangers}
 
 
 # The command

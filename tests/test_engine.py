@@ -96,6 +96,31 @@ def test_an_interrupted_training_goes_on_where_it_was_saved(tiny, tmp_path, monk
     assert (resumed.curve, resumed.checkpoints) == (whole.curve, whole.checkpoints)
 
 
+@pytest.mark.parametrize("stacked", [False, True])
+def test_a_run_that_goes_on_after_a_further_commit_names_the_one_it_began_with(
+    tiny, tmp_path, monkeypatch, stacked
+):
+    spec = tiny()
+    path = tmp_path / f"{spec.key}.pt"
+
+    def at(commit: str) -> Trainer | Stack:
+        began = {"commit": commit * 40, "dirty": False, "margins": commit * 64}
+        monkeypatch.setattr("relength.training.course.origin", lambda: began)
+        return Stack([spec]) if stacked else Trainer(spec)
+
+    first = at("a")
+    first.run_epoch()
+    first.save(tmp_path if stacked else path)
+    later = at("b")
+    later.load(tmp_path if stacked else path)
+    while not (later.finished if stacked else later.progress.finished):
+        later.run_epoch()
+    result = later.results()[spec.key] if stacked else later.result()
+    assert result.origin == {"commit": "a" * 40, "dirty": False, "margins": "a" * 64}
+    alone = at("b")
+    assert (alone.courses[0] if stacked else alone).progress.origin["commit"] == "b" * 40
+
+
 def test_a_checkpoint_of_another_run_is_refused(tiny, tmp_path):
     ours, other = tiny(seed=0), tiny(seed=1)
     Trainer(ours).save(tmp_path / "run.pt")

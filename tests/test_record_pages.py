@@ -10,6 +10,7 @@ import yaml
 from browser import View, Window
 
 from relength.bench import speed as bench
+from relength.errors import RelengthError
 from relength.paths import BOOK, ROOT
 from relength.report import environment, expenses, run_index, self_checks
 from relength.report.scoreboard import Survey, costs
@@ -258,6 +259,29 @@ def test_the_details_of_a_run_are_those_of_its_record(tmp_path):
     assert len(execution["curve"]["epoch"]) == 25
     (failed,) = runs[REVERSE.key]["executions"]
     assert failed["status"] == "failed" and failed["error"] == "ValueError: no"
+
+
+def test_a_note_on_records_stands_with_them_and_on_top_of_the_page(tmp_path):
+    state = survey(tmp_path, record(COPY, commit="a" * 40), record(REVERSE, commit="b" * 40))
+    assert "beyond them" not in run_index.index(state)
+    assert data_of(tmp_path)[COPY.key]["executions"][0]["note"] == ""
+    both = ", ".join(f'"{number:016x}"' for number in (0, 1))
+    state.store.notes_file.write_text(
+        f"- {{commit: {'a' * 40}, said: One.}}\n- {{run_ids: [{both}], said: Two.}}\n"
+    )
+    page = run_index.index(state)
+    assert "- 1 record: One.\n- 2 records: Two.\n" in page
+    runs = data_of(tmp_path)
+    notes = [runs[spec.key]["executions"][0]["note"] for spec in (COPY, REVERSE)]
+    assert notes == ["One. Two.", "Two."]
+
+
+@pytest.mark.parametrize("wrong", ["- {said: Of nothing.}", "- {commit: abc, said: x.}", "a: b"])
+def test_wrong_notes_are_refused_with_the_file(tmp_path, wrong):
+    store = Store(tmp_path)
+    store.notes_file.write_text(wrong)
+    with pytest.raises(RelengthError, match=r"notes\.yml is no list of notes"):
+        store.notes()
 
 
 def test_a_long_learning_curve_is_thinned_and_keeps_its_ends(tmp_path):

@@ -93,6 +93,7 @@
       ["device", `${from.device_name} (${from.device}${from.threads ? `, ${from.threads} threads` : ""})`],
       ["PyTorch, Python", [from.torch, from.python].filter(Boolean).join(", ")], ["relength", from.relength],
       ["commit", from.commit && from.commit + (from.dirty ? ", with uncommitted changes" : "")],
+      ["note", execution.note],
       ["training code", from.code + code], ["freshness", FRESH[execution.freshness] ?? execution.freshness],
       ["margins", from.margins?.slice(0, 12)], ["data", from.data?.source],
       ["parameters", execution.parameters?.toLocaleString("en")],

@@ -199,12 +199,17 @@ def merge(
     other: Annotated[Path, typer.Argument(help="Folder of records from another machine.")],
     results: Results = RESULTS,
 ) -> None:
-    """Take over the records of another store; merging twice changes nothing."""
+    """Take over the records of another store; merging twice changes nothing.
+
+    Refused where one of them names a commit that no branch here has, or began before its commit.
+    """
+    from relength.runs.contributions import refuse_strangers
     from relength.runs.store import Store
 
     if not other.is_dir():
         raise RelengthError(
             f"{other} is not a folder of records: name the folder given to --results."
         )
+    refuse_strangers(record for _, record in Store(results).lacking(Store(other)))
     new = Store(results).merge(Store(other))
     console.print(f"{new} new records in {Store(results).path}", soft_wrap=True)

@@ -22,6 +22,7 @@ from relength.runs.store import Record, Store, accuracies, epochs_of
 from relength.specs import registry
 from relength.specs.experiments import Experiment, experiments
 from relength.specs.spec import row_name
+from relength.verdicts.wording import plural
 from relength.training.provenance import code_fingerprint
 
 FOLDER = "runs"  # below the book's static files
@@ -50,6 +51,7 @@ def index(survey: Survey) -> str:
         return "*Not run*: the store is empty.\n"
     return (
         _outdated(survey.store)
+        + _notes(survey.store)
         + f"```{{raw}} html\n{fill('runs', columns=COLUMNS, runs=rows)}\n```\n"
     )
 
@@ -69,6 +71,18 @@ def _outdated(store: Store) -> str:
         f"today's is {code_fingerprint()}: only a new replay tells whether it still gives them.\n"
         ":::\n\n"
     )
+
+
+def _notes(store: Store) -> str:
+    """What is known of some records beyond their lines, and of how many."""
+    lines = [
+        f"- {plural(sum(n.about(record) for record in store.records()), 'record')}: {n.said}\n"
+        for n in store.notes()
+    ]
+    if not lines:
+        return ""
+    head = "Lines of records are never edited. What is known of some beyond them:"
+    return f":::{{note}}\n{head}\n\n{''.join(lines)}:::\n\n"
 
 
 def _by_key(records: Iterable[Record]) -> Iterator[tuple[str, Iterator[Record]]]:
@@ -185,6 +199,7 @@ def _execution(store: Store, record: Record) -> dict[str, Any]:
         "run_id": record["run_id"],
         "status": record["status"],
         "provenance": record["provenance"],
+        "note": store.note_of(record),
         "freshness": _fresh(store, record),
         "code_now": code_fingerprint(),
     }

@@ -1,15 +1,17 @@
-"""Records that a branch brings: are they only added, and are they of the code that they name?
+"""Records that a branch or a merge brings: are they of the code that they name?
 
 A pull request with records is read by this before anybody trains them again. What it compares with
 is in git: the files of records where the branch left the base, and the training code and the
-margins of the commit of ours that a record was made from.
+margins of the commit of ours that a record was made from. A merge looks at the commit alone
+(:func:`refuse_strangers`).
 """
 
 import hashlib
 import io
 import math
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path, PurePosixPath
 
@@ -117,12 +119,63 @@ def _faults(record: Record, base: str, root: Path, after: str) -> Iterator[str]:
             yield "has other margins than ours were"
         if made.get("claims") not in (None, _claims_of(origin, record["experiment"], root)):
             yield "has other claims than ours were"
-        if made["created"] < _date_of(origin, root):
-            yield f"was made before its commit, on {made['created']}"
+        if (start := began(record)) < _date_of(origin, root):
+            yield f"began before its commit, on {start}"
     if made["created"] < after:
         yield f"was made before the record that it repeats, on {made['created']}"
     if record["status"] == "ok" and not _possible(record):
         yield "has numbers that no run can have"
+
+
+def began(record: Record) -> str:
+    """Return when a run began at the latest, as records have times: its end less what it took.
+
+    A run that was stopped for a while began earlier, and so did one that shared its device.
+    """
+    cost = record.get("cost") or {}
+    took = cost.get("training_seconds", 0) + cost.get("evaluation_seconds", 0)
+    start = datetime.fromisoformat(record["provenance"]["created"]) - timedelta(seconds=took)
+    return start.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def history(root: Path = ROOT) -> dict[str, str] | None:
+    """{commit: its date, as records have it} of all branches; None where git knows none here."""
+    form = ("--format=%H %cd", "--date=format-local:%FT%TZ")
+    shown = git.output(root, "log", *form, "HEAD", "--all")
+    return None if shown is None else dict(line.split() for line in shown.decode().splitlines())
+
+
+def astray(record: Record, known: Mapping[str, str]) -> str | None:
+    """Say why a record cannot be of the commit that it names; None if it can, or names none.
+
+    known: of :func:`history`
+    """
+    commit = record["provenance"].get("commit")
+    if commit is None:
+        return None
+    if commit not in known:
+        return f"names commit {commit}, which no branch here has"
+    if (start := began(record)) < known[commit]:
+        return f"began on {start}, before its commit {commit[:8]} was made on {known[commit]}"
+    return None
+
+
+def refuse_strangers(records: Iterable[Record], root: Path = ROOT) -> None:
+    """Raises RelengthError if a record that is to be merged cannot be of the commit that it names.
+
+    Where git knows no repository there is nothing to compare with, and nothing is refused.
+    """
+    known = history(root)
+    if known is None:
+        return
+    wrong = [(r["run_id"], why) for r in records if (why := astray(r, known))]
+    if wrong:
+        (run_id, why), rest = wrong[0], len(wrong) - 1
+        more = f", and {rest} more are like it" if rest else ""
+        raise RelengthError(
+            f"Nothing is merged: run {run_id} {why}{more}; fetch the branch that it was made from, "
+            "or train it again from a commit that is in one."
+        )
 
 
 @cache

@@ -165,7 +165,9 @@ def _done(job: Job, spec: RunSpec, result: Trained) -> Record:
             **spec.training.traces(spec, result.model, job.device),
             **({"refused": result.refused} if result.refused else {}),
             "cost": result.cost | ({"sharing": job.sharing} if job.sharing > 1 else {}),
-            "provenance": provenance.collect(job.device, spec.task.provenance(), job.experiment),
+            "provenance": provenance.collect(
+                job.device, spec.task.provenance(), job.experiment, result.origin
+            ),
         }
     )
 

@@ -16,8 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import yaml
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from relength.errors import RelengthError
 from relength.kept import digest, recall, remember
@@ -42,6 +50,27 @@ _names: dict[int, bytes] = {}  # these digests, by the identity of the records
 
 class Unwritable(RelengthError):
     """A record that is malformed, or that JSON has no words for."""
+
+
+class Note(BaseModel):
+    """What is known of records beyond their lines: of all that name a commit, or of some runs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    commit: str = Field("", pattern="^([0-9a-f]{40})?$")
+    run_ids: tuple[str, ...] = ()
+    said: str = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _about_something(self) -> "Note":
+        if bool(self.commit) == bool(self.run_ids):
+            raise ValueError("a note is about a commit or about run_ids")
+        return self
+
+    def about(self, record: Record) -> bool:
+        """Tell whether the note is about a record."""
+        named = self.commit and record["provenance"].get("commit") == self.commit
+        return bool(named) or record["run_id"] in self.run_ids
 
 
 class Store:
@@ -184,10 +213,24 @@ class Store:
             if file.exists():
                 _append(file, b"")
 
-    def merge(self, other: "Store") -> int:
-        """Take over every record of another store that is not here yet; returns how many were new.
+    @property
+    def notes_file(self) -> Path:
+        """The file of what is known of records beyond their lines, written beside them."""
+        return self.path / "notes.yml"
 
-        Raises RelengthError, before anything is written, when one run_id has two contents.
+    def note_of(self, record: Record) -> str:
+        """Return what a note says of where a record comes from; nothing, as a rule."""
+        return " ".join(note.said for note in self.notes() if note.about(record))
+
+    def notes(self) -> "tuple[Note, ...]":
+        """Read the notes on records; RelengthError where the file says something wrong."""
+        file = self.notes_file
+        return _noted(file, file.read_bytes()) if file.exists() else ()
+
+    def lacking(self, other: "Store") -> list[tuple[str, Record]]:
+        """List the records of another store that are not here yet, each with its paper.
+
+        Raises RelengthError when one run_id has two contents.
         """
         known = {record["run_id"]: record for record in self.records()}
         new: list[tuple[str, Record]] = []
@@ -202,6 +245,14 @@ class Store:
                         f"Run {record['run_id']} differs between {self.path} and {file}: one of "
                         "them was edited; restore the original line and merge again."
                     )
+        return new
+
+    def merge(self, other: "Store") -> int:
+        """Take over every record of another store that is not here yet; returns how many were new.
+
+        Raises RelengthError, before anything is written, when one run_id has two contents.
+        """
+        new = self.lacking(other)
         for paper, record in new:
             self.append(paper, record)
         return len(new)
@@ -230,6 +281,14 @@ class Store:
             yield
         finally:
             lock.release()
+
+
+@lru_cache(maxsize=4)
+def _noted(file: Path, content: bytes) -> tuple[Note, ...]:
+    try:
+        return tuple(TypeAdapter(list[Note]).validate_python(yaml.safe_load(content)))
+    except (yaml.YAMLError, ValidationError) as error:
+        raise RelengthError(f"{file} is no list of notes: {error}.") from None
 
 
 @lru_cache(maxsize=4)

@@ -7,7 +7,7 @@ function of (seed, purpose, step).
 import copy
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ class Trained:
 
     model    with the selected checkpoint's weights, as it was tested
     refused  why a state saved before was not resumed, or empty
+    origin   commit, margins and claims of when the run began, or empty
     """
 
     model: torch.nn.Module
@@ -51,6 +52,7 @@ class Trained:
     probe: dict[str, Any]
     cost: dict[str, float]
     refused: str = ""
+    origin: dict[str, Any] = field(default_factory=dict)
 
 
 def build(spec: RunSpec, device: str = "cpu") -> torch.nn.Module:
@@ -206,6 +208,7 @@ class Trainer:
                 "evaluation_seconds": time.perf_counter() - started,
             },
             refused=progress.refused,
+            origin=progress.origin,
         )
 
     def save(self, path: Path) -> None:

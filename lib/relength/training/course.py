@@ -24,7 +24,7 @@ from torch import Tensor
 from relength.errors import RelengthError
 from relength.specs.spec import RunSpec
 from relength.training.evaluate import Measured
-from relength.training.provenance import code_fingerprint
+from relength.training.provenance import code_fingerprint, origin
 
 CHECKPOINT_SECONDS = 20.0
 PROBE_STEPS = 20
@@ -43,6 +43,7 @@ class Progress:
     kept     name of a checkpoint -> (epoch, weights)
     stacked  how many runs were trained as one program, at most
     refused  why a state of this run, saved before, was not resumed; empty if there was none
+    origin   commit, margins and claims of when the run began; empty in states saved by older code
     """
 
     rate: float
@@ -63,6 +64,7 @@ class Progress:
     kept: dict[str, tuple[int, State]] = field(default_factory=dict)
     stacked: int = 1
     refused: str = ""
+    origin: dict[str, Any] = field(default_factory=dict)
 
 
 class SnapshotRefused(RelengthError):
@@ -155,7 +157,7 @@ class Course:
 
     def __init__(self, spec: RunSpec):
         self.spec, self.protocol = spec, spec.training
-        self.progress = Progress(rate=spec.training.learning_rate)
+        self.progress = Progress(rate=spec.training.learning_rate, origin=origin())
 
     def resume(self, snapshot: Snapshot) -> None:
         """Continue where a snapshot was taken."""

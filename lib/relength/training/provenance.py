@@ -42,21 +42,28 @@ TRAINING_CODE = (
 )
 
 
-def collect(device: str, data: dict[str, Any], experiment: str | None = None) -> dict[str, Any]:
+def collect(
+    device: str,
+    data: dict[str, Any],
+    experiment: str | None = None,
+    began: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Provenance of a run made now on ``device`` from ``data`` (its source and checksums).
 
     experiment  what the run is of, if of any: its paper's claims may be judged by it
+    began       the :func:`origin` noted when the run began, if that was earlier
     """
     import torch
 
     found = experiments().get(experiment) if experiment else None
+    first = {**origin(), **(began or {})}
+    claims = first.pop("claims")
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "relength": version("relength"),
-        **commit(),
+        **first,
         "code": code_fingerprint(),
-        "margins": _margins(),
-        **({"claims": _claims(found.paper)} if found else {}),
+        **({"claims": claims.get(found.paper)} if found else {}),
         "python": platform.python_version(),
         "torch": torch.__version__.split("+")[0],
         "device": device_kind(device),
@@ -91,6 +98,16 @@ def commit() -> dict[str, Any]:
     if head is None or changed is None:
         return {"commit": None, "dirty": None}
     return {"commit": head.decode().strip(), "dirty": bool(changed.strip())}
+
+
+def origin() -> dict[str, Any]:
+    """The part of :func:`collect` that is about when a run begins, and not when it ends.
+
+    A run that is stopped and goes on later, after a further commit, keeps that of its beginning.
+    Its claims are the digests of all papers', by name.
+    """
+    claims = {paper: _claims(paper) for paper in registry.papers()}
+    return {**commit(), "margins": _margins(), "claims": claims}
 
 
 def warn_without_commit() -> None:

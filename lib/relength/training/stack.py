@@ -561,6 +561,7 @@ class Stack:
                 "stacked": progress.stacked,
             },
             refused=progress.refused,
+            origin=progress.origin,
         )
 
 
