@@ -44,7 +44,7 @@ def test_the_ledger_says_what_the_pages_say(survey, store):
         *overhead.lines(overhead.decisions(overhead.latest(store))).split("\n"),
     ]
     said = [f"{row.Index}: {row.verdict} ({row.seen})" for row in rows.itertuples()]
-    assert said == on_pages and len(said) == 12
+    assert said == on_pages and len(said) == 11
 
 
 def test_no_claim_is_decided_twice_and_each_is_one_of_the_paper(survey, store):

@@ -90,9 +90,33 @@ def test_what_is_said_of_claims_is_what_was_computed(simulated):
     found = {one.claim: one for one in exposure.checked(data, training)}
     extreme = data[data["addresses"] == exposure.EXTREME]["sequences"]
     assert extreme.median() > 1.1 * exposure.coupons(exposure.EXTREME / exposure.LENGTH)
-    assert found["panm-016"].decision.outcome == "contradicted"  # a quarter more than n ln n
+    # A quarter more than n ln n, the margin for costs: some simulations are within it, some not.
+    (n,) = data.loc[data["addresses"] == exposure.EXTREME, "n"].unique()
+    near = (abs(extreme / exposure.coupons(n) - 1) <= 0.25).sum()
+    assert 0 < near < exposure.REPEATS and found["panm-016"].decision.agree == near
+    assert found["panm-016"].decision.outcome == "inconclusive"
+    assert "panm-015" not in found  # of the order of anything is no claim that could fail
     assert all(found[c].decision.outcome == "reproduced" for c in ("panm-013", "panm-017"))
     assert (training["needed"] < training["seen"]).all()
+
+
+@pytest.mark.parametrize(
+    ("factors", "outcome"),
+    [
+        ((1, 1.2, 0.8, 1.24, 0.76), "reproduced"),  # a quarter is the margin, a tenth was
+        ((1.26, 1.3, 1.4, 1.3, 1.3), "contradicted"),
+        ((1, 1, 1, 1, 1.3), "inconclusive"),
+    ],
+)
+def test_the_example_is_a_claim_of_cost(simulated, factors, outcome):
+    data, training = simulated
+    n = exposure.EXTREME / exposure.LENGTH
+    made = data.copy()
+    made["sequences"] = made["sequences"].astype(float)
+    extreme = made["addresses"] == exposure.EXTREME
+    made.loc[extreme, "sequences"] = [factor * exposure.coupons(n) for factor in factors]
+    found = {one.claim: one for one in exposure.checked(made, training)}
+    assert found["panm-016"].decision.outcome == outcome
 
 
 def test_every_exhibit_has_its_alt_text_and_numbers(simulated):
@@ -103,5 +127,5 @@ def test_every_exhibit_has_its_alt_text_and_numbers(simulated):
     assert exposure.table(data).html.count("<tr>") == 1 + data["addresses"].nunique()
     assert exposure.training_table(training).html.count("<tr>") == 5
     text = exposure.lines(exposure.checked(data, training))
-    assert len(text.splitlines()) == 5
+    assert len(text.splitlines()) == 4
     assert exposure.verdicts(exposure.checked(data, training)).text == text

@@ -284,10 +284,16 @@ def test_what_no_table_shows_is_told_a_line_each_where_there_are_runs(tmp_path, 
                 if spec.seed == 1 and spec.model.name == "RMonoAttn":
                     made["provenance"]["device_name"] = "another"
                 store.append("mla", made)
-    for spec in experiment("mla_ablations").specs("reduced", [0]):
-        if (spec.row, spec.model.arm, spec.task.name) == ("-Sigmoid", "released", "copy"):
-            made = handmade.record(spec, lambda *_: 1.0, experiment="mla_ablations")
-            store.append("mla", made)
+    for spec in experiment("mla_ablations").specs("reduced", range(2)):
+        for row, task in (("-Sigmoid", "copy"), ("-Step 3", "lookup")):
+            if (spec.row, spec.model.arm, spec.task.name) == (row, "released", task):
+                back = task == "copy" and spec.seed == 1
+                made = handmade.record(
+                    spec, lambda *_, back=back: 1.0 - back, experiment="mla_ablations"
+                )
+                if back:
+                    made["attention"]["weights"].reverse()
+                store.append("mla", made)
     nothing = pd.DataFrame()
     part = LevelPart(model="OneStepAttn", task="inv_recopy", tests=("15",), level="solved")
     votes = [
@@ -299,11 +305,19 @@ def test_what_no_table_shows_is_told_a_line_each_where_there_are_runs(tmp_path, 
     held = pd.DataFrame({"claim": ["mla-057"], "parts": [votes]})
     state = Survey(nothing, held, nothing, scoreboard.runs(store), store)
     assert len(findings_mla.discoveries(state).splitlines()) == 4
-    ways = findings_mla.by_way(findings_mla.free(state, "reduced"))
-    assert (ways["forward"].runs, ways["forward"].solve) == (1, 1) and ways["back"].runs == 0
+    free = findings_mla.free(state, "reduced")
+    ways = findings_mla.by_way(free)
+    assert ways["forward"][::2] == (3, 3) and ways["back"] == (1, 0, 0)
+    # Lookup has no run that walks back, so that it does not tell the ways apart.
+    both = findings_mla.by_way(findings_mla.with_both_ways(free))
+    assert both["forward"] == (1, 1, 1) and both["back"] == (1, 0, 0)
+    (line,) = findings_mla._ways(state)
+    assert "**1** of 1 run " in line and "**0** of 1 run " in line and "3" not in line
     assert findings_mla.beyond_the_bound(state) == (4, 5)
     pairs = findings_mla.same_function(store)
     assert len(pairs) == 1 and findings_mla.same_apart(pairs) == (1, 100)
+    used = findings_mla.same_function(store, used=True)  # whatever processor they ran on
+    assert len(used) == 2 and findings_mla.same_apart(used) == (2, 100)
     far = findings_mla.at_a_thousand(outcomes.busiest(state, "mla_lengths"))
     assert far.median().to_dict() == {("MonoAttn", "copy"): 100}
     assert findings_mla.discoveries(empty) == outcomes.NOTHING

@@ -86,6 +86,10 @@ def test_five_rounds_within_the_margin_reproduce_and_outside_of_it_contradict():
     pair = wide["pairs"][overhead.OF_THE_TABLES]
     pair["with"] = [3 * rate for rate in pair["with"]]
     assert dict(page.decisions(wide))["panm-076"].outcome == "reproduced", "it is no backbone"
+    # Of two LSTMs the sentence may be about either: it is decided if both say the same.
+    assert dict(page.decisions(wide))["panm-077"].outcome == "inconclusive"
+    seen = dict(page.decisions(wide))["panm-077"].seen
+    assert "0.75" in seen and "2.25" in seen and overhead.OF_THE_TABLES in seen
     assert dict(page.decisions(measured(0.75, rounds=4)))["panm-077"].outcome == "inconclusive"
 
 

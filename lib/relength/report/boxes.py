@@ -23,7 +23,7 @@ from relength.specs import registry
 from relength.specs.experiments import borrowed, experiments, page_of, shown_by
 from relength.specs.margins import load_margins
 from relength.verdicts import claims, deviations, stats
-from relength.verdicts.claim_models import OrderPart, Part
+from relength.verdicts.claim_models import OrderPart, Part, SomePart
 from relength.verdicts.claims import PartVerdict
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -82,6 +82,8 @@ def parts_table(rows: Iterable[Any]) -> str:
 
 
 def _name(part: Part) -> str:
+    if isinstance(part, SomePart):
+        return f"{part.at_least} of {len(part.models)} models on {title(part.task)}"
     if isinstance(part, OrderPart):
         return f"{part.model} against {' or '.join(part.best_of or (part.other,))}"
     return f"{part.model} on {title(part.task)}" if hasattr(part, "task") else part.model

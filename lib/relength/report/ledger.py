@@ -34,6 +34,7 @@ from relength.verdicts.claim_models import (
     OrderPart,
     Part,
     RangePart,
+    SomePart,
     TrendPart,
     ValuePart,
 )
@@ -251,7 +252,7 @@ def _margin_words(claim: Claim, fixed: Margins) -> str:
                 said[f"length {margins.measure_words('length', fixed)}"] = None
             case ValuePart() | TrendPart() | RangePart():
                 said[f"{measure.replace('_', ' ')} {margins.measure_words(measure, fixed)}"] = None
-            case LevelPart():
+            case LevelPart() | SomePart():
                 word = part.level.removeprefix("not_")
                 said[f"{word}: {margins.level_words(word, fixed, metric)}"] = None
             case CountPart():
@@ -278,6 +279,10 @@ def _expected(part: Part) -> str:
         case LevelPart():
             level = part.level.replace("_", " ")
             return f"{part.model} on {part.task}: {level} at {', '.join(part.tests)}"
+        case SomePart():
+            level, where = part.level.replace("_", " "), ", ".join(part.tests)
+            some = f"at least {part.at_least} of {len(part.models)} models"
+            return f"{some} on {part.task}: {level} at {where}"
         case RangePart():
             low, high = f"{part.low:g}", f"{part.high:g}"
             bound = low if low == high else f"{low} to {high}"

@@ -22,8 +22,8 @@ from relength.runs.store import Record, Store, accuracies, epochs_of
 from relength.specs import registry
 from relength.specs.experiments import Experiment, experiments
 from relength.specs.spec import row_name
-from relength.verdicts.wording import plural
 from relength.training.provenance import code_fingerprint
+from relength.verdicts.wording import plural
 
 FOLDER = "runs"  # below the book's static files
 POINTS = 40  # of a learning curve, at most
@@ -101,7 +101,7 @@ def _row(store: Store, key: str, made: list[Record]) -> dict[str, Any]:
     first, last = made[0], made[-1]
     spec = first["spec"]
     cells = (
-        row_name(spec["model"]),
+        _name(first),
         spec["model"]["arm"],
         title(spec["task"]["name"]),
         spec["scale"],
@@ -113,6 +113,14 @@ def _row(store: Store, key: str, made: list[Record]) -> dict[str, Any]:
         last["provenance"]["device_name"],
     )
     return {"key": key, "times": len(made), "experiment": first["experiment"], "cells": cells}
+
+
+def _name(record: Record) -> str:
+    """Name a run's row, and what it has otherwise than others of that name."""
+    found = experiments().get(record["experiment"])
+    spec = found.spec_of(record) if found else None
+    remark = found.remark(spec) if spec else ""
+    return ", ".join(filter(None, (row_name(record["spec"]["model"]), remark)))
 
 
 def _used_by(record: Record) -> str:

@@ -240,11 +240,22 @@ class Runs:
         pairs = dict.fromkeys((spec.row, spec.model.arm) for spec in self.specs)
         return sorted(pairs, key=lambda pair: not self.experiment.judges(*pair))
 
-    def label(self, model: str, arm: str) -> str:
+    def label(self, model: str, arm: str, task: str | None = None) -> str:
         """Return a row's name in tables: the model, and its arm where that is not the judged
         one.
+
+        task: of a table with rows of their own for each task, which may say more of the runs
         """
-        return row_label(model, arm, self.experiment.judged_arms[model])
+        name = row_label(model, arm, self.experiment.judged_arms[model])
+        remark = self._remarks.get((model, arm, task), "")
+        return f"{name}, {remark}" if remark else name
+
+    @cached_property
+    def _remarks(self) -> dict[tuple[str, str, str], str]:
+        return {
+            (spec.row, spec.model.arm, spec.task.name): self.experiment.remark(spec)
+            for spec in self.specs
+        }
 
     @cached_property
     def judged_otherwise(self) -> dict[str, list[str]]:

@@ -441,7 +441,7 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
             for cell in (
                 title(row.task),
                 _length(row.test),
-                runs.label(row.model, row.arm),
+                runs.label(row.model, row.arm, row.task),
                 number(row.paper),
                 number(row.ours) if row.seeds else NOT_RUN,
                 ", ".join(map(number, row.values)) or "–",
@@ -499,7 +499,8 @@ def numbers(runs: Runs, artifact: str | None = None) -> str:
         for model, arm in (row for row in runs.rows if runs.plans(*row, task)):
             cells = data.query("task == @task and model == @model and arm == @arm")
             shown = map(_ours_and_paper, cells.itertuples())
-            rows.append([f"  {runs.label(model, arm)}", str(cells["seeds"].max()), *shown])
+            label = runs.label(model, arm, task)
+            rows.append([f"  {label}", str(cells["seeds"].max()), *shown])
         lines += ["", *aligned(*rows)]
     return "\n".join(lines)
 

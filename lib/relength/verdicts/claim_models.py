@@ -92,8 +92,9 @@ class Expectation(_Frozen):
     is            "published": the printed values, within the margin, those of the tasks named where
                   a statistic over tests is printed; "solved" or "failed": the levels of
                   margins.yml, at every test length named; "not_solved": at none of them
+    at_least      with a level: that so many of the models are at it suffices, whichever they are
     trend         "falls" or "rises": from the first test length named to the last
-    mean          the mean over all cells named, within the margin
+    mean          the mean over all cells named, within the margin; or [least, most] of it
     lead          [least, most]: the mean over each task's cells less that of the models `over`, of
                   whom the best counts at each test; within the margin of that range
     tasks_solved  in how many of the tasks named a seed is "solved" at every length
@@ -112,13 +113,14 @@ class Expectation(_Frozen):
     models: tuple[str, ...] = Field(min_length=1)
     cells: tuple[str, ...] = ("*/*",)
     is_: Literal["published", Level] | None = Field(default=None, alias="is")
+    at_least: int | None = Field(default=None, gt=0)  # only for a level
     trend: Literal["falls", "rises"] | None = None
     tasks_solved: int | None = Field(default=None, ge=0)
     better_than: tuple[str, ...] | None = None
     on_par_with: tuple[str, ...] | None = None
     better_than_best_of: tuple[str, ...] | None = None
     harder_than: tuple[str, ...] | None = None
-    mean: float | None = None
+    mean: float | tuple[float, float] | None = None
     lead: tuple[float, float] | None = None
     over: tuple[str, ...] | None = None  # only for lead
     # only for better_than and on_par_with
@@ -145,6 +147,8 @@ class Expectation(_Frozen):
             raise ValueError("a ratio and than go together")
         if (self.lead is None) != (self.over is None):
             raise ValueError("lead and over go together")
+        if self.at_least and (self.is_ in (None, "published") or self.at_least > len(self.models)):
+            raise ValueError("at_least counts models at a level, and no more than there are")
         return self
 
 
@@ -214,6 +218,21 @@ class LevelPart(_Frozen):
     @property
     def samples(self) -> tuple[Sample, ...]:
         return (((self.model, self.task),),)
+
+
+class SomePart(_Frozen):
+    """So many of several models, whichever they are, are at a level on one task at these tests."""
+
+    rule: Literal["some"] = "some"
+    models: tuple[str, ...]
+    task: str
+    tests: tuple[str, ...]
+    level: Level
+    at_least: int
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        return (tuple((model, self.task) for model in self.models),)
 
 
 class TrendPart(_Frozen):
@@ -316,7 +335,15 @@ class CostPart(_Frozen):
 
 
 Part = Annotated[
-    ValuePart | LevelPart | TrendPart | CountPart | OrderPart | RangePart | LongestPart | CostPart,
+    ValuePart
+    | LevelPart
+    | SomePart
+    | TrendPart
+    | CountPart
+    | OrderPart
+    | RangePart
+    | LongestPart
+    | CostPart,
     Field(discriminator="rule"),
 ]
 
@@ -403,7 +430,11 @@ def parts(line: Expectation, artifact: str, source: Source) -> list[Part]:
             for task in tests
         ]
     if line.mean is not None:
-        return [RangePart(model=m, tests=tests, low=line.mean, high=line.mean) for m in line.models]
+        low, high = line.mean if isinstance(line.mean, tuple) else (line.mean, line.mean)
+        return [RangePart(model=m, tests=tests, low=low, high=high) for m in line.models]
+    if line.at_least:
+        some = {"models": line.models, "level": line.is_, "at_least": line.at_least}
+        return [SomePart(task=task, tests=lengths, **some) for task, lengths in tests.items()]
     if line.lead:
         low, high = line.lead
         return [

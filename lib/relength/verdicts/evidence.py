@@ -21,6 +21,7 @@ from relength.verdicts.claim_models import (
     OrderPart,
     Part,
     RangePart,
+    SomePart,
     Source,
     TrendPart,
     ValuePart,
@@ -168,6 +169,8 @@ class Reading:
                 return self._value(part)
             case LevelPart():
                 return self._level(part)
+            case SomePart():
+                return self._some(part)
             case TrendPart():
                 return self._trend(part)
             case CountPart():
@@ -221,13 +224,22 @@ class Reading:
         return decision
 
     def _level(self, part: LevelPart) -> rules.Decision:
+        holds = self._at_level(part.model, part).iloc[: self.first]
+        return rules.majority(holds, self.margins, exceeds=part.level != "solved")
+
+    def _some(self, part: SomePart) -> rules.Decision:
+        """Seeds are counted one by one: in another seed, other models may be those at the level."""
+        each = [self._at_level(model, part) for model in part.models]
+        counts = pd.concat(each, axis=1, join="inner").sum(axis=1).iloc[: self.first]
+        holds = counts >= part.at_least
+        return rules.majority(holds, self.margins, exceeds=part.level != "solved")
+
+    def _at_level(self, model: str, part: LevelPart | SomePart) -> pd.Series:
+        """Tell of each seed of a model whether it is at the level that a part names."""
         negated = part.level == "not_solved"
         level = self.margins.levels["solved" if negated else part.level]
-        reached = self.values(part.model, part.task, part.tests).map(level.holds)
-        holds = ~reached.any(axis=1) if negated else reached.all(axis=1)
-        return rules.majority(
-            holds.iloc[: self.first], self.margins, exceeds=part.level != "solved"
-        )
+        reached = self.values(model, part.task, part.tests).map(level.holds)
+        return ~reached.any(axis=1) if negated else reached.all(axis=1)
 
     def _range(self, part: RangePart) -> rules.Decision:
         """Seeds are compared one by one: models of one seed see equal data."""
@@ -340,7 +352,7 @@ class Reading:
         true.
         """
         match part:
-            case LevelPart():
+            case LevelPart() | SomePart():
                 return part.level != "solved"
             case ValuePart() if part.above is not None:
                 task = TASKS[part.task]()

@@ -44,18 +44,21 @@ def discoveries(survey: Survey) -> str:
 
 
 def _ways(survey: Survey) -> Iterator[str]:
+    """Of the cells that have both ways: elsewhere the task, and not the way, may be the reason."""
     data = free(survey, "reduced")
-    if len(data):
+    both = with_both_ways(data) if len(data) else data
+    if len(both):
         counts = [
             f"**{way.solve}** of {plural(way.runs, 'run')} whose focus walks {name} solve the "
-            "longest test"
-            for name, way in by_way(data).items()
+            f"longest test, where {way.know} know their lengths"
+            for name, way in by_way(both).items()
             if name != focus.WAYS[2]
         ]
         yield (
             "**Forward or back.** Without its sigmoid a step may also be negative. A model that "
-            "turns its source around can then walk over it either way. At scale *reduced*, "
-            f"{', and '.join(counts)} (below: {{numref}}`{WAY}`)."
+            "turns its source around can then walk over it either way. At scale *reduced*, in "
+            f"those cells of the table that have both, {', and '.join(counts)} (below, with all "
+            f"cells: {{numref}}`{WAY}`)."
         )
 
 
@@ -80,16 +83,17 @@ def beyond_the_bound(survey: Survey) -> tuple[int, int]:
 
 
 def _luck(survey: Survey) -> Iterator[str]:
-    data = same_function(survey.store)
+    data, used = same_function(survey.store), same_function(survey.store, used=True)
     if len(data):
-        apart, furthest = same_apart(data)
+        (apart, furthest), (apart_used, _) = same_apart(data), same_apart(used)
         yield (
             f"**One function, two rows.** As released, {' and '.join(SAME)} compute the same, from "
             "the same first weights and data. Only the last digit of a sum may differ. Of "
             f"{plural(len(data), 'pair')} of runs on one make of processor **{apart}** end more "
             f"than the margin apart at the longest test. The furthest are {furthest:.0f} points "
-            "apart. {doc}`self_checks` counts how often one model trained again on another "
-            "processor ends elsewhere."
+            f"apart. Of the {plural(len(used), 'pair')} that tables are made from, whatever they "
+            f"ran on, **{apart_used}** are more than the margin apart. {{doc}}`self_checks` counts "
+            "how often one model trained again on another processor ends elsewhere."
         )
 
 
@@ -116,16 +120,20 @@ def _mixed(survey: Survey) -> Iterator[str]:
         )
 
 
-def same_function(store: Store) -> pd.DataFrame:
+def same_function(store: Store, used: bool = False) -> pd.DataFrame:
     """Pairs of runs of one function in two rows, of one seed on one make of processor.
+
+    used: instead the pairs that tables are made from, which may be of two processors; their
+    device_name is empty.
 
     Columns: task, seed, device_name; first and second, exact match at the longest test in percent.
     Of several executions the earliest counts, whether tables use it or not.
     """
     found: dict[tuple[str, int, str], dict[str, float]] = {}
-    executions = sorted(store.records(), key=lambda record: record["provenance"]["created"])
-    for record in executions:
-        spec, place = record["spec"], record["provenance"]["device_name"]
+    executions = store.usable() if used else store.records()
+    for record in sorted(executions, key=lambda record: record["provenance"]["created"]):
+        spec = record["spec"]
+        place = "" if used else record["provenance"]["device_name"]
         same = spec["model"]["name"] in SAME and spec["model"]["arm"] == "released"
         if not same or record["status"] != "ok" or spec["scale"] != "reduced":
             continue

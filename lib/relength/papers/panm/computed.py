@@ -10,9 +10,6 @@ from relength.runs.store import Store
 QUOTES = {  # the sentence of the paper that makes the claim
     "panm-013": "This ensures any address in the address space will eventually appear between the "
     "base and end addresses.",
-    "panm-015": "When L_max → ∞, the expected number of samples required for exposing all "
-    "addresses is O(n log n) where n = L_max/L (we can formulate this problem as Coupon "
-    "collector's problem).",
     "panm-016": "For example, in even an extreme address range of L_max = 10⁶ (in practice we "
     "rarely need that big range) to train input sequences of length 10, we only need to sample "
     "10⁵ log 10⁵ sequences, which is often smaller than the size of the training datasets.",
@@ -53,6 +50,7 @@ def decided(store: Store) -> list[Computed]:
             unit=one.unit,
             decision=one.decision,
             seen=one.computed,
+            scope=exposure.SCOPES.get(one.claim, ""),
         )
         for one in _exposed()
     ]

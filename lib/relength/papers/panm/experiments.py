@@ -194,6 +194,18 @@ def readings(scale: Scale, seed: int) -> list[RunSpec]:
     ]
 
 
+def otherwise(spec: RunSpec) -> str:
+    """Say what a run of :func:`readings` has otherwise than the main table's of equal name."""
+    task, model = spec.task, spec.model
+    if task.name == "panm_mix" and task.rule == "example":
+        return "the rule of the example"
+    if task.name == "panm_dynamic_recall" and task.writes == "all":
+        return "all tokens"
+    if model.name == "PANM" and model.arm in PANM_ARMS:
+        return {"zero": "base 0 in tests", "random": "random base in tests"}[model.base_in_tests]
+    return ""
+
+
 LONGEST_TRAINED = (4, 5, 8, 9, 16, 17)  # pairs with a power of two between them
 
 
@@ -251,6 +263,7 @@ EXPERIMENTS = (
         judged_arm="released",
         grid=readings,
         title="Text against code",
+        remark=otherwise,
     ),
     Experiment(
         name="panm_address_bits",
