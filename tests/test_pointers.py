@@ -38,6 +38,22 @@ def accuracy(spec, test: str) -> float:
     return round((1 - 0.1 * step) if spec.model.name == "PANM" else 0.5**step, 4)
 
 
+def test_no_row_of_the_second_readings_has_the_name_of_another_one(tmp_path):
+    """Of one task, a row differs from the main table's of equal model and arm, and says so."""
+    main, second = (Runs.read(e, "reduced", 1, Store(tmp_path)) for e in (ALGORITHMIC, READINGS))
+
+    def rows(runs: Runs, task: str) -> list[str]:
+        own = (spec for spec in runs.specs if spec.task.name == task)
+        return [runs.label(spec.row, spec.model.arm, task) for spec in own]
+
+    for task in second.tasks:
+        names = [*rows(main, task), *rows(second, task)]
+        assert len(set(names)) == len(names)
+    assert "PANM, the rule of the example" in rows(second, "panm_mix")
+    shown = tables.numbers(Runs.read(READINGS, "reduced", 1, store_of(tmp_path / "some", 1)))
+    assert "PANM, repaired, random base in tests" in shown
+
+
 def store_of(folder: Path, seeds: int) -> Store:
     store = Store(folder)
     for found in (ALGORITHMIC, HEADS, SHORT, READINGS, BITS):

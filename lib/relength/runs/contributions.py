@@ -133,8 +133,9 @@ def began(record: Record) -> str:
     A run that was stopped for a while began earlier, and so did one that shared its device.
     """
     cost = record.get("cost") or {}
-    took = cost.get("training_seconds", 0) + cost.get("evaluation_seconds", 0)
-    start = datetime.fromisoformat(record["provenance"]["created"]) - timedelta(seconds=took)
+    parts = [cost.get(f"{name}_seconds", 0) for name in ("training", "evaluation")]
+    took = timedelta(seconds=sum(filter(math.isfinite, parts)))
+    start = datetime.fromisoformat(record["provenance"]["created"]) - took
     return start.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 

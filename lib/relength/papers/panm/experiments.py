@@ -203,7 +203,7 @@ def otherwise(spec: RunSpec) -> str:
         return "all tokens"
     if model.name == "PANM" and model.arm in PANM_ARMS:
         return {"zero": "base 0 in tests", "random": "random base in tests"}[model.base_in_tests]
-    return ""
+    return "as in the text" if model.name in OF_TWO_READINGS else ""
 
 
 LONGEST_TRAINED = (4, 5, 8, 9, 16, 17)  # pairs with a power of two between them
