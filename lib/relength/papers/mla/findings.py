@@ -50,15 +50,15 @@ def _ways(survey: Survey) -> Iterator[str]:
     if len(both):
         counts = [
             f"**{way.solve}** of {plural(way.runs, 'run')} whose focus walks {name} solve the "
-            f"longest test, where {way.know} know their lengths"
+            f"longest test ({way.know} know their lengths)"
             for name, way in by_way(both).items()
             if name != focus.WAYS[2]
         ]
         yield (
             "**Forward or back.** Without its sigmoid a step may also be negative. A model that "
             "turns its source around can then walk over it either way. At scale *reduced*, in "
-            f"those cells of the table that have both, {', and '.join(counts)} (below, with all "
-            f"cells: {{numref}}`{WAY}`)."
+            f"those cells of the table that have both, {', and '.join(counts)}. All cells are below: "
+            f"{{numref}}`{WAY}`."
         )
 
 
