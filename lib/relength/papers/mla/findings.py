@@ -57,7 +57,7 @@ def _ways(survey: Survey) -> Iterator[str]:
         yield (
             "**Forward or back.** Without its sigmoid a step may also be negative. A model that "
             "turns its source around can then walk over it either way. At scale *reduced*, in "
-            f"those cells of the table that have both, {', and '.join(counts)}. All cells are below: "
+            f"those cells of the table that have both, {', and '.join(counts)}. All cells: "
             f"{{numref}}`{WAY}`."
         )
 
