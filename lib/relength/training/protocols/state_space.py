@@ -30,7 +30,7 @@ class StateSpace(FreshSamples):
     """Adam on fresh samples; the lowest running mean of the loss on longer ones selects.
 
     Defaults: the paper's. What it leaves open is a field, too: the threshold of the clipping (50 is
-    that of the public code which the authors extended), and where the selection begins (at the first
+    that of the code that the authors extended), and where the selection begins (at the first
     whole running mean; a loss on longer inputs is lowest before anything is learned). The term for
     close states counts each pair of steps once, decoding included.
     """
