@@ -49,7 +49,9 @@ def test_nobody_else_names_a_model_or_a_task_of_a_paper():
     papers = registry.papers().values()
     models = {model for paper in papers for model in (*paper.colours, *paper.variants)}
     tasks = {style.title(task) for task in registry.tasks()} | {*registry.tasks()}
+    # Words of everyday English and of programming, which say nothing of a paper.
     common = {"content", "relative", "copy", "reverse", "mix", "-step"}
+    common |= {"add", "search", "sort", "shift", "logic"}
     names = [name for name in sorted(models | tasks) if name.lower() not in common]
     named = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, names))})(?!\w)", re.IGNORECASE)
     found = {name: set(named.findall(text)) for name, text in modules().items()}
