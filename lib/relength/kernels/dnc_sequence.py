@@ -326,14 +326,16 @@ class _Sequence(Function):
         control.turn()
         memory.turn()
         read_grad, h_grad = torch.zeros_like(memory.reads[0]), torch.empty_like(control.h[0])
+        later = read_grad
         for t in range(len(memory.reads) - 1, -1, -1):
+            read_grad.copy_(later)
             if read_grads is not None:
-                read_grad = read_grad + read_grads[t]
+                read_grad += read_grads[t]
             _into(h_grad, memory.backwards(t, read_grad), weight)
             if h_grads is not None:
                 h_grad += h_grads[t]
             cell_grad = None if cell_grads is None else cell_grads[t]
-            read_grad = control.backwards(t, h_grad, cell_grad)
+            later = control.backwards(t, h_grad, cell_grad)
         inputs_grad, grads = control.gradients()
         flat = memory.order_grads.flatten(0, 1)
         weight_grad = product(flat.T, control.h.flatten(0, 1))
