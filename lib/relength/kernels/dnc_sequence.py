@@ -18,13 +18,12 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from relength.kernels.fused import product
 from relength.kernels.late import dnc_steps
 
 
 def _into(out: Tensor, a: Tensor, b: Tensor) -> None:
-    """out = a·b, of the few rows of one step."""
-    np.dot(a.numpy(), b.numpy(), out=out.numpy())
+    """out = a·b, of the few rows of one step, for which oneDNN's call would be too long."""
+    torch.mm(a, b, out=out)
 
 
 class Size(NamedTuple):
@@ -109,23 +108,24 @@ class Gated(Control):
         self.cells[0] = self.first_c
         self.squashed = self.cells[1:] if self.compressed else torch.empty_like(self.h)
         self.state = self.cells[0] if self.first_h is None else self.first_h.expand(batch, -1)
+        self.activate = dnc_steps.cell(inputs.dtype == torch.float32)
+        self.arrays = [x.numpy() for x in (self.gates, self.cells, self.squashed, self.h)]
+        # Views of every step, made at once: taking them one by one costs as much as computing.
+        parts = self.gates, self.fed, *self.fed.split_with_sizes((x, 1, reads, d), dim=2)
+        self.places = list(zip(*parts, strict=True))
+        states = self.cells[1:] if self.first_h is None else self.h
+        self.steps = list(zip(inputs, self.h, states, strict=True))
 
     def forwards(self, t: int, reads: Tensor) -> Tensor:
-        fed, gates = (x[t if self.keep else 0] for x in (self.fed, self.gates))
-        cell, squashed, h, d = self.cells[t + 1], self.squashed[t], self.h[t], self.h.shape[2]
-        fed[:, : self.x] = self.inputs[t]
-        fed[:, self.x + 1 : -d] = reads
-        fed[:, -d:] = self.state
+        at = t if self.keep else 0
+        inputs, h, state = self.steps[t]
+        gates, fed, fed_inputs, _, fed_reads, fed_state = self.places[at]
+        fed_inputs.copy_(inputs)
+        fed_reads.copy_(reads)
+        fed_state.copy_(self.state)
         _into(gates, fed, self.matrix.T)
-        gates[:, : 3 * d].sigmoid_()
-        gates[:, 3 * d :].tanh_()
-        i, f, o, g = gates.split(d, dim=1)
-        torch.mul(f, self.cells[t], out=cell).addcmul_(i, g)
-        torch.tanh(cell, out=squashed)
-        torch.mul(o, squashed, out=h)
-        if not self.compressed:
-            cell.clamp_(-self.clip, self.clip)
-        self.state = cell if self.first_h is None else h
+        self.activate(t, at, *self.arrays, self.compressed, self.clip)
+        self.state = state
         return h
 
     def turn(self) -> None:
@@ -148,7 +148,7 @@ class Gated(Control):
 
     def gradients(self) -> tuple[Tensor, list[Tensor]]:
         state_grad, flat = self.fed_grad[:, self.reads :], self.gate_grads.flatten(0, 1)
-        whole = product(flat.T, self.fed.flatten(0, 1))
+        whole = flat.T @ self.fed.flatten(0, 1)
         weight_grad = torch.cat([whole[:, : self.x], whole[:, self.x + 1 :]], dim=1)
         if self.first_h is None:
             firsts = [(self.carried + state_grad).sum(0)]
@@ -213,7 +213,7 @@ class Feedforward(Control):
         found = []
         for grads, fed in zip(self.grads, self.layers, strict=True):
             flat = grads.flatten(0, 1)
-            found += [product(flat.T, fed.flatten(0, 1)), flat.sum(0)]
+            found += [flat.T @ fed.flatten(0, 1), flat.sum(0)]
         return self.grads[0] @ self.tensors[0][:, : self.x], found
 
 
@@ -222,7 +222,7 @@ class _Memory:
 
     def __init__(self, size: Size, steps: int, like: Tensor, batch: int, keep: bool):
         n, w, r = size
-        p, self.keep = dnc_steps.padded(n), keep
+        p, rows, self.keep = dnc_steps.padded(n), dnc_steps.linked(n), keep
         single = like.dtype == torch.float32
         self.steps = dnc_steps.steps(n, w, r, single)
         self.real = np.float32 if single else np.float64
@@ -242,7 +242,7 @@ class _Memory:
         order = np.empty((states, batch, n), np.int64)
         order[0] = np.arange(n)
         self.states = (
-            room(states, w * p), norms, room(states, p), room(states, p), room(states, n * p),
+            room(states, w * p), norms, room(states, p), room(states, p), room(states, rows * p),
             zeros(states, p), room(states, r * p), order,
         )  # fmt: skip
         self.places = (
@@ -252,7 +252,7 @@ class _Memory:
         self.orders = like.new_empty(places, batch, self.end)
         self.reads = like.new_empty(steps, batch, r * w)
         self.order_array, self.read_array = self.orders.numpy(), self.reads.numpy()
-        self.carries = [(batch, count) for count in (w * p, p, p, n * p, r * p)]
+        self.carries = [(batch, count) for count in (w * p, p, p, rows * p, r * p)]
 
     def forwards(self, t: int, h: Tensor, weight: Tensor, bias: np.ndarray) -> Tensor:
         """Reads (B, R·W) of step t, which the controller's output h (B, H) asks for."""
@@ -338,5 +338,5 @@ class _Sequence(Function):
             later = control.backwards(t, h_grad, cell_grad)
         inputs_grad, grads = control.gradients()
         flat = memory.order_grads.flatten(0, 1)
-        weight_grad = product(flat.T, control.h.flatten(0, 1))
+        weight_grad = flat.T @ control.h.flatten(0, 1)
         return None, None, None, inputs_grad, weight_grad, flat.sum(0), *grads

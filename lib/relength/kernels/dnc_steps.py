@@ -9,7 +9,7 @@ a multiple of a vector; what pads a row is zero. Memory and keys lie word positi
 | array | shape of a step of a sample | what |
 | --- | --- | --- |
 | memory, norms | (W, P), (P) | M_t, lengths of its words |
-| usage, precedence, link | (P), (P), (N, P) | u_t, p_t, L_t |
+| usage, precedence, link | (P), (P), (N, P), N rounded up to 4 | u_t, p_t, L_t |
 | writing, reading | (P), (R, P) | w^w_t, w^{r,i}_t |
 | order | (N) | φ_t, slots from least to most used |
 | orders | (W·R + 3·W + 5·R + 3) | ξ_t |
@@ -22,21 +22,30 @@ axis of their arrays is what the table says. The others have one place a step, `
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from relength.kernels.jit import compiled
 
+# Looking for a zero before every division would keep loops from becoming vector instructions.
+fast = partial(compiled, error_model="numpy")
+
 EPSILON = 1e-6
 VECTOR = 8  # numbers; the float32 of a vector of AVX2
+BLOCK = 4  # rows of links that are in a vector's registers together
 STRAIGHT = 20  # from here on softplus is the identity, as in PyTorch
 
 
 def padded(slots: int) -> int:
     """P: the slots, rounded up to whole vectors."""
     return -(-slots // VECTOR) * VECTOR
+
+
+def linked(slots: int) -> int:
+    """Rows of the links, which are taken several at a time: the slots, rounded up."""
+    return -(-slots // BLOCK) * BLOCK
 
 
 class Offsets(NamedTuple):
@@ -62,20 +71,88 @@ def offsets(width: int, heads: int) -> Offsets:
     return Offsets(*(sum(sizes[:i]) for i in range(len(sizes) + 1)))
 
 
-@compiled
+# exp of a float32 as the compiler can make vector instructions of it: 2^n times a polynomial
+# (Cephes, expf) in what is left. The C library's exp is called for one number after the other.
+ONE, HALF, FAR = np.float32(1), np.float32(0.5), np.float32(88)
+LOG2_E, LN2_HIGH, LN2_LOW = (np.float32(x) for x in (1.44269504, 0.693359375, -2.12194440e-4))
+E2, E3, E4, E5, E6, E7 = (
+    np.float32(x)
+    for x in (
+        5.0000001201e-1,
+        1.6666665459e-1,
+        4.1665795894e-2,
+        8.3334519073e-3,
+        1.3981999507e-3,
+        1.9875691500e-4,
+    )
+)
+BIAS, FRACTION = 127, 23  # of a float32: what is added to its exponent, bits of its mantissa
+
+
+@fast
+def exp32(x):
+    """exp of a float32 between ±88, to two units in the last place; of others, as at the ends."""
+    x = min(max(x, -FAR), FAR)
+    scaled = x * LOG2_E
+    n = np.int32(scaled + (HALF if scaled >= 0 else -HALF))
+    whole = np.float32(n)
+    x = x - whole * LN2_HIGH - whole * LN2_LOW
+    power = ((((E7 * x + E6) * x + E5) * x + E4) * x + E3) * x + E2
+    power = power * x * x + x + ONE
+    return power * np.int32((n + BIAS) << FRACTION).view(np.float32)
+
+
+@fast
 def _sigmoid(x):
-    if x >= 0:
-        return 1 / (1 + math.exp(-x))
-    e = math.exp(x)
-    return e / (1 + e)
+    return 1 / (1 + math.exp(-x))
 
 
-@compiled
+@fast
 def _softplus(x):
     return math.log1p(math.exp(x)) if x <= STRAIGHT else x
 
 
-@compiled
+@cache
+def cell(single: bool) -> Callable[..., None]:
+    """The gates of a constrained LSTM, in float32 if ``single``, else in float64."""
+    one: Any = np.float32(1) if single else np.float64(1)
+
+    @fast
+    def forwards(t, at, gates, cells, squashed, h, compressed, clip):
+        """One step of relength.models.memory.constrained.GatedController, after its product.
+
+        gates     (S, B, 4·H) i, f, o and the candidate, activated here;  ``at`` is their place
+        cells     (S + 1, B, H) c_t, from c_0 on;  h (S, B, H) written
+        squashed  (S, B, H) tanh of the sum that makes c_t; where that is c_t, it is cells[1:]
+        """
+        samples, d = h.shape[1], h.shape[2]
+        limit = h.dtype.type(clip)
+        # Loops that write one array each: of more, the compiler would fear that they overlap.
+        for b in range(samples):
+            for j in range(3 * d):
+                x = -gates[at, b, j]
+                gates[at, b, j] = one / (one + (exp32(x) if single else math.exp(x)))
+            for j in range(3 * d, 4 * d):
+                x = -gates[at, b, j] - gates[at, b, j]
+                x = one / (one + (exp32(x) if single else math.exp(x)))
+                gates[at, b, j] = x + x - one
+            for j in range(d):
+                new = gates[at, b, j] * gates[at, b, 3 * d + j]
+                cells[t + 1, b, j] = gates[at, b, d + j] * cells[t, b, j] + new
+            for j in range(d):
+                x = -cells[t + 1, b, j] - cells[t + 1, b, j]
+                x = one / (one + (exp32(x) if single else math.exp(x)))
+                squashed[t, b, j] = x + x - one
+            for j in range(d):
+                h[t, b, j] = gates[at, b, 2 * d + j] * squashed[t, b, j]
+            if not compressed:
+                for j in range(d):
+                    cells[t + 1, b, j] = min(max(cells[t + 1, b, j], -limit), limit)
+
+    return forwards
+
+
+@fast
 def gate_gradients(t, h_grad, gates, cells, squashed, gate_grads, carried, compressed, clip):
     """One step back through the cell of a constrained LSTM.
 
@@ -123,13 +200,13 @@ def steps(slots: int, width: int, heads: int, single: bool) -> Steps:
 def _forwards(N: int, W: int, R: int, single: bool) -> Callable[..., None]:
     real: Any = np.float32 if single else np.float64  # a bare 1 would turn float32 into float64
     zero, one, tiny = real(0), real(1), real(EPSILON)
-    P = padded(N)
+    P, L = padded(N), linked(N)
     KEYS, STRENGTHS, KEY, STRENGTH, ERASE, WRITE, FREE, ALLOCATE, GATE, MODES, END = offsets(W, R)
     # Rows that loops write to lie in one array at fixed places, so that none can be another.
     RAISED, WRITING, PRECEDENCE, READING = 0, P, 2 * P, 3 * P
     AHEAD, BEHIND, ROOM = (3 + R) * P, (3 + 2 * R) * P, (3 + 3 * R) * P
 
-    @compiled
+    @fast
     def forwards(
         at, before, after, bias, orders, memory, norms, usage, precedence, link, writing, reading,
         order, allocation, behind, ahead, similar, content, reads,
@@ -140,6 +217,7 @@ def _forwards(N: int, W: int, R: int, single: bool) -> Callable[..., None]:
         reads   (B, R·W), written
         """
         samples = orders.shape[1]
+        row = usage.shape[2]  # P; a loop this short would be unrolled if its end were a constant
         rows = np.zeros(ROOM, orders.dtype)
         for b in range(samples):
             for k in range(END):
@@ -213,7 +291,8 @@ def _forwards(N: int, W: int, R: int, single: bool) -> Callable[..., None]:
                 most = max(most, similar[at, b, n])
             total = zero
             for n in range(N):
-                e = real(math.exp(strength * (similar[at, b, n] - most)))
+                x = strength * (similar[at, b, n] - most)
+                e = exp32(x) if single else math.exp(x)
                 content[at, b, n] = e
                 total += e
             gate = orders[at, b, GATE]
@@ -241,24 +320,36 @@ def _forwards(N: int, W: int, R: int, single: bool) -> Callable[..., None]:
             for n in range(P):
                 norms[after, b, n] = math.sqrt(norms[after, b, n])
 
-            # Link, and follow the links.
+            # Link, and follow the links, four rows at a time.
             for n in range(R * P):
                 rows[BEHIND + n] = zero
-            for i in range(N):
-                weight = rows[WRITING + i]
-                for j in range(P):
-                    scale = one - weight - rows[WRITING + j]
-                    link[after, b, i * P + j] = (
-                        scale * link[before, b, i * P + j] + weight * rows[PRECEDENCE + j]
-                    )
-                link[after, b, i * P + i] = zero
-                for r in range(R):
-                    seen, total = rows[READING + r * P + i], zero
+            for i in range(0, L, BLOCK):
+                for k in range(i, i + BLOCK):
+                    weight = rows[WRITING + k]
                     for j in range(P):
-                        x = link[after, b, i * P + j]
-                        total += x * rows[READING + r * P + j]
-                        rows[BEHIND + r * P + j] += seen * x
-                    rows[AHEAD + r * P + i] = total
+                        scale = one - weight - rows[WRITING + j]
+                        link[after, b, k * P + j] = (
+                            scale * link[before, b, k * P + j] + weight * rows[PRECEDENCE + j]
+                        )
+                    link[after, b, k * P + k] = zero
+                a = i * P
+                for r in range(R):
+                    seen = READING + r * P
+                    s0, s1, s2, s3 = (
+                        rows[seen + i], rows[seen + i + 1], rows[seen + i + 2], rows[seen + i + 3]
+                    )  # fmt: skip
+                    t0, t1, t2, t3 = zero, zero, zero, zero
+                    for j in range(P):
+                        x0, x1 = link[after, b, a + j], link[after, b, a + P + j]
+                        x2, x3 = link[after, b, a + 2 * P + j], link[after, b, a + 3 * P + j]
+                        there = rows[seen + j]
+                        t0 += x0 * there
+                        t1 += x1 * there
+                        t2 += x2 * there
+                        t3 += x3 * there
+                        rows[BEHIND + r * P + j] += s0 * x0 + s1 * x1 + s2 * x2 + s3 * x3
+                    led = AHEAD + r * P + i
+                    rows[led], rows[led + 1], rows[led + 2], rows[led + 3] = t0, t1, t2, t3
 
             # The read heads look for their keys, and read.
             for r in range(R):
@@ -280,7 +371,8 @@ def _forwards(N: int, W: int, R: int, single: bool) -> Callable[..., None]:
                     most = max(most, similar[at, b, here + n])
                 total = zero
                 for n in range(N):
-                    e = real(math.exp(strength * (similar[at, b, here + n] - most)))
+                    x = strength * (similar[at, b, here + n] - most)
+                    e = exp32(x) if single else math.exp(x)
                     content[at, b, here + n] = e
                     total += e
                 for n in range(N):
@@ -301,7 +393,7 @@ def _forwards(N: int, W: int, R: int, single: bool) -> Callable[..., None]:
                     reading[after, b, r * P + n] = rows[READING + r * P + n]
                 for w in range(W):
                     total = zero
-                    for n in range(P):
+                    for n in range(row):
                         total += rows[READING + r * P + n] * memory[after, b, w * P + n]
                     reads[b, r * W + w] = total
 
@@ -311,7 +403,7 @@ def _forwards(N: int, W: int, R: int, single: bool) -> Callable[..., None]:
 def _backwards(N: int, W: int, R: int, single: bool) -> Callable[..., None]:
     real: Any = np.float32 if single else np.float64
     zero, one, tiny = real(0), real(1), real(EPSILON)
-    P = padded(N)
+    P, L = padded(N), linked(N)
     KEYS, STRENGTHS, KEY, STRENGTH, ERASE, WRITE, FREE, ALLOCATE, GATE, MODES, _ = offsets(W, R)
     # Values of the step before, and of this one; then gradients.
     RAISED, WRITING, PRECEDENCE, READING = 0, P, 2 * P, 3 * P
@@ -319,7 +411,7 @@ def _backwards(N: int, W: int, R: int, single: bool) -> Callable[..., None]:
     AHEAD_GRAD, BEHIND_GRAD, OLD_GRAD, NEW_GRAD = ((7 + (1 + k) * R) * P for k in range(4))
     ROOM = (7 + 5 * R) * P
 
-    @compiled
+    @fast
     def backwards(
         at, before, after, orders, memory, norms, usage, precedence, link, writing, reading,
         order, allocation, behind, ahead, similar, content,
@@ -411,28 +503,44 @@ def _backwards(N: int, W: int, R: int, single: bool) -> Callable[..., None]:
                 whole -= grad * rows[PRECEDENCE + n]
                 rows[WRITING_GRAD + n] = grad
                 rows[PRECEDENCE_GRAD + n] = (one - written) * grad
-            for i in range(N):
+            for i in range(0, L, BLOCK):
+                a = i * P
                 for r in range(R):
-                    led, seen = rows[AHEAD_GRAD + r * P + i], rows[READING + r * P + i]
-                    total = zero
+                    seen, led, back = READING + r * P, AHEAD_GRAD + r * P + i, BEHIND_GRAD + r * P
+                    s0, s1, s2, s3 = (
+                        rows[seen + i], rows[seen + i + 1], rows[seen + i + 2], rows[seen + i + 3]
+                    )  # fmt: skip
+                    l0, l1, l2, l3 = rows[led], rows[led + 1], rows[led + 2], rows[led + 3]
+                    t0, t1, t2, t3 = zero, zero, zero, zero
                     for j in range(P):
-                        x = link[after, b, i * P + j]
-                        rows[OLD_GRAD + r * P + j] += led * x
-                        total += rows[BEHIND_GRAD + r * P + j] * x
-                        link_grad[b, i * P + j] += (
-                            led * rows[READING + r * P + j] + seen * rows[BEHIND_GRAD + r * P + j]
-                        )
-                    rows[OLD_GRAD + r * P + i] += total
-                link_grad[b, i * P + i] = zero
-                weight, total = rows[WRITING + i], zero
-                for j in range(P):
-                    grad = link_grad[b, i * P + j]
-                    changed = grad * link[before, b, i * P + j]
-                    total += grad * rows[PRECEDENCE + j] - changed
-                    rows[WRITING_GRAD + j] -= changed
-                    rows[PRECEDENCE_GRAD + j] += grad * weight
-                    link_grad[b, i * P + j] = grad * (one - weight - rows[WRITING + j])
-                rows[WRITING_GRAD + i] += total
+                        x0, x1 = link[after, b, a + j], link[after, b, a + P + j]
+                        x2, x3 = link[after, b, a + 2 * P + j], link[after, b, a + 3 * P + j]
+                        there, grad = rows[seen + j], rows[back + j]
+                        rows[OLD_GRAD + r * P + j] += l0 * x0 + l1 * x1 + l2 * x2 + l3 * x3
+                        t0 += grad * x0
+                        t1 += grad * x1
+                        t2 += grad * x2
+                        t3 += grad * x3
+                        link_grad[b, a + j] += l0 * there + s0 * grad
+                        link_grad[b, a + P + j] += l1 * there + s1 * grad
+                        link_grad[b, a + 2 * P + j] += l2 * there + s2 * grad
+                        link_grad[b, a + 3 * P + j] += l3 * there + s3 * grad
+                    old = OLD_GRAD + r * P + i
+                    rows[old] += t0
+                    rows[old + 1] += t1
+                    rows[old + 2] += t2
+                    rows[old + 3] += t3
+                for k in range(i, i + BLOCK):
+                    link_grad[b, k * P + k] = zero
+                    weight, total = rows[WRITING + k], zero
+                    for j in range(P):
+                        grad = link_grad[b, k * P + j]
+                        changed = grad * link[before, b, k * P + j]
+                        total += grad * rows[PRECEDENCE + j] - changed
+                        rows[WRITING_GRAD + j] -= changed
+                        rows[PRECEDENCE_GRAD + j] += grad * weight
+                        link_grad[b, k * P + j] = grad * (one - weight - rows[WRITING + j])
+                    rows[WRITING_GRAD + k] += total
             for n in range(P):
                 rows[WRITING_GRAD + n] += whole
                 precedence_grad[b, n] = rows[PRECEDENCE_GRAD + n]

@@ -21,14 +21,16 @@ from numba.core.serialize import dumps
 OPTIONS = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """Compile a function at its first call, or load what was compiled before.
+
+    options  of numba.njit, beside those that all functions have
 
     With NUMBA_DISABLE_JIT=1 it stays plain Python, whose integers wrap around in silence as well.
     """
     if config.DISABLE_JIT:
         return np.errstate(over="ignore")(function)
-    dispatcher = njit(**OPTIONS)(function)
+    dispatcher = njit(**OPTIONS, **options)(function)
     if (cache := _cache(function)) is not None:
         dispatcher._cache = cache  # where njit(cache=True) puts Numba's own
     return dispatcher
