@@ -7,6 +7,7 @@ from pydantic import ValidationError
 from torch.func import functional_call, stack_module_state, vmap
 
 from relength.errors import RelengthError
+from relength.kernels import dnc_steps
 from relength.models.memory import dnc_memory
 from relength.models.memory.configs import ConstrainedDNCConfig
 from relength.models.memory.constrained import ConstrainedDNC
@@ -219,6 +220,16 @@ def test_the_fast_form_holds_in_single_precision_at_the_sizes_of_the_paper():
         close(fast[1], plain[1], 1e-4)
         for name, grad in plain[2].items():
             close(fast[2][name], grad, 1e-3 * grad.abs().max().item())
+
+
+def test_the_exponential_of_vectors_is_as_right_as_it_says_and_bounded():
+    for most, error in ((20, 2**-22), (87, 2**-21)):
+        numbers = np.linspace(-most, most, 20_001, dtype=np.float32)
+        ours = np.array([dnc_steps.exp32(x) for x in numbers], dtype=np.float64)
+        np.testing.assert_allclose(ours, np.exp(numbers.astype(np.float64)), rtol=error)
+    for far, end in ((-1e4, -88), (1e4, 88), (-np.inf, -88)):
+        assert dnc_steps.exp32(np.float32(far)) == pytest.approx(np.exp(end), rel=1e-6)
+    assert np.isnan(dnc_steps.exp32(np.float32(np.nan)))
 
 
 @pytest.mark.parametrize("row", COMPUTED, ids=lambda row: ROWS[row])
