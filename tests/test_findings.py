@@ -494,6 +494,7 @@ def claims() -> pd.DataFrame:
         row
         | {"claim": name, "statement": f"{name} holds.", "verdict": verdict, "label": label}
         | {"prose": prose, "quote": "" if name == "panm-2" else "Said."}
+        | {"hardly": None, "fragile": name == "panm-3"}
         for name, verdict, label, prose in verdicts
     )
 
@@ -507,6 +508,8 @@ def test_a_chapter_begins_with_the_claims_that_have_an_answer(three):
     assert first == ("reproduced (reduced)", "panm-3")
     assert second == ("not reached at reduced scale", "panm-2")
     assert "panm-4" not in said
+    (marked,) = (line for line in said.splitlines() if "verdict-mark" in line)
+    assert "panm-3 holds." in marked
     open_ = claims().query("verdict == 'inconclusive'")
     counts = findings_counts.answered("panm", three._replace(ledger=open_))
     assert counts == (1, 0, {}, {"inconclusive": 1})
@@ -525,14 +528,17 @@ def test_demonstrations_in_letters_show_what_they_say(letter):
 
 
 def test_a_letter_counts_the_claims_of_its_paper(three):
-    row = {"paper": "mla", "page": "", "prose": True} | dict.fromkeys(
-        ("verdict", "label"), "inconclusive"
-    )
+    row = {"paper": "mla", "page": "", "prose": True, "where": "§1", "artifact": "mla-table-2"}
+    row |= {"same_runs_as": ""} | dict.fromkeys(("verdict", "label"), "inconclusive")
     ledger = pd.DataFrame(
         [
             row,
             row | {"verdict": "reproduced", "label": "reproduced (reduced)"},
-            row | {"prose": False},
+            row | {"prose": False, "where": ""},
+            # Another number of the same runs counts only where the first is not there.
+            row
+            | {"prose": False, "where": "", "artifact": "mla-table-9"}
+            | {"same_runs_as": "mla-table-2"},
             row | {"page": "panm_cost", "unit": "round"},
             row | {"page": "panm_cost", "unit": "calculation"},  # of sizes, on the page on speed
             row | {"paper": "panm"},

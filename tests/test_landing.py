@@ -128,7 +128,7 @@ def test_what_a_paper_rests_on_comes_first_in_its_column(full):
 
 def test_every_claim_is_counted_once(full, begun, empty):
     for state in (full, begun, empty):
-        every = state.ledger[state.ledger["page"] == ""]["verdict"]
+        every = claims.once(state.ledger[state.ledger["page"] == ""])["verdict"]
         standing = landing.standing(state)
         assert standing.untestable == (every == "not testable").sum()
         assert standing.words + standing.numbers + standing.waiting + standing.untestable == len(

@@ -14,7 +14,7 @@ from browser import View, Window
 from lxml.html import fragment_fromstring
 
 from relength.paths import BOOK
-from relength.report import boxes, ledger, margins
+from relength.report import boxes, ledger, margins, tables
 from relength.report.deviations import anchor
 from relength.report.markdown import grid, plain, run_link, slug
 from relength.report.scoreboard import Survey, united
@@ -35,6 +35,10 @@ from relength.verdicts.claim_models import (
 pytestmark = pytest.mark.usefixtures("claimed")
 
 EXPERIMENT = experiment("mla_table2")
+CELLS = [
+    *(("copy", test) for test in ("15", "30", "100")),
+    *(("lookup", test) for test in ("7", "9", "11")),
+]
 
 
 def survey(records) -> Survey:
@@ -79,7 +83,10 @@ def test_every_claim_is_there_once_with_what_it_can_be_filtered_by(text, solved)
     marked = re.findall(r"facets [^\n]+|\{\.facets [^}]+", text)
     assert len(marked) == len(solved.ledger)
     for classes in marked:
-        for facet in ("paper", "kind", "verdict", "scale", "what"):
+        for facet in (
+            *("paper", "kind", "verdict", "scale", "what"),
+            *("severity", "executions", "printed"),
+        ):
             assert len(re.findall(rf"f-{facet}-[a-z0-9-]+", classes)) == 1, classes
 
 
@@ -193,7 +200,10 @@ def test_a_page_says_in_short_how_its_claims_stand_and_which_numbers_are_met(
     assert boxes.verdicts_on("mla_table2", solved) == claims_there["label"].value_counts().to_dict()
     # Perfect are the runs of Content on Copy and Lookup, where the paper prints 0 to 33.3.
     found = boxes.numbers_on("mla_table2", store)
-    assert found == boxes.Numbers(printed=144, run=6, near=0, fewest=2, most=2)
+    printed = [tables.printed("mla-table-2")["Content", *cell] for cell in CELLS]
+    between = sum(5 < value < 95 for value in printed)
+    assert between == 1
+    assert found == boxes.Numbers(144, run=6, near=0, fewest=2, most=2, between=between)
     assert boxes.numbers_on("mla_table2", empty.store) == boxes.Numbers(144, 0, 0, 0, 0)
     exposed = {"verdict": "reproduced", "label": "reproduced", "page": "panm_address_exposure"}
     judged = empty._replace(ledger=empty.ledger.iloc[:3].assign(prose=True, **exposed))
@@ -313,15 +323,17 @@ def test_the_table_of_versions_counts_the_runs_under_each(solved, monkeypatch):
 # The filter, in a browser
 
 CLAIM = """<details class="claim facets f-paper-{paper} f-kind-{kind} f-verdict-{verdict}
-  f-scale-{scale} f-what-sentence" id="claim-{id}"><summary><span class="sd-summary-text">{id}
+  f-scale-{scale} f-what-sentence f-severity-does-not-apply f-executions-{executions}
+  f-printed-does-not-apply" id="claim-{id}"><summary><span class="sd-summary-text">{id}
   {words}</span></summary><p>body</p></details>"""
 CLAIMS = [
-    ("a-1", "mla", "value", "reproduced", "paper", "copies"),
-    ("a-2", "mla", "order", "not-run", "none", "sorts"),
-    ("b-1", "panm", "value", "not-run", "none", "copies"),
+    ("a-1", "mla", "value", "reproduced", "paper", "fragile", "copies"),
+    ("a-2", "mla", "order", "not-run", "none", "no-others", "sorts"),
+    ("b-1", "panm", "value", "not-run", "none", "no-others", "copies"),
 ]
 NUMBER = """<tr><td><span class="facets f-paper-mla f-kind-value f-verdict-{verdict}
-  f-scale-paper f-what-number">{test}</span></td></tr>"""
+  f-scale-paper f-what-number f-severity-could-hardly-fail f-executions-stable
+  f-printed-between-5-and-95">{test}</span></td></tr>"""
 PAGE = """<!doctype html><html lang="en" data-theme="light"><title>t</title>
 <style>{style}</style><main>
 <div id="ledger-filter" data-papers='{{"mla": "First", "panm": "Second"}}'></div>
@@ -333,7 +345,7 @@ PAGE = """<!doctype html><html lang="en" data-theme="light"><title>t</title>
 
 def small_ledger(file: Path, numbers: list[tuple[str, str]]) -> str:
     """The address of a small ledger: claims in words, and a table of (verdict, test)."""
-    fields = ("id", "paper", "kind", "verdict", "scale", "words")
+    fields = ("id", "paper", "kind", "verdict", "scale", "executions", "words")
     assets = [(BOOK / "assets" / f).read_text() for f in ("book.css", "tables.js", "ledger.js")]
     file.write_text(
         PAGE.format(
@@ -384,6 +396,12 @@ def test_claims_are_filtered_from_a_folder_and_by_keyboard_alone(page):
     assert page.url.endswith("#paper=panm&verdict=not-run")
     page.get_by_role("button", name="Show all").press("Enter")
     assert len(shown(page)) == 3 and "=" not in page.url
+    press(page, "fragile")
+    assert shown(page) == ["claim-a-1"] and page.url.endswith("#executions=fragile")
+    press(page, "fragile")
+    press(page, "between 5 and 95")
+    assert shown(page) == [] and page.locator(".ledger-numbers").is_visible()
+    page.get_by_role("button", name="Show all").press("Enter")
     page.keyboard.type("Copies")
     assert shown(page) == ["claim-a-1", "claim-b-1"]
 

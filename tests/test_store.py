@@ -18,7 +18,7 @@ from relength.report import run_index
 from relength.runs import progress
 from relength.runs import store as store_module
 from relength.runs.prices import Device, device_seconds, pace_of
-from relength.runs.store import Store, accuracies, frame, on_generated_data, usable
+from relength.runs.store import Store, accuracies, frame, further, on_generated_data, usable
 from relength.specs.spec import make_spec
 from relength.tasks import TASKS
 
@@ -488,6 +488,9 @@ def test_the_earliest_execution_counts_and_never_the_best(make_record):
     assert usable(records) == [earliest]
     assert usable(records, stale=frozenset({earliest["run_id"]})) == [early]
     assert usable([failed]) == []
+    assert further(records) == [early, late]
+    assert further(records, stale=frozenset({earliest["run_id"]})) == [late]
+    assert further(records, stale=frozenset({early["run_id"], late["run_id"]})) == []
 
 
 @given(st.permutations(range(6)))
@@ -534,6 +537,7 @@ def test_generated_data_count_only_where_nothing_else_was_trained_on(executions,
     stale = frozenset(f"{n:016x}" for n in others)
     rest = [n for n in good if n not in others]
     assert [int(r["run_id"], 16) for r in usable(records, stale)] == rest[:1]
+    assert [int(r["run_id"], 16) for r in further(records)] == (others or good)[1:]
 
 
 def test_runs_of_the_lookup_tasks_say_what_they_were_trained_on(monkeypatch):

@@ -1,4 +1,4 @@
-// The claims ledger: filters by paper, kind, verdict, scale and words. Without this script every claim is
+// The claims ledger: filters by paper, kind, verdict, scale, what is told beside a verdict, and words. Without this script every claim is
 // shown. The state is kept in the address (#paper=mla&verdict=not-run,inconclusive&text=copy), so that a
 // filtered ledger can be linked to; an address of a single claim (#claim-mla-010) opens that claim
 // or, for a printed number, the table that it is in.
@@ -9,6 +9,9 @@
     ["kind", "Kind"],
     ["verdict", "Verdict"],
     ["scale", "Scale"],
+    ["severity", "Number that comes out"],
+    ["executions", "With other executions"],
+    ["printed", "Printed"],
   ];
   const WORDS = { sentence: "sentences", number: "printed numbers", none: "no runs yet" };
 

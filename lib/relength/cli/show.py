@@ -121,7 +121,9 @@ def claims(
         rows = rows[rows.paper == paper]
     if as_json:
         columns = ["claim", "paper", "statement", "verdict", "scale", "seeds", "seen"]
-        print(json.dumps(rows[columns].to_dict("records"), indent=1))
+        columns += ["severity", "hardly", "fragile", "between"]
+        found = rows[columns].astype(object)
+        print(json.dumps(found.where(found.notna(), None).to_dict("records"), indent=1))
         return
     print_table(
         ("claim", "verdict", "scale", "seeds", "seen"),

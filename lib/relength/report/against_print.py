@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FLOOR, CEILING = 5.0, 95.0  # percent; printed numbers strictly between them could have failed
 LABELLED = 5  # outliers that are named
 # Shares of the printed numbers from which the sentence begins with a word.
 WORDS = ((0.9, "Largely"), (0.5, "In part"), (0.0, "Hardly"))
@@ -49,17 +48,13 @@ KEY = (
 MARKERS = {"reduced": "o", "paper": "s"}
 
 
-def between(value: float) -> bool:
-    """Tell whether a printed percentage is strictly between floor and ceiling."""
-    return FLOOR < value < CEILING
-
-
 def numbers(paper: str, survey: Survey) -> pd.DataFrame:
     """One row per printed accuracy of a paper that has runs, in the judged reading.
 
     Columns: claim, artifact, experiment, model, task, test, printed and ours (percent; ours by the
     statistic of the table), values (every seed), seeds, scale, label (the verdict), near (ours is
-    within the margin), between (printed strictly between floor and ceiling).
+    within the margin), between (printed strictly between floor and ceiling), hardly (reproduced,
+    but it could hardly fail).
     """
     known = {claim.id: claim for claim in claims.load(paper)} if paper in claims.papers() else {}
     mine = survey.ledger[(survey.ledger["paper"] == paper) & ~survey.ledger["prose"].astype(bool)]
@@ -70,7 +65,7 @@ def numbers(paper: str, survey: Survey) -> pd.DataFrame:
         if row.claim in known and registry.metric(known[row.claim].source.metric).share
     ]
     names = ["claim", "artifact", "experiment", "model", "task", "test", "printed", "ours"]
-    names += ["values", "seeds", "scale", "label", "near", "between"]
+    names += ["values", "seeds", "scale", "label", "near", "between", "hardly"]
     table = pd.DataFrame(rows, columns=names)
     return table.drop_duplicates(["experiment", "model", "task", "test"], ignore_index=True)
 
@@ -87,7 +82,7 @@ def _number(row: Any, claim: Claim, runs: RunsByCell) -> tuple[Any, ...]:
     near = abs(ours - said) <= load_margins().measures["accuracy"].around(said)
     where = (row.artifact, claim.source.experiment, part.model, part.task, test)
     return (row.claim, *where, said, ours, values, len(values), row.scale, row.label, near,
-            between(said))  # fmt: skip
+            row.between, row.hardly == 1)  # fmt: skip
 
 
 class Count(NamedTuple):
@@ -127,12 +122,17 @@ def sentence(data: pd.DataFrame) -> str:
     """Say in plain words whether the printed numbers come out, and which do not."""
     every, middle = count(data), count(data[data["between"].astype(bool)])
     word = next(word for share, word in WORDS if every.near >= share * every.of)
-    room = load_margins().measures["accuracy"].around(0)
+    room, (low, high) = load_margins().measures["accuracy"].around(0), load_margins().between
     said = (
         f"**{word}.** Of {every.of} printed accuracies, {every.near} come out within {room:g} "
-        f"points. Of the {middle.of} that are printed between {FLOOR:g} and {CEILING:g} %, where a "
+        f"points. Of the {middle.of} that are printed between {low:g} and {high:g} %, where a "
         f"model can miss in both directions, {middle.near} do."
     )
+    if every.near:
+        said += (
+            f" Of all that come out, {int(data['hardly'].sum())} {{ref}}`could hardly fail "
+            "<severity>`."
+        )
     left = every.of - every.near
     if left and (group := mostly(data)):
         said += f" Of the {left} that do not, {group[1]} are of {group[0]}."
@@ -273,13 +273,14 @@ def _frame(axes: "Axes") -> None:
 
 def _corners(axes: "Axes", data: pd.DataFrame) -> None:
     """Count the numbers at floor and ceiling, which lie on one another."""
+    floor, ceiling = load_margins().between
     for low, place, side in ((True, (-2, -8.5), "left"), (False, (102, 108.5), "right")):
         printed = data["printed"]
-        rows = data[printed <= FLOOR if low else printed >= CEILING]
+        rows = data[printed <= floor if low else printed >= ceiling]
         if len(rows) > 1:
             near = count(rows)
             axes.annotate(
-                f"printed {'at most' if low else 'at least'} {FLOOR if low else CEILING:g} %: "
+                f"printed {'at most' if low else 'at least'} {floor if low else ceiling:g} %: "
                 f"{near.near} of {near.of} come out",
                 place, size=7, color=LIGHT.muted, ha=side, va="center",
             )  # fmt: skip

@@ -13,7 +13,7 @@ import pandas as pd
 
 from relength.report import computed
 from relength.report.deviations import anchor, measured
-from relength.report.markdown import badge, grid, plain
+from relength.report.markdown import badge, badges, grid, plain
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import ARM_LABELS, title
@@ -100,7 +100,7 @@ def of_claims(shown: Iterable[str], survey: Survey) -> str:
             (
                 f"{plain(row.statement)} {{ref}}`{row.name} <claim-{row.name}>`"
                 + ("" if row.scope in said_of_all else f" *{plain(row.scope)}*"),
-                badge(row.label),
+                badges(row),
                 *(_verdict_of(row, arm) for arm in arms),
                 plain(told(row)),
             )
@@ -125,7 +125,7 @@ def by_reading(shown: Iterable[str], survey: Survey) -> str:
         (
             (
                 f"{plain(row.statement)} {{ref}}`{row.name} <claim-{row.name}>`",
-                _with_votes(row.label, row.votes),
+                _with_votes(badges(row), row.votes),
                 *(_verdict_of(row, arm) for arm in arms),
             )
             for row in rows
@@ -149,12 +149,12 @@ def _other_arms(rows: Iterable[Any]) -> list[str]:
 def _verdict_of(row: Any, arm: str) -> str:
     """Word a claim's verdict in another reading, and how many seeds agree."""
     verdict = row.beside.get(arm) if isinstance(row.beside, dict) else None
-    return _with_votes(verdict.label, verdict.votes) if verdict is not None else ""
+    return _with_votes(badge(verdict.label), verdict.votes) if verdict is not None else ""
 
 
-def _with_votes(label: str, votes: str) -> str:
+def _with_votes(shown: str, votes: str) -> str:
     """A badge and how many seeds agree, which no line breaks."""
-    return f"{badge(label)} {votes.replace(' ', NO_BREAK)}".rstrip()
+    return f"{shown} {votes.replace(' ', NO_BREAK)}".rstrip()
 
 
 def of_effects(paper: str, titles: Mapping[str, str], survey: Survey) -> str:
@@ -182,16 +182,19 @@ def in_short(page: str, survey: Survey) -> str:
 
     The links lead to labels that ``book/_ext/run_stamp.py`` gives the sections of that page.
     """
-    judged = verdicts_on(page, survey)
-    said = [_verdicts_in_words(judged), _numbers_in_words(numbers_on(page, survey.store))]
+    judged, rows = verdicts_on(page, survey), claims_on(page, survey)
+    said = [
+        _verdicts_in_words(judged, int(rows.loc[rows["prose"], "fragile"].eq(True).sum())),
+        _numbers_in_words(numbers_on(page, survey.store), claims.numbers(rows)),
+    ]
     links = [f"{{ref}}`Tables and figures <{page}-tables-and-figures>`"]
     links += [f"{{ref}}`verdicts <{page}-verdict>`"] if judged else []
     text = " ".join(filter(None, said))
     return f":::{{container}} in-short\n**In short.** {text} {', '.join(links)}.\n:::\n"
 
 
-def verdicts_on(page: str, survey: Survey) -> dict[str, int]:
-    """{label: claims} of a page, decided ones first, without those that single cells are."""
+def claims_on(page: str, survey: Survey) -> pd.DataFrame:
+    """The rows of the ledger that a page shows."""
     shown = shown_by(page)
     if shown is None:
         ids = survey.ledger[survey.ledger["page"] == page]["claim"]
@@ -202,26 +205,40 @@ def verdicts_on(page: str, survey: Survey) -> dict[str, int]:
             for claim in claims.load(experiment.paper)
             if page_of(claim.artifact, claim.source.experiment) == page
         ]
-    rows = survey.ledger[survey.ledger["claim"].isin(ids) & survey.ledger["prose"]]
+    return survey.ledger[survey.ledger["claim"].isin(ids)]
+
+
+def verdicts_on(page: str, survey: Survey) -> dict[str, int]:
+    """{label: claims} of a page, decided ones first, without those that single cells are."""
+    rows = claims_on(page, survey)
+    rows = rows[rows["prose"].astype(bool)]
     rows = rows.sort_values("verdict", key=lambda verdicts: verdicts.map(claims.VERDICTS.index))
     return dict(Counter(rows["label"]))
 
 
-def _verdicts_in_words(judged: dict[str, int]) -> str:
+def _verdicts_in_words(judged: dict[str, int], fragile: int) -> str:
     if not judged:
         return "No claim is judged on this page."
     counts = ", ".join(f"{count} {label}" for label, count in judged.items())
-    return f"{claims.plural(sum(judged.values()), 'claim')}: {counts}."
+    said = f"{claims.plural(sum(judged.values()), 'claim')}: {counts}."
+    if not fragile:
+        return said
+    return f"{said} {fragile} of these verdicts {'is' if fragile == 1 else 'are'} fragile."
 
 
 class Numbers(NamedTuple):
-    """Printed numbers of a page at reduced scale: how many, with runs, and within the margin."""
+    """Printed numbers of a page at reduced scale: how many, with runs, and within the margin.
+
+    between  of those with runs, percentages printed strictly between floor and ceiling
+    """
 
     printed: int
     run: int
     near: int
     fewest: int  # seeds of those with runs
     most: int
+    between: int = 0
+    near_between: int = 0
 
 
 def numbers_on(page: str, store: Store) -> Numbers | None:
@@ -238,11 +255,20 @@ def numbers_on(page: str, store: Store) -> Numbers | None:
     run = cells[cells["seeds"] > 0]
     if run.empty:
         return Numbers(len(cells), 0, 0, 0, 0)
-    near = int(run["apart"].eq(False).sum())
-    return Numbers(len(cells), len(run), near, run["seeds"].min(), run["seeds"].max())
+    near, fixed = run["apart"].eq(False), load_margins()
+    between = run["paper"].map(fixed.is_between) & runs.shown.share
+    return Numbers(
+        printed=len(cells),
+        run=len(run),
+        near=int(near.sum()),
+        fewest=run["seeds"].min(),
+        most=run["seeds"].max(),
+        between=int(between.sum()),
+        near_between=int((near & between).sum()),
+    )
 
 
-def _numbers_in_words(found: Numbers | None) -> str:
+def _numbers_in_words(found: Numbers | None, judged: claims.Numbers) -> str:
     if found is None:
         return ""
     if not found.run:
@@ -252,8 +278,35 @@ def _numbers_in_words(found: Numbers | None) -> str:
     seeds = seeds if found.fewest == found.most else f"{found.fewest} to {seeds}"
     return (
         f"{of} {found.printed} printed numbers have runs of {seeds} at reduced scale. {found.near} "
-        "of them are {doc}`within the margin </how_to_read>`."
+        f"of them are {{doc}}`within the margin </how_to_read>`.{_between_in_words(found)}"
+        f"{_told_beside(judged)}"
     )
+
+
+def _between_in_words(found: Numbers) -> str:
+    if not found.between:
+        return ""
+    low, high = load_margins().between
+    return (
+        f" Of the {found.between} printed strictly between {low:g} and {high:g} %, "
+        f"{found.near_between} {'is' if found.near_between == 1 else 'are'}."
+    )
+
+
+def _told_beside(judged: claims.Numbers) -> str:
+    """Count those numbers that come out and could hardly fail, and the verdicts that are
+    fragile.
+    """
+    words = ""
+    if judged.reproduced:
+        words += (
+            f" {judged.hardly} of the {judged.reproduced} that are reproduced "
+            "{ref}`could hardly fail <severity>`."
+        )
+    if judged.fragile:
+        be = "is" if judged.fragile == 1 else "are"
+        words += f" {judged.fragile} of the verdicts {be} {{ref}}`fragile <fragile>`."
+    return words
 
 
 def _box(body: str) -> str:

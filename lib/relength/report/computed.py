@@ -72,5 +72,7 @@ def _row(one: Computed, said: pd.Series) -> dict[str, object]:
         "seeds": one.decision.n if one.decision else 0,
         "p": one.decision.p_for if one.decision else float("nan"),
         "q": float("nan"),
+        **dict.fromkeys(("severity", "rivals", "one_symbol", "hardly", "between")),
+        **{"repeated": 0, "fragile": False},
     }
     return row | {"page": one.page, "unit": one.unit}

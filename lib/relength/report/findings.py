@@ -40,11 +40,11 @@ from relength.report.outcomes import (
 )
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
-from relength.report.style import title
+from relength.report.style import marks, title
 from relength.report.tables import printed, short, signed
 from relength.specs import published, registry
 from relength.specs.margins import load_margins
-from relength.verdicts.claims import LEFT_OPEN, VERDICTS, counted, plural
+from relength.verdicts.claims import LEFT_OPEN, VERDICTS, counted, numbers_in_words, plural
 
 
 def conclusion(
@@ -69,6 +69,7 @@ def conclusion(
         lists.append(f"{badge(first.label)}\n")
         lists += [
             f"- {plain(row.statement)} {{ref}}`{row.claim} <claim-{row.claim}>`"
+            + "".join(f" {badge(mark, 'mark')}" for mark in marks(row))
             for row in own.itertuples()
         ]
         lists.append("")
@@ -101,13 +102,15 @@ def printed_numbers(paper: str, survey: Survey) -> str:
     data = judged_rows(runs, beside_printed(runs))
     if data.empty:
         return NOTHING
-    counts, levels = near_print(runs, data), load_margins().levels
+    counts, fixed = near_print(runs, data), load_margins()
+    (low, high), levels = fixed.between, fixed.levels
     models = ", ".join(f"{model} {near} of {of}" for model, (near, of) in counts.by_model.items())
     said = (
         f"{_come_out(runs, data)}{few_seeds(data['seeds'])} By model: {models}. "
-        f"{counts.between} of the printed numbers lie between {levels['failed'].below:g} % and "
-        f"{levels['solved'].at_least:g} %; {counts.near_between} of these come out. Such numbers "
-        "are harder to meet than success or failure. (A number comes out if ours has the printed "
+        f"{counts.between} of the printed numbers lie strictly between {low:g} % and {high:g} %; "
+        f"{counts.near_between} of these come out. Such numbers are harder to meet than success or "
+        f"failure. By the verdicts: {numbers_in_words(runs.ledger)} ({{ref}}`What these words mean "
+        "<severity>`. A number comes out if ours has the printed "
         f"{runs.measured.words}, high or low. To *solve* a test, below, takes "
         f"{levels['solved'].at_least:g} % {runs.measured.words}.)"
     )

@@ -15,7 +15,7 @@ from relength.report.scoreboard import SCALES, Survey
 from relength.specs.experiments import experiments
 from relength.specs.margins import load_margins
 from relength.specs.spec import row_name
-from relength.verdicts.claims import LEFT_OPEN
+from relength.verdicts.claims import LEFT_OPEN, once
 
 RULES = {
     "selected": "by the rule of the paper",
@@ -55,15 +55,15 @@ class NearPrint(NamedTuple):
     near_longest: int  # at the longest test of a task
     longest: int
     by_model: dict[str, tuple[int, int]]  # (near, cells)
-    near_between: int  # of those printed between failed and solved
+    near_between: int  # of those printed strictly between floor and ceiling
     between: int
 
 
 def near_print(runs: Runs, data: pd.DataFrame) -> NearPrint:
     """Count the rows of :func:`relength.report.outcomes.beside_printed` that are near."""
-    near, levels = data["near"], load_margins().levels
+    near, fixed = data["near"], load_margins()
     last = data["test"] == data["task"].map(lambda task: runs.tests[task][-1])
-    between = data["paper"].map(lambda x: not any(level.holds(x) for level in levels.values()))
+    between = data["paper"].map(fixed.is_between).astype(bool) & runs.shown.share
     models = {model: own for model, own in near.groupby(data["model"], sort=False)}
     return NearPrint(
         near=int(near.sum()),
@@ -206,8 +206,11 @@ def checkpoints(runs: Runs) -> Checkpoints | None:
 
 
 def by_kind(paper: str, survey: Survey) -> dict[str, Counter[str]]:
-    """{kind of claim: {label: claims}} of a paper, without kinds that it has none of."""
-    judged = survey.ledger[survey.ledger["paper"] == paper]
+    """{kind of claim: {label: claims}} of a paper, without kinds that it has none of.
+
+    Printed numbers of the same runs count once.
+    """
+    judged = once(survey.ledger[survey.ledger["paper"] == paper])
     by_runs = judged[judged["page"] == ""]
     kinds = {
         "in words": by_runs[by_runs["prose"]],

@@ -22,12 +22,12 @@ from relength.report.drawings import icon
 from relength.report.exhibits import typed
 from relength.report.freshness import freshness_of
 from relength.report.html import fill
-from relength.report.ledger import RunsByCell
+from relength.report.ledger import RunsByCell, executions_words, severity_words
 from relength.report.markdown import run_link, slug
 from relength.report.outcomes import busiest
 from relength.report.reach import reach
 from relength.report.scoreboard import BEGUN, SCALES, Survey
-from relength.report.style import readings, title, verdict_kind
+from relength.report.style import marks, readings, title, verdict_kind
 from relength.runs.prices import Device, Prices, own_runs
 from relength.runs.progress import clock
 from relength.specs import published, registry
@@ -58,7 +58,7 @@ def raw(html: str) -> str:
 
 
 class Standing(NamedTuple):
-    """The state of the claims that runs decide.
+    """The state of the claims that runs decide; printed numbers of the same runs count once.
 
     words, numbers  claims in words and printed numbers that have runs
     waiting         claims of both kinds without runs
@@ -78,7 +78,7 @@ class Standing(NamedTuple):
 
 def standing(survey: Survey) -> Standing:
     """Count claims and trainings."""
-    ledger, used = survey.ledger, survey.runs.drop_duplicates("run_id")
+    ledger, used = claims.once(survey.ledger), survey.runs.drop_duplicates("run_id")
     ledger = ledger[ledger["page"] == ""]
     tested = ledger[_tested(ledger)]
     stated = published.prose_claims()["claim_id"]
@@ -103,7 +103,9 @@ def outcomes(survey: Survey) -> str:
         f"**In all:** {counts.words} claims in words and {counts.numbers} printed numbers have "
         f"been put to the test, with {made}. {counts.waiting} wait for runs, {counts.untestable} "
         f"are such that no run can test them, and {counts.later} sentences of the papers are not "
-        "set up for judging yet. The {doc}`ledger </claims_ledger>` has each of them.\n"
+        "set up for judging yet. The {doc}`ledger </claims_ledger>` has each of them.\n\n"
+        f"{claims.numbers_in_words(survey.ledger[by_runs])} {{doc}}`What these words mean "
+        "</how_to_read>`.\n"
     )
     return "\n".join([*parts, total, _without_training(survey.ledger[~by_runs])])
 
@@ -154,7 +156,10 @@ def _columns(paper: Paper, rows: pd.DataFrame) -> str:
             word=word,
             count=len(some),
             claims=[
-                {"claim": row.claim, "statement": row.statement, "label": row.label}
+                {
+                    **{"claim": row.claim, "statement": row.statement, "label": row.label},
+                    "marks": marks(row),
+                }
                 for row in some.head(SHOWN).itertuples()
             ],
             paper=paper.name,
@@ -303,6 +308,8 @@ def _answer(
         ("the paper", _printed(row, claim)),
         ("our runs" if claim else claims.plural(row.seeds, row.unit), told(row)),
         *(_provenance(runs.of(claim, row.parts), survey) if claim else ()),
+        ("other rows", severity_words(row)),
+        ("other executions", executions_words(row)),
         ("to decide it", row.needed),
         ("other readings", readings(row.others)),
         ("train it again", _again(claim, row.scale, priced) if claim else ""),

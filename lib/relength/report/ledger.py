@@ -18,11 +18,20 @@ import yaml
 
 from relength.report import margins
 from relength.report.exhibits import csv
-from relength.report.markdown import artifact_link, badge, grid, plain, run_link, slug, table
+from relength.report.markdown import (
+    artifact_link,
+    badge,
+    badges,
+    grid,
+    plain,
+    run_link,
+    slug,
+    table,
+)
 from relength.report.scoreboard import Survey
 from relength.report.style import readings, verdict_kind
 from relength.specs import registry
-from relength.specs.experiments import page_of
+from relength.specs.experiments import page_of, same_runs_as
 from relength.specs.margins import Margins, load_margins
 from relength.verdicts import claims
 from relength.verdicts.claim_models import (
@@ -38,11 +47,13 @@ from relength.verdicts.claim_models import (
     TrendPart,
     ValuePart,
 )
-from relength.verdicts.claims import PartVerdict, counted, plural, summary
+from relength.verdicts.claims import PartVerdict, counted, numbers_in_words, plural, summary
 
 DOWNLOAD = (
     *("paper", "claim", "artifact", "kind", "statement", "where", "scope", "arm", "label"),
     *("scale", "seeds", "seen", "needed", "p", "q", "claim_changed", "others"),
+    *("severity", "rivals", "one_symbol", "hardly", "repeated", "fragile", "otherwise", "between"),
+    "same_runs_as",
 )
 
 
@@ -87,7 +98,8 @@ def claims_list(survey: Survey) -> str:
     others = counted(Counter(judged[~by_runs]["verdict"]))
     names = escape(json.dumps({name: paper.short for name, paper in registry.papers().items()}))
     parts = [
-        f"{summary(judged[by_runs])} Another {(~by_runs).sum()} claims take no training, because "
+        f"{summary(judged[by_runs])} {numbers_in_words(judged)}\n\n"
+        f"Another {(~by_runs).sum()} claims take no training, because "
         f"pages simulate, calculate or measure them: {others or 'none is judged yet'}.\n",
         f'```{{raw}} html\n<p class="ledger-data">{data}</p>'
         f'<div id="ledger-filter" data-papers="{names}"></div>\n```\n',
@@ -112,14 +124,24 @@ def claims_list(survey: Survey) -> str:
 
 def facets(row: Any) -> str:
     """Return what a claim can be filtered by, as classes."""
+    low, high = load_margins().between
     chosen = {
         "paper": row.paper,
         "kind": row.kind,
         "verdict": verdict_kind(row.label),
         "scale": row.scale or ("computed" if row.page else "none"),
         "what": "sentence" if row.prose else "number",
+        "severity": "unknown"
+        if row.rivals == 0 and pd.isna(row.hardly)
+        else _facet(row.hardly, "could hardly fail", "could fail"),
+        "executions": "fragile" if row.fragile else "stable" if row.repeated else "no others",
+        "printed": _facet(row.between, f"between {low:g} and {high:g}", "floor or ceiling"),
     }
     return " ".join(["facets", *(f"f-{name}-{slug(value)}" for name, value in chosen.items())])
+
+
+def _facet(holds: bool | None, yes: str, no: str) -> str:
+    return "does not apply" if pd.isna(holds) else yes if holds else no
 
 
 def _claim(row: Any, claim: Claim, runs: RunsByCell) -> str:
@@ -130,6 +152,8 @@ def _claim(row: Any, claim: Claim, runs: RunsByCell) -> str:
         ("The paper says" if row.quote else "In the paper", _quoted(row)),
         ("Here", plain(row.scope)),
         ("Seen", plain(row.seen + row.at_full_scale) + _changed(row)),
+        ("Other rows", severity_words(row)),
+        ("Other executions", executions_words(row)),
         ("To decide it", plain(row.needed)),
         ("Other readings", plain(readings(row.others))),
         ("Artifact", artifact_link(row.artifact, page_of(row.artifact, claim.source.experiment))),
@@ -170,6 +194,26 @@ def _computed(row: Any) -> str:
     return _box(row, row.unit, _facts(facts))
 
 
+def severity_words(row: Any) -> str:
+    """Say of a printed number that comes out how many other rows of its column come out as well,
+    and what one symbol gives.
+    """
+    if pd.isna(row.rivals):
+        return ""
+    others = int(row.rivals)
+    said = f"{round(row.severity * others)} of {others}" if others else "unknown"
+    simple = "" if pd.isna(row.one_symbol) else f"; one symbol alone gives {row.one_symbol:.1f} %"
+    return said + simple
+
+
+def executions_words(row: Any) -> str:
+    """Say what other executions of the runs behind a verdict do to it."""
+    if not row.repeated:
+        return ""
+    runs = plural(int(row.repeated), "run")
+    return f"{runs} executed more than once: {row.otherwise or 'the verdict stays'}"
+
+
 def _facts(facts: Iterable[tuple[str, str]]) -> str:
     listed = "\n\n".join(f"{term}\n: {text}" for term, text in facts if text)
     return f":::{{container}} facts\n{listed}\n:::\n"
@@ -179,7 +223,7 @@ def _box(row: Any, unit: str, body: str) -> str:
     """A line that opens: verdict, statement, and how many of a unit it was decided by."""
     count = plural(row.seeds, unit) + (row.scale and f", {row.scale}")
     head = (
-        f"{badge(row.label)} [{plain(row.statement)}]{{.claim-says}} "
+        f"{badges(row)} [{plain(row.statement)}]{{.claim-says}} "
         f"[{row.claim} [{count}]{{.claim-seeds}}]{{.claim-id}}"
     )
     return (
@@ -348,15 +392,20 @@ def _numbers(artifact: str, rows: pd.DataFrame, known: dict[str, Claim], runs: R
     used = {row.claim: runs.of(known[row.claim], row.parts) for row in rows.itertuples()}
     every = pd.concat(used.values()).drop_duplicates("key")
     body = table(
-        ("number", "verdict", "seen", "seeds", "scale", "other readings", "runs, by seed", "claim"),
+        (
+            *("number", "verdict", "other rows", "seen", "seeds", "scale", "other executions"),
+            *("other readings", "runs, by seed", "claim"),
+        ),
         (
             (
                 f"[{plain(row.statement)}]{{#claim-{slug(row.claim)} "
                 f".{facets(row).replace(' ', ' .')}}}",
-                badge(row.label),
+                badges(row),
+                severity_words(row),
                 plain(row.seen + row.at_full_scale) + _changed(row),
                 row.seeds,
                 row.scale or "",
+                executions_words(row),
                 readings(row.others),
                 _by_seed(used[row.claim]),
                 f"`{row.claim}`",
@@ -375,5 +424,13 @@ def _numbers(artifact: str, rows: pd.DataFrame, known: dict[str, Claim], runs: R
         f"Each is a claim: our runs give the same number within the margin, "
         f"{plain(_margin_words(first, fixed))}. "
         f"{artifact_link(artifact, first.source.experiment)}. Query: {_query(first)}. "
-        f"{_made_under(every)}.\n\n{body}::::::\n"
+        f"{_made_under(every)}. {numbers_in_words(rows)} *Other rows* counts those of the same "
+        f"column that come out at the same number.{_same_runs(artifact)}\n\n{body}::::::\n"
     )
+
+
+def _same_runs(artifact: str) -> str:
+    """Say of a table whose runs another table shows that summaries leave it out."""
+    other = same_runs_as(artifact)
+    told = f" These are the runs of {other}: no count over several tables has them again."
+    return told if other else ""

@@ -25,11 +25,20 @@ def in_force(survey: Survey) -> str:
         (f"seeds of stage two, scale {scale}, each a yes or a no", stage_two_words(scale, fixed))
         for scale in fixed.stage_two
     ]
+    low, high = fixed.between
+    rows += [
+        (
+            '"could hardly fail"',
+            f"at least {fixed.hardly_fails:.0%} of the other rows come out too",
+        ),
+        ('"between"', f"printed strictly between {low:g} and {high:g} %"),
+    ]
     return table(
         ("measure", "margin"),
         rows,
         name="tab-margins",
-        caption="What counts as the same value, what the words mean, how many seeds are judged.",
+        caption="What counts as the same value, what the words mean, how many seeds are judged. "
+        "The last two change no verdict.",
     )
 
 

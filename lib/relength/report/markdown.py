@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from relength.paths import NOTEBOOKS
-from relength.report.style import verdict_kind
+from relength.report.style import marks, verdict_kind
 
 
 def table(
@@ -43,6 +43,11 @@ def badge(verdict: str, looks: str | None = None) -> str:
     looks: the verdict whose colours other words take
     """
     return f"[{verdict}]{{.verdict .verdict-{verdict_kind(looks or verdict)}}}"
+
+
+def badges(row: Any) -> str:
+    """The verdict of a row of the ledger, and what marks it."""
+    return " ".join([badge(row.label), *(badge(mark, "mark") for mark in marks(row))])
 
 
 def plain(text: str) -> str:

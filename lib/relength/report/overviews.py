@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
+import pandas as pd
+
 from relength.report import landing
 from relength.report.markdown import table
 from relength.report.scoreboard import BEGUN, Survey
@@ -30,11 +32,16 @@ def facts(paper: str, survey: Survey) -> str:
         ("The paper", source),
         ("Its results", f"{size}, {len(made)} claims in words"),
         ("Begun here", f"{begun} of {len(board)} tables and figures; {planned} more are set up"),
-        ("Claims judged", counted(Counter(judged["verdict"])) or "none yet"),
+        ("Claims judged", (counted(Counter(judged["verdict"])) or "none yet") + _fragile(judged)),
         ("Also here", ", ".join(pages) or "no page yet"),
     ]
     listed = "\n\n".join(f"{term}\n: {text}" for term, text in entries)
     return f":::{{container}} card-facts\n{listed}\n:::\n"
+
+
+def _fragile(judged: pd.DataFrame) -> str:
+    count = int(judged["fragile"].eq(True).sum())
+    return f"; {count} of them {{ref}}`fragile <fragile>`" if count else ""
 
 
 def headline(paper: str, survey: Survey) -> str:

@@ -50,6 +50,7 @@ class Runs:
     specs      those that the page is about, all of a grid or some
     records    the usable ones of ``specs``: one execution per spec, none that is stale
     every      all of the experiment in the store: other scales, repeated executions, failures
+    further    of the same specs, later usable executions than those among ``records``
     states     {run_id: whether today's code is known to give it again} of ``records``
     artifacts  the tables and figures that they are shown for, and whose claims are judged
     page       the notebook that shows them
@@ -61,6 +62,7 @@ class Runs:
     specs: tuple[RunSpec, ...]
     records: tuple[Record, ...]
     every: tuple[Record, ...]
+    further: tuple[Record, ...]
     states: Mapping[str, State]
     artifacts: tuple[str, ...]
     page: str
@@ -104,12 +106,14 @@ class Runs:
             for record in store.records(*experiment.files)
             if record["experiment"] == experiment.name or experiment.owns(record)
         )
-        usable = experiment.own(store.usable(*experiment.files))
-        records = tuple(record for record in usable if record["key"] in wanted)
+        records, further = (
+            tuple(record for record in experiment.own(found) if record["key"] in wanted)
+            for found in (store.usable(*experiment.files), store.further(*experiment.files))
+        )
         shown = tuple(experiment.artifacts if artifacts is None else artifacts)
         page = page_of(shown[0], experiment.name) if shown else experiment.name
         known = states(store, made_by(records))
-        return cls(experiment, scale, specs, records, every, known, shown, page, store)
+        return cls(experiment, scale, specs, records, every, further, known, shown, page, store)
 
     def part(self, artifact: str) -> "Runs":
         """The runs that one of its tables is made from."""
@@ -190,8 +194,13 @@ class Runs:
         shown = digest(*self.artifacts).hex()[:8]
         return kept(
             self.store.named(f"ledger-{self.experiment.name}-{shown}"),
-            lambda: claims.ledger(self._claims, self.frame),
-            *(self.experiment.name, *self.artifacts, digest_of(self.records)),
+            lambda: claims.ledger(self._claims, self.frame, frame(self.further)),
+            *(
+                self.experiment.name,
+                *self.artifacts,
+                digest_of(self.records),
+                digest_of(self.further),
+            ),
             claims.written(paper),
             code=judged.code(),
         )

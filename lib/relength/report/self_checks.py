@@ -1,12 +1,14 @@
-"""The page of checks on ourselves: runs that were made twice, beginnings that were replayed, and
-what the shorter of the two scales is worth."""
+"""The page of checks on ourselves: runs that were made twice and the verdicts that hang on them,
+beginnings that were replayed, and what the shorter of the two scales is worth."""
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from relength.report.freshness import Freshness, freshness
-from relength.report.markdown import badge, run_link, table
+from relength.report.markdown import badge, badges, plain, run_link, slug, table
 from relength.report.scoreboard import Survey
 from relength.report.style import title
 from relength.runs.prices import OwnRun, own_runs
@@ -16,6 +18,7 @@ from relength.specs import registry
 from relength.specs.experiments import experiment, experiments
 from relength.specs.margins import load_margins
 from relength.specs.spec import row_name
+from relength.verdicts.claims import once
 
 NOTHING = "*Not run*: no run has been trained twice yet.\n"
 NUMBERS = ("known lengths", "longest test", "largest difference")
@@ -155,6 +158,82 @@ def _made(record: Record) -> str:
 def _place(record: Record) -> str:
     made = record["provenance"]
     return f"{made['device_name']}, PyTorch {made['torch']}"
+
+
+# --- fragile --------------------------------------------------------------------------------------
+
+
+class Fragile(NamedTuple):
+    """Verdicts that another choice among the executions of their runs changes.
+
+    judged    verdicts with the seeds that one takes, each run counted once
+    repeated  those of them with a run that was executed more than once
+    fragile   those of these that change
+    headline  fragile ones among the claims by which a paper is quoted or asked about first
+    """
+
+    judged: int
+    repeated: int
+    fragile: int
+    headline: tuple[str, ...]
+
+
+def fragility(ledger: pd.DataFrame) -> Fragile:
+    """Count the verdicts of a ledger that depend on the execution."""
+    rows = once(ledger[ledger["page"] == ""])
+    rows = rows[rows["seeds"] >= load_margins().least_seeds]
+    changed = rows[rows["fragile"].eq(True)]
+    first = {c for paper in registry.papers().values() for c in (*paper.quoted, *paper.asked_first)}
+    return Fragile(
+        judged=len(rows),
+        repeated=int((rows["repeated"] > 0).sum()),
+        fragile=len(changed),
+        headline=tuple(changed.loc[changed["claim"].isin(first), "claim"]),
+    )
+
+
+def fragile(survey: Survey) -> str:
+    """Every verdict that another execution of a run changes, with what it changes to."""
+    counts = fragility(survey.ledger)
+    if not counts.repeated:
+        return "*Not run*: no run behind a verdict has been trained twice yet.\n"
+    headline = ", ".join(f"{{ref}}`{claim} <claim-{claim}>`" for claim in counts.headline)
+    said = (
+        f"**{counts.fragile} of {counts.repeated}** verdicts with a run that was executed more "
+        f"than once are fragile ({counts.fragile / counts.repeated:.0%}), which are "
+        f"{counts.fragile / counts.judged:.1%} of all {counts.judged} verdicts. The others may "
+        "only look steadier, because nobody has trained their runs again. Of the claims that a "
+        f"reader asks about first, these are fragile: {headline or 'none'}."
+    )
+    rows = survey.ledger[survey.ledger["fragile"].eq(True)].sort_values(
+        "prose", ascending=False, kind="stable"
+    )
+    if rows.empty:
+        return f"{said}\n"
+    return f"{said}\n\n" + table(
+        ("claim", "verdict", "runs executed again", "with other executions"),
+        (
+            (
+                f"{plain(row.statement)} {_claim_link(row)}",
+                badges(row),
+                row.repeated,
+                row.otherwise,
+            )
+            for row in rows.itertuples()
+        ),
+        name="tab-fragile",
+        caption="Verdicts that change with another choice among the executions of their runs: the "
+        "latest of each run, or in one run the next. Tables of the same runs are listed, but "
+        "counted once.",
+        numbers=("runs executed again",),
+    )
+
+
+def _claim_link(row: Any) -> str:
+    """A link to a claim in the ledger: those that are rows of a table are no targets for {ref}."""
+    if row.prose:
+        return f"{{ref}}`{row.claim} <claim-{row.claim}>`"
+    return f'<a href="claims_ledger.html#claim-{slug(row.claim)}">{row.claim}</a>'
 
 
 # --- replayed -------------------------------------------------------------------------------------
@@ -318,6 +397,7 @@ def _scale_row(reduced: OwnRun, paper: OwnRun, short: float, long: float) -> tup
 
 PASSAGES = {
     "self_checks_again": trained_again,
+    "self_checks_fragile": fragile,
     "self_checks_replayed": replayed,
     "self_checks_scales": scales,
 }

@@ -11,7 +11,7 @@ one paper further than others.
 import re
 from collections.abc import Sequence
 from io import BytesIO
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from relength.specs import registry
 from relength.specs.paper import Arm
@@ -154,6 +154,12 @@ def readings(others: str) -> str:
 def verdict_kind(verdict: str) -> str:
     """The style class of a verdict: ``not-run``; where the runs were reduced it looks the same."""
     return verdict.removesuffix(" at reduced scale").split(" (")[0].replace(" ", "-")
+
+
+def marks(row: Any) -> list[str]:
+    """What stands beside a verdict of the ledger: that it could hardly fail, that it is fragile."""
+    told = {"could hardly fail": row.hardly, "fragile": row.fragile}
+    return [mark for mark, holds in told.items() if holds == 1]  # None where it is unknown
 
 
 def canvas(layout: Layout, height: float) -> "Figure":

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import escape
 from math import isnan
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,15 @@ from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.style import ARM_LABELS, ARMS, aligned, readings, title, verdict_kind
+from relength.report.style import (
+    ARM_LABELS,
+    ARMS,
+    aligned,
+    marks,
+    readings,
+    title,
+    verdict_kind,
+)
 from relength.specs import published, registry
 from relength.specs.experiments import anchor_of
 from relength.specs.margins import Margin, load_margins, margin_words
@@ -30,7 +39,7 @@ from relength.verdicts.wording import number
 TEXT_WIDTH = 76
 VERDICT_COLUMNS = (
     *("claim", "kind", "statement", "verdict", "scale", "seeds", "seen", "needed"),
-    *("p", "q", "others"),
+    *("p", "q", "others", "severity", "rivals", "hardly", "fragile", "between"),
 )
 FEW = 6  # columns that need not take the whole width
 HALF = 4  # tasks side by side: the paper's own table is broken in the same place
@@ -222,7 +231,7 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
         command = exhibits.typed(exhibits.training(runs))
         note = f"<b>Not run yet</b>: ours will stand beside them, after {command}."
         return replace(published_table(artifact, f"{anchor}-side-by-side", note), waits=True)
-    verdicts = _cell_verdicts(runs, artifact)
+    verdicts, beside = _cell_verdicts(runs, artifact), _beside_verdicts(runs, artifact)
     room = _room(runs)
     known = {(task, test) for _, task, test in printed(artifact)}
     tests = {
@@ -242,12 +251,14 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
                 f"{claims.plural(n, 'seed')} at scale {scale}" for scale, n in others.items()
             )
             return f'<b class="none">{words}</b>{paper}', hint or NOT_RUN, np.nan
-        mark = f"<s>{MARKS[verdict]}</s>" if verdict in MARKS else ""
+        told = beside.get((model, arm, task, test), Beside())
+        mark = f"<s>{told.around(MARKS.get(verdict, ''))}</s>".replace("<s></s>", "")
         some = f"<small>{ours['solved']:.0f}/{ours['seeds']}</small> " if _disagree(ours) else ""
         kind = "apart" if ours["apart"] else "near"
         seeds = ", ".join(map(number, ours["values"]))
         solve = f"{ours['solved']:.0f} of {ours['seeds']} solve it"
         hint = f"scale {runs.scale}, seeds: {seeds}; {solve}; {verdict}".rstrip("; ")
+        hint += told.hint
         return (
             f'<b class="{kind}">{some}{escape(_middle(ours))}{mark}</b>{paper}',
             hint,
@@ -263,6 +274,11 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
         else ""
     )
     both = " Of two seeds both are shown." if any(cell["seeds"] == 2 for cell in cells) else ""
+    one_symbol = (
+        ", or one symbol of the input does, written over and over"
+        if runs.ledger["one_symbol"].notna().any()
+        else ""
+    )
     coloured = (
         "A coloured number is outside the margin of the printed one, "
         f"{margin_words(room, runs.shown.margin)}. "
@@ -276,7 +292,11 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
         f"{published.statistic(artifact)} {runs.shown.in_unit}.{both} The lower, smaller one is "
         f"what the paper prints. {coloured}{some_solve}✓ marks a reproduced claim, ≠ a "
         "contradicted one. ↓ and ↑ mark results at reduced scale that are worse or better than "
-        f"printed in every seed, before stage two has judged them.{_readings(runs)}"
+        "printed in every seed, before stage two has judged them. A mark in brackets could hardly "
+        f"fail: at least {load_margins().hardly_fails:.0%} of the other rows come out at the "
+        f"printed number as well{one_symbol}; point at a cell to see how many. A question mark "
+        "stands where other executions of the same runs change the verdict: it is fragile."
+        f"{_readings(runs)}"
     )
     html = exhibits.table(
         matrix(rows, tests, cell),
@@ -397,6 +417,35 @@ def _cell_verdicts(runs: Runs, artifact: str) -> dict[tuple[str, str, str, str],
         for arm, _, verdict in (other.partition(": ") for other in row.others.split("; ") if other):
             verdicts[model, arm, task, test] = verdict.removesuffix(" (reduced)")
     return verdicts
+
+
+class Beside(NamedTuple):
+    """What stands beside the verdict on a cell: see :func:`relength.verdicts.claims.ledger`."""
+
+    hardly: bool = False
+    fragile: bool = False
+    hint: str = ""
+
+    def around(self, mark: str) -> str:
+        """The mark of a verdict, in brackets and with a question mark where these apply."""
+        return (f"({mark})" if self.hardly else mark) + ("?" if self.fragile else "")
+
+
+def _beside_verdicts(runs: Runs, artifact: str) -> dict[tuple[str, str, str, str], Beside]:
+    """{(model, arm, task, test): what stands beside the verdict} of the judged readings."""
+    ledger, found = runs.ledger, {}
+    for row in ledger[ledger["claim"].str.startswith(f"{artifact}/")].itertuples():
+        _, model, task, test = row.claim.split("/")
+        others = 0 if pd.isna(row.rivals) else int(row.rivals)
+        hint = ""
+        if others:
+            hint = f"; {round(row.severity * others)} of {others} other rows come out as well"
+        if not pd.isna(row.one_symbol):
+            hint += f"; one symbol alone gives {row.one_symbol:.1f} %"
+        hint += f"; fragile: {row.otherwise}" if row.fragile else ""
+        beside = Beside(row.hardly == 1, bool(row.fragile), hint)
+        found[model, row.arm, task, test] = beside
+    return found
 
 
 def _seeds_phrase(data: pd.DataFrame) -> str:
@@ -546,8 +595,9 @@ def verdicts(runs: Runs) -> Exhibit:
         (
             row.claim,
             _saying(row),
-            _verdict_badge(row.label),
+            " ".join([_verdict_badge(row.label), *map(_mark, marks(row))]),
             f"<p>{escape(row.seen + row.at_full_scale)}</p>"
+            + (f"<p><small>Fragile: {escape(row.otherwise)}</small></p>" if row.otherwise else "")
             + (f"<p><small>To decide: {escape(row.needed)}</small></p>" if row.needed else ""),
             escape(readings(row.others)) or "–",
         )
@@ -599,6 +649,10 @@ def _verdict_badge(label: str) -> str:
     return f'<span class="verdict verdict-{verdict_kind(label)}">{label}</span>'
 
 
+def _mark(words: str) -> str:
+    return f'<span class="verdict verdict-mark">{words}</span>'
+
+
 def counts_of_verdicts(runs: Runs) -> dict[str, dict[str, int]]:
     """{kind of claim: {verdict: claims}}: of the prose, and those that single cells are."""
     ledger = runs.ledger
@@ -619,4 +673,7 @@ def verdict_counts(runs: Runs) -> str:
         f"{name:<16}{sum(verdicts.values()):>4}: {claims.counted(verdicts)}"
         for name, verdicts in counts_of_verdicts(runs).items()
     ]
-    return "\n".join([*lines, *textwrap.wrap(claims.summary(ledger), TEXT_WIDTH)])
+    said = [claims.summary(ledger)]
+    if ledger["claim"].str.contains("/").any():
+        said.append(claims.numbers_in_words(ledger))
+    return "\n".join([*lines, *textwrap.wrap(" ".join(said), TEXT_WIDTH)])

@@ -185,6 +185,10 @@ class Store:
         """Read the records that tables, figures and verdicts are made from: see :func:`usable`."""
         return usable(self.records(*experiments), self.stale)
 
+    def further(self, *experiments: str) -> list[Record]:
+        """Read the later executions of usable records: see :func:`further`."""
+        return further(self.records(*experiments), self.stale)
+
     def append(self, paper: str, record: Record) -> None:
         """Add one record: one write and one fsync under a lock, or nothing.
 
@@ -442,11 +446,33 @@ def usable(records: Iterable[Record], stale: frozenset[str] = frozenset()) -> li
 
     One on generated data (:func:`on_generated_data`) counts only where there is no other.
     """
-    first: dict[str, Record] = {}
+    return _in_time(of_key[0] for of_key in _executions(records, stale))
+
+
+def further(records: Iterable[Record], stale: frozenset[str] = frozenset()) -> list[Record]:
+    """The executions that could stand in the place of :func:`usable` ones: later ones of a key.
+
+    Those on generated data take the place of such ones only.
+    """
+    return _in_time(
+        record
+        for first, *others in _executions(records, stale)
+        for record in others
+        if on_generated_data(record) == on_generated_data(first)
+    )
+
+
+def _executions(records: Iterable[Record], stale: frozenset[str]) -> Iterable[list[Record]]:
+    """The executions of each key that ended well and are not stale, the one to use first."""
+    by_key: dict[str, list[Record]] = {}
     for record in sorted(records, key=lambda r: (on_generated_data(r), r["provenance"]["created"])):
         if record["status"] == "ok" and record["run_id"] not in stale:
-            first.setdefault(record["key"], record)
-    return sorted(first.values(), key=lambda r: r["provenance"]["created"])
+            by_key.setdefault(record["key"], []).append(record)
+    return by_key.values()
+
+
+def _in_time(records: Iterable[Record]) -> list[Record]:
+    return sorted(records, key=lambda r: r["provenance"]["created"])
 
 
 def on_generated_data(record: Record) -> bool:

@@ -215,3 +215,20 @@ def page_of(artifact: str, experiment: str) -> str:
     """The notebook that shows an artifact: that of its experiment, unless another borrows it."""
     lenders = (page for page, runs in borrowed().items() if runs and artifact in runs[1])
     return next(lenders, experiment)
+
+
+@cache
+def same_runs_as(artifact: str) -> str:
+    """The table that prints another number of every run behind a table; empty if there is none.
+
+    Whoever counts printed numbers over several tables counts such runs once, for that other table.
+    """
+    makers = [found for found in experiments().values() if artifact in found.artifacts]
+    if not makers or not all(found.borrows for found in makers):
+        return ""
+    cells = {cell for found in makers for cell in found.cells("smoke", artifact)}
+    for lender in (experiment(found.borrows) for found in makers):
+        for table in lender.tables:
+            if cells <= set(lender.cells("smoke", table)):
+                return table
+    return ""

@@ -51,7 +51,7 @@ class Level(_Frozen):
         return self
 
     def holds(self, value: float) -> bool:
-        """Tell whether one result, in percent, is at this level."""
+        """Tell whether a result, in percent, is at this level; of a table of them, which are."""
         if self.at_least is not None:
             return value >= self.at_least - ROUNDING
         return value < self.below - ROUNDING
@@ -63,6 +63,8 @@ class Margins(_Frozen):
     least_seeds   of stage one, which can reproduce a claim
     stage_two     {scale: the fewest seeds of stage two, which can contradict one}; old states of
                   the file have none
+    hardly_fails, between
+                  say something beside a verdict and change none; old states have none of them
     same_margins  fingerprints of earlier states of the file that had every margin of this one
     """
 
@@ -72,6 +74,8 @@ class Margins(_Frozen):
     level: float = Field(gt=0, lt=0.5)
     least_seeds: int = Field(ge=5)
     stage_two: dict[Literal["paper", "reduced"], int] = {}
+    hardly_fails: float = Field(default=1.0, gt=0, le=1)
+    between: tuple[float, float] = (0.0, 100.0)
     same_margins: tuple[str, ...] = ()
 
     @model_validator(mode="after")
@@ -87,6 +91,11 @@ class Margins(_Frozen):
     def equal_versions(self, current: str) -> frozenset[str]:
         """Fingerprints of the states of the file that have these margins."""
         return frozenset((current, *self.same_margins))
+
+    def is_between(self, percent: float) -> bool:
+        """Tell whether a printed percentage is neither at the floor nor at the ceiling."""
+        low, high = self.between
+        return low + ROUNDING < percent < high - ROUNDING
 
 
 def margin_words(margin: Margin, measure: str) -> str:

@@ -505,6 +505,12 @@ def _printed_cells(artifact: str) -> dict[Cell, list[Any]]:
     return found
 
 
+@cache
+def printed_rows(artifact: str) -> tuple[str, ...]:
+    """The rows of a table, in its order."""
+    return tuple(dict.fromkeys(row for row, _ in _printed_cells(artifact)))
+
+
 def lengths_by_task(patterns: tuple[str, ...], artifact: str) -> dict[str, tuple[str, ...]]:
     """{task: tests} of the :func:`known_cells` that match a pattern, in their order.
 

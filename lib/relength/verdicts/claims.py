@@ -17,10 +17,11 @@ from relength.errors import RelengthError
 from relength.kept import digest, kept
 from relength.paths import BOOK
 from relength.runs.store import CODE as RECORDS
-from relength.specs import published
+from relength.specs import published, registry
+from relength.specs.experiments import same_runs_as
 from relength.specs.margins import MARGINS, Margins, load_margins, margins_hash
 from relength.tasks.data import downloads
-from relength.verdicts import claim_history, rules, stats, wording
+from relength.verdicts import claim_history, rules, severity, stability, stats, wording
 from relength.verdicts.claim_models import (
     Cell,
     Claim,
@@ -35,10 +36,11 @@ from relength.verdicts.claim_models import (
     value_part,
 )
 from relength.verdicts.evidence import SCALES, Evidence, Reading, test_of
-from relength.verdicts.wording import FullScale, Need, Tally, Votes, plural
+from relength.verdicts.wording import FullScale, Need, Numbers, Tally, Votes, plural
 
 __all__ = [
     "Claim",
+    "Numbers",
     "PartVerdict",
     "Verdict",
     "judge",
@@ -305,11 +307,16 @@ def judge(
     return _judge_arms(claim, evidence, margins, current)
 
 
+def _judge_own(claim: Claim, evidence: Evidence, margins: Margins, current: str) -> Verdict:
+    """The verdict of the arm that is judged."""
+    own = {claim.source.arm_of(model) for model in claim.models}
+    arm = own.pop() if len(own) == 1 else claim.source.judged_arm
+    return _judge_arm(claim, arm, {}, evidence, margins, current)
+
+
 def _judge_arms(claim: Claim, evidence: Evidence, margins: Margins, current: str) -> Verdict:
     source = claim.source
-    own = {source.arm_of(model) for model in claim.models}
-    arm = own.pop() if len(own) == 1 else source.judged_arm
-    verdict = _judge_arm(claim, arm, {}, evidence, margins, current)
+    verdict = _judge_own(claim, evidence, margins, current)
     others = {
         arm: _judge_arm(claim, arm, dict.fromkeys(models, arm), evidence, margins, current)
         for arm, models in source.other_arms.items()
@@ -551,10 +558,14 @@ COLUMNS = (
     *("paper", "claim", "artifact", "kind", "statement", "quote", "where", "scope"),
     *("arm", "verdict", "label", "outcome", "scale", "seeds", "seen", "at_full_scale", "needed"),
     *("p", "q", "margins_changed", "claim_changed", "others", "beside", "votes", "parts"),
+    *("severity", "rivals", "one_symbol", "hardly", "repeated", "fragile", "otherwise", "between"),
+    "same_runs_as",
 )
 
 
-def ledger(claims: Sequence[Claim], frame: pd.DataFrame) -> pd.DataFrame:
+def ledger(
+    claims: Sequence[Claim], frame: pd.DataFrame, further: pd.DataFrame | None = None
+) -> pd.DataFrame:
     """One row per claim with its verdict; see :data:`COLUMNS`.
 
     verdict is :attr:`Verdict.verdict`; scale is "" without runs; p is Verdict.p_for; q, for order
@@ -562,15 +573,29 @@ def ledger(claims: Sequence[Claim], frame: pd.DataFrame) -> pd.DataFrame:
     were judged; claim_changed is Verdict.dated; others lists the verdicts of the other arms,
     "paper: reproduced (reduced)", and beside has them as objects, {arm: Verdict}; votes is
     Verdict.votes; parts are the :class:`PartVerdict` objects behind a verdict.
+
+    Of printed numbers that come out, severity is the share of the other rows of the column that
+    come out as well, rivals how many other rows there are, one_symbol the percent that one symbol
+    of the input gives, and hardly whether the number could hardly fail
+    (:mod:`relength.verdicts.severity`); None where it is unknown or does not apply. repeated counts
+    the runs behind a verdict that were executed more than once, fragile says whether another choice
+    of executions changes it, otherwise what it then is (:mod:`relength.verdicts.stability`).
+    between says of a single printed percentage whether it is neither at the floor nor at the
+    ceiling; None for anything else. same_runs_as names the table that has another number of the
+    same runs; see :func:`once`.
+
+    further: later usable executions of runs of the frame
     """
     margins, current = load_margins(), margins_hash()
     evidence: dict[str, Evidence] = {}
-    rows = []
+    rows, judged = [], []
     for claim in claims:
         source = claim.source.model_dump_json()
         if source not in evidence:
             evidence[source] = Evidence(claim.source, frame)
         verdict = _judge_arms(claim, evidence[source], margins, current)
+        behind = _cells_behind(claim, verdict)
+        judged.append(stability.Judged(claim, verdict.verdict, behind, evidence[source]))
         rows.append(
             {
                 **{
@@ -597,13 +622,82 @@ def ledger(claims: Sequence[Claim], frame: pd.DataFrame) -> pd.DataFrame:
                 "others": "; ".join(f"{arm}: {v.label}" for arm, v in verdict.others.items()),
                 "beside": verdict.others,
                 "votes": verdict.votes,
+                **_how_telling(claim, verdict, evidence[source], margins),
             }
         )
+
+    def again(claim: Claim, other: Evidence) -> str:
+        return _judge_own(claim, other, margins, current).verdict
+
+    found = stability.stability(judged, pd.DataFrame() if further is None else further, again)
+    for row, one, stable in zip(rows, judged, found, strict=True):
+        row["repeated"], row["fragile"] = stable.repeated, stable.fragile(one.verdict)
+        row["otherwise"] = stable.words(one.verdict)
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     orders = table[(table["kind"] == "order") & (table["seeds"] >= margins.least_seeds)]
     for _, group in orders.groupby("artifact"):
         table.loc[group.index, "q"] = stats.benjamini_hochberg(group["p"].to_list())
     return table
+
+
+def _cells_behind(claim: Claim, verdict: Verdict) -> tuple[tuple[str, str, str, str], ...]:
+    """The cells whose runs are judged: (scale, model, arm, task)."""
+    arm_of = claim.source.arm_of
+    cells = (
+        (one.scale, model, arm_of(model), task)
+        for one in verdict.parts
+        for sample in one.part.samples
+        for model, task in sample
+    )
+    return tuple(dict.fromkeys(cells))
+
+
+def _how_telling(
+    claim: Claim, verdict: Verdict, evidence: Evidence, margins: Margins
+) -> dict[str, object]:
+    """What a claim's printed numbers say of it, beside the verdict."""
+    reproduced = verdict.outcome == "reproduced"
+    found = severity.severity(claim, evidence, margins) if reproduced else None
+    percent = registry.metric(claim.source.metric).share and not claim.where
+    return {
+        "severity": found and found.share,
+        "rivals": found and found.others,
+        "one_symbol": found and found.one_symbol,
+        "hardly": found and found.hardly_fails(margins),
+        "between": severity.between(claim, margins) if percent else None,
+        "same_runs_as": "" if claim.where else same_runs_as(claim.artifact),
+    }
+
+
+def once(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a ledger without printed numbers whose runs have another number in it already."""
+    return table[~table["same_runs_as"].isin(table.loc[table["where"] == "", "artifact"])]
+
+
+def numbers(table: pd.DataFrame) -> Numbers:
+    """Count the printed numbers of a ledger that were judged."""
+    rows = once(table)
+    rows = rows[(rows["where"] == "") & (rows["seeds"] >= load_margins().least_seeds)]
+    held, between = rows["outcome"] == "reproduced", rows["between"].eq(True)
+    hardly = rows["hardly"].eq(True)
+    return Numbers(
+        judged=len(rows),
+        reproduced=int(held.sum()),
+        hardly=int(hardly.sum()),
+        unknown=int((held & rows["hardly"].isna()).sum()),
+        between=int(between.sum()),
+        between_reproduced=int((between & held).sum()),
+        between_hardly=int((between & hardly).sum()),
+        repeated=int((rows["repeated"] > 0).sum()),
+        fragile=int(rows["fragile"].eq(True).sum()),
+        share=load_margins().hardly_fails,
+        bounds=load_margins().between,
+    )
+
+
+def numbers_in_words(table: pd.DataFrame) -> str:
+    """The :func:`numbers` of a ledger in words."""
+    return wording.numbers(numbers(table))
 
 
 def counted(verdicts: Mapping[str, int]) -> str:
@@ -612,8 +706,11 @@ def counted(verdicts: Mapping[str, int]) -> str:
 
 
 def tally(table: pd.DataFrame) -> Tally:
-    """Count the claims of a ledger that were judged, and the verdicts that decide one."""
-    margins = load_margins()
+    """Count the claims of a ledger that were judged, and the verdicts that decide one.
+
+    Each run is counted once: see :func:`once`.
+    """
+    margins, table = load_margins(), once(table)
     judged = table[table["seeds"] >= margins.least_seeds]
     decided = judged["outcome"].isin(DECIDED)
     return Tally(
@@ -623,6 +720,7 @@ def tally(table: pd.DataFrame) -> Tally:
         left_open=judged.loc[~decided, "verdict"].value_counts().to_dict(),
         seeds=margins.least_seeds,
         level=margins.level,
+        fragile=int(judged["fragile"].eq(True).sum()),
     )
 
 

@@ -1,6 +1,7 @@
 """The runs behind a claim, found in the store's frame and reduced to what the rules take."""
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from functools import cached_property
 
 import numpy as np
@@ -8,7 +9,7 @@ import pandas as pd
 
 from relength.errors import RelengthError
 from relength.specs import registry
-from relength.specs.margins import ROUNDING, Margin, Margins
+from relength.specs.margins import ROUNDING, Level, Margin, Margins
 from relength.tasks import TASKS
 from relength.tasks.metrics import Metric
 from relength.verdicts import rules, stats
@@ -28,6 +29,7 @@ from relength.verdicts.claim_models import (
 )
 
 SCALES = ("paper", "reduced")  # highest first; smoke is not among them and never judges anything
+CELL = ("scale", "model", "arm", "task")
 
 
 class Evidence:
@@ -44,8 +46,7 @@ class Evidence:
             & (frame["checkpoint"] == source.checkpoint)
             & frame["scale"].isin(SCALES)
         ]
-        cell = ["scale", "model", "arm", "task", "seed", "test"]
-        twice = self._runs[self._runs.duplicated(cell)]
+        twice = self._runs[self._runs.duplicated([*CELL, "seed", "test"])]
         if len(twice):
             run = twice.iloc[0]
             raise RelengthError(
@@ -54,16 +55,18 @@ class Evidence:
                 "records of the experiment's own specs."
             )
 
-        positions = self._runs.groupby(["scale", "model", "arm", "task"]).indices
+        positions = self._runs.groupby(list(CELL)).indices
         self._seeds, self._tests = self._runs["seed"].to_numpy(), self._runs["test"].to_numpy()
         self._cells = {
             cell: (frozenset(self._seeds[rows].tolist()), rows) for cell, rows in positions.items()
         }
+        self._instead: dict[tuple[str, ...], list[pd.DataFrame]] = {}
         # Many claims need the same cell, and some cells no claim.
         self._tables: dict[tuple[str, ...], pd.DataFrame] = {}
         self._wide: dict[tuple[str, ...], pd.DataFrame] = {}
         self._complete: dict[tuple[str, ...], frozenset[str]] = {}
         self._picked: dict[tuple[tuple[str, ...], ...], pd.DataFrame] = {}
+        self._solved: dict[tuple[tuple[str, ...], ...], pd.Series] = {}
         self._margins: dict[tuple[str, ...], frozenset[str] | None] = {}
         self._origins: dict[tuple[str, ...], Origin | None] = {}
 
@@ -71,8 +74,30 @@ class Evidence:
         """Rows of one cell that has runs."""
         cell = scale, model, arm, task
         if cell not in self._tables:
-            self._tables[cell] = self._runs.iloc[self._cells[cell][1]]
+            found = self._runs.iloc[self._cells[cell][1]]
+            if others := self._instead.get(cell):
+                seeds = {run["seed"].iloc[0] for run in others}
+                found = pd.concat([found[~found["seed"].isin(seeds)], *others])
+            self._tables[cell] = found
         return self._tables[cell]
+
+    def with_executions(self, runs: pd.DataFrame) -> "Evidence":
+        """The same, but with other executions of some runs; cells without any share their tables.
+
+        runs: the rows of these executions, of this experiment, checkpoint and scale
+        """
+        other = copy(self)
+        each = runs.groupby([*CELL, "run_id"], sort=False)
+        other._instead = {}
+        for (*cell, _), run in each:
+            other._instead.setdefault(tuple(cell), []).append(run)
+        for name in ("_tables", "_wide", "_complete", "_margins", "_origins"):
+            made = getattr(self, name).items()
+            setattr(other, name, {cell: v for cell, v in made if cell not in other._instead})
+        for name in ("_picked", "_solved"):
+            made = getattr(self, name).items()
+            setattr(other, name, {pick: v for pick, v in made if pick[0] not in other._instead})
+        return other
 
     def seeds(self, scale: str, model: str, arm: str, task: str) -> frozenset[int]:
         """Seeds of one cell that ended well; a failed run has no rows and so is missing."""
@@ -85,13 +110,9 @@ class Evidence:
 
         Raises RelengthError where a test is missing.
         """
-        cell = scale, model, arm, task
-        if cell not in self._wide:
-            self._wide[cell] = self._by_seed_and_test(self._cells[cell][1])
-            there = self._wide[cell].notna().all()
-            self._complete[cell] = frozenset(there.index[there])
+        cell, tests_there = (scale, model, arm, task), self.tests(scale, model, arm, task)
         for test in tests:
-            if test not in self._complete[cell]:
+            if test not in tests_there:
                 raise RelengthError(
                     f"Runs of {model} ({arm}) on {task} have no result at test {test!r}: "
                     "claim and experiment must name the same test lengths."
@@ -101,11 +122,31 @@ class Evidence:
             self._picked[picked] = self._wide[cell][list(tests)]
         return self._picked[picked]
 
-    def _by_seed_and_test(self, rows: np.ndarray) -> pd.DataFrame:
+    def solved(self, *cell: str, tests: Sequence[str], level: Level) -> pd.Series:
+        """Tell which seeds of one cell are solved, as `level` says, at every test named."""
+        picked = cell, tuple(tests)
+        if picked not in self._solved:
+            self._solved[picked] = level.holds(self.values(*cell, tests)).all(axis=1)
+        return self._solved[picked]
+
+    def tests(self, scale: str, model: str, arm: str, task: str) -> frozenset[str]:
+        """Tests at which every seed of a cell that has runs has a result."""
+        cell = scale, model, arm, task
+        if cell not in self._complete:
+            self._wide[cell] = self._by_seed_and_test(cell)
+            there = self._wide[cell].notna().all()
+            self._complete[cell] = frozenset(there.index[there])
+        return self._complete[cell]
+
+    def _by_seed_and_test(self, cell: tuple[str, ...]) -> pd.DataFrame:
+        rows = self._cells[cell][1]
         seeds, row = np.unique(self._seeds[rows], return_inverse=True)
         tests, column = np.unique(self._tests[rows], return_inverse=True)
         values = np.full((len(seeds), len(tests)), np.nan)
         values[row, column] = self._runs[self.source.metric].to_numpy()[rows]
+        for run in self._instead.get(cell, ()):
+            of_run = run.set_index("test")[self.source.metric].reindex(tests).to_numpy()
+            values[seeds == run["seed"].iloc[0]] = of_run
         return pd.DataFrame(
             values, index=pd.Index(seeds, name="seed"), columns=pd.Index(tests, name="test")
         )
@@ -203,16 +244,19 @@ class Reading:
         """The best result that a run can have."""
         return 0.0 if self._lower_is_better else 100.0
 
-    def _value(self, part: ValuePart) -> rules.Decision:
-        margin = self._margin if part.above is None else self.margins.measures["length"]
+    def ours(self, part: ValuePart) -> tuple[np.ndarray, Margin]:
+        """What stands beside printed values, (seeds, values), and their margin."""
         if part.above is not None:
             found = self._longest(part.model, part.task, part.tests, part.above)
-            values = found.to_numpy()[:, None]
-        elif part.tests:
-            values = self._mean(part.model, {part.task: part.tests}).to_numpy()[:, None]
-        else:
-            values = self.values(part.model, part.task, part.printed).to_numpy()
-        values = values[: self.first]
+            return found.to_numpy()[: self.first, None], self.margins.measures["length"]
+        if part.tests:
+            means = self._mean(part.model, {part.task: part.tests})
+            return means.to_numpy()[: self.first, None], self._margin
+        values = self.values(part.model, part.task, part.printed).to_numpy()
+        return values[: self.first], self._margin
+
+    def _value(self, part: ValuePart) -> rules.Decision:
+        values, margin = self.ours(part)
         printed = list(part.printed.values())
         if part.spread is None:
             decision = rules.median_value(values, printed, margin, self.margins)
@@ -238,7 +282,7 @@ class Reading:
         """Tell of each seed of a model whether it is at the level that a part names."""
         negated = part.level == "not_solved"
         level = self.margins.levels["solved" if negated else part.level]
-        reached = self.values(model, part.task, part.tests).map(level.holds)
+        reached = level.holds(self.values(model, part.task, part.tests))
         return ~reached.any(axis=1) if negated else reached.all(axis=1)
 
     def _range(self, part: RangePart) -> rules.Decision:
@@ -311,7 +355,9 @@ class Reading:
     def _tasks_solved(self, model: str, tests: dict[str, tuple[str, ...]]) -> pd.Series:
         level = self.margins.levels["solved"]
         solved = [
-            self.values(model, task, lengths).map(level.holds).all(axis=1)
+            self.evidence.solved(
+                self.scale, model, self.arms[model], task, tests=lengths, level=level
+            )
             for task, lengths in tests.items()
         ]
         return pd.concat(solved, axis=1, join="inner").sum(axis=1)

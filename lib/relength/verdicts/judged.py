@@ -31,6 +31,12 @@ def runs(paper: str, store: Store) -> pd.DataFrame:
     return kept(store.named(f"runs-{paper}"), make, store.digest(paper), code=code())
 
 
+def further(paper: str, store: Store) -> pd.DataFrame:
+    """Later usable executions of these runs, in the same columns."""
+    mine = [found for found in experiments().values() if found.paper == paper]
+    return frame(r for found in mine for r in found.own(store.further(*found.files)))
+
+
 def ledger(paper: str, store: Store) -> pd.DataFrame:
     """A paper's claims with the verdicts that its runs give, see relength.verdicts.claims.ledger.
 
@@ -38,7 +44,7 @@ def ledger(paper: str, store: Store) -> pd.DataFrame:
     """
 
     def make() -> pd.DataFrame:
-        return claims.ledger(claims.load(paper), runs(paper, store))
+        return claims.ledger(claims.load(paper), runs(paper, store), further(paper, store))
 
     given = (store.digest(paper), claims.written(paper), claim_history.state())
     return kept(store.named(f"ledger-{paper}"), make, *given, code=code())

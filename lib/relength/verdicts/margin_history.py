@@ -94,7 +94,8 @@ def _parsed(content: bytes) -> Margins | None:
 
 
 def changes(before: Version, after: Version) -> list[str] | None:
-    """Word what a version changed: *measures accuracy absolute: 5.0 to 3.0*.
+    """Word what a version changed: *measures accuracy absolute: 5.0 to 3.0*. The list of equal
+    states is left out.
 
     Empty where only comments differ, None where the content of one of them is not known.
     """
@@ -102,7 +103,8 @@ def changes(before: Version, after: Version) -> list[str] | None:
         return None
     # What a state of the file says of earlier ones is no rule.
     old, new = (
-        _flat(version.content.model_dump(exclude={"same_margins"})) for version in (before, after)
+        _flat(version.content.model_dump(exclude_unset=True, exclude={"same_margins"}))
+        for version in (before, after)
     )
     return [
         f"{' '.join(key)}: {old.get(key, 'nothing')} to {new.get(key, 'nothing')}"

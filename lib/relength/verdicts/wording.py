@@ -53,6 +53,7 @@ class Tally(NamedTuple):
     left_open: dict[str, int]
     seeds: int  # that judging takes
     level: float  # of a single verdict
+    fragile: int = 0  # of those judged: another execution of their runs changes the verdict
 
     @property
     def wrong(self) -> float:
@@ -70,6 +71,29 @@ def number(value: float) -> str:
     if rounded == 0 and value > 0:
         return "<0.01"
     return f"{rounded:.2f}".rstrip("0").rstrip(".")
+
+
+class Numbers(NamedTuple):
+    """Printed numbers with the seeds that a verdict takes, each run counted once.
+
+    reproduced  that come out; of these, hardly: that could hardly fail
+    unknown     that come out, and no other row tells how easily
+    between     printed strictly between floor and ceiling; between_reproduced: that come out;
+                between_hardly: of these, that could hardly fail
+    repeated    with a run that was executed more than once; fragile: whose verdict then changes
+    """
+
+    judged: int
+    reproduced: int
+    hardly: int
+    unknown: int
+    between: int
+    between_reproduced: int
+    between_hardly: int
+    repeated: int
+    fragile: int
+    share: float
+    bounds: tuple[float, float]
 
 
 def plural(count: int, noun: str) -> str:
@@ -152,8 +176,47 @@ def tally(found: Tally, order: Sequence[str]) -> str:
         if verdicts
     ]
     came_out = f": {', '.join(groups)}" if groups else ""
+    fragile = (
+        f" {found.fragile} of the verdicts {'is' if found.fragile == 1 else 'are'} fragile: with "
+        "other executions of the same runs, another verdict."
+        if found.fragile
+        else ""
+    )
     return (
         f"{found.judged} of {found.claims} claims have the {found.seeds} seeds that judging "
         f"takes{came_out}. No correction is made across claims: at {found.level:.0%} each, up to "
         f"{found.wrong:.1f} wrong verdicts of either kind are to be expected."
+        f"{fragile}"
     )
+
+
+def numbers(found: Numbers) -> str:
+    """Count the printed numbers that come out, how easily, and those between floor and ceiling."""
+    if not found.judged:
+        return "No printed number has the seeds that a verdict takes."
+    low, high = found.bounds
+    said = [
+        f"Of {plural(found.judged, 'printed number')} with the seeds that a verdict takes, "
+        f"{found.reproduced} {'comes' if found.reproduced == 1 else 'come'} out."
+    ]
+    if found.reproduced:
+        said.append(
+            f"{found.hardly} of these could hardly fail: at least {found.share:.0%} of the other "
+            "rows of their column come out as well, or one symbol of the input does, written over "
+            "and over."
+        )
+    if found.unknown:
+        said.append(f"Of {found.unknown} no other row tells how easily.")
+    if found.between:
+        said.append(
+            f"{found.between} {'is' if found.between == 1 else 'are'} printed strictly between "
+            f"{low:g} and {high:g} %, neither at the floor nor at the ceiling; "
+            f"{found.between_reproduced} of them "
+            f"{'comes' if found.between_reproduced == 1 else 'come'} out"
+            + (f", and {found.between_hardly} could hardly fail." if found.between_hardly else ".")
+        )
+    if found.fragile:
+        said.append(
+            f"{found.fragile} of the verdicts {'is' if found.fragile == 1 else 'are'} fragile."
+        )
+    return " ".join(said)
