@@ -16,7 +16,6 @@ import pandas as pd
 from relength.report.exhibits import Exhibit, specs
 from relength.report.figures import drawn
 from relength.report.html import fill
-from relength.report.ledger import RunsByCell
 from relength.report.outcomes import NOTHING, tabled
 from relength.report.scoreboard import Survey
 from relength.report.style import LIGHT, Layout, canvas, title, verdict_kind
@@ -25,6 +24,7 @@ from relength.specs.experiments import anchor_of, experiment, page_of
 from relength.specs.margins import load_margins
 from relength.verdicts import claims
 from relength.verdicts.claim_models import Claim, ValuePart
+from relength.verdicts.evidence import Evidence, Reading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,30 +58,38 @@ def numbers(paper: str, survey: Survey) -> pd.DataFrame:
     """
     known = {claim.id: claim for claim in claims.load(paper)} if paper in claims.papers() else {}
     mine = survey.ledger[(survey.ledger["paper"] == paper) & ~survey.ledger["prose"].astype(bool)]
-    runs = RunsByCell(survey.runs)
-    rows = [
-        _number(row, known[row.claim], runs)
-        for row in mine[mine["seeds"] > 0].itertuples()
-        if row.claim in known and registry.metric(known[row.claim].source.metric).share
-    ]
+    evidence: dict[str, Evidence] = {}
+    rows = []
+    for row in mine[mine["seeds"] > 0].itertuples():
+        claim = known.get(row.claim)
+        if claim is None or not _prints_a_share(claim):
+            continue
+        source = claim.source.model_dump_json()
+        if source not in evidence:
+            evidence[source] = Evidence(claim.source, survey.runs)
+        rows.append(_number(row, claim, evidence[source]))
     names = ["claim", "artifact", "experiment", "model", "task", "test", "printed", "ours"]
     names += ["values", "seeds", "scale", "label", "near", "between", "hardly"]
     table = pd.DataFrame(rows, columns=names)
     return table.drop_duplicates(["experiment", "model", "task", "test"], ignore_index=True)
 
 
-def _number(row: Any, claim: Claim, runs: RunsByCell) -> tuple[Any, ...]:
-    (part,) = claim.parts
+def _prints_a_share(claim: Claim) -> bool:
+    """Tell whether a printed number is a percentage; others are edits, or lengths."""
+    return registry.metric(claim.source.metric).share and claim.parts[0].above is None
+
+
+def _number(row: Any, claim: Claim, evidence: Evidence) -> tuple[Any, ...]:
+    (part,), (judged,) = claim.parts, row.parts
     assert isinstance(part, ValuePart)
-    ((test, said),) = part.printed.items()
-    metric = claim.source.metric
-    own = runs.of(claim, row.parts)
-    own = own[(own["test"] == test) & (own["checkpoint"] == claim.source.checkpoint)]
-    values = own.sort_values("seed")[metric].tolist()
+    ((test, said),), fixed = part.printed.items(), load_margins()
+    arms = {part.model: claim.source.arm_of(part.model)}
+    found, margin = Reading(evidence, judged.scale, arms, fixed, fixed.least_seeds).ours(part)
+    values = found[:, 0].tolist()
     ours = float(np.mean(values) if part.spread is not None else np.median(values))
-    near = abs(ours - said) <= load_margins().measures["accuracy"].around(said)
+    near = abs(ours - said) <= margin.around(said)
     where = (row.artifact, claim.source.experiment, part.model, part.task, test)
-    return (row.claim, *where, said, ours, values, len(values), row.scale, row.label, near,
+    return (row.claim, *where, said, ours, values, len(values), judged.scale, row.label, near,
             row.between, row.hardly == 1)  # fmt: skip
 
 
