@@ -82,7 +82,7 @@ def test_outliers_are_the_furthest_of_their_model_and_outside_the_margin(state):
 
 def test_the_drawing_has_a_mark_per_number_and_a_dot_per_seed(state):
     data = against_print.numbers("mla", state)
-    exhibit = against_print.figure("mla", state, "front")
+    exhibit = against_print.figure("mla", data, state, "front")
     wide = exhibit.html.split('class="narrow"')[0]
     marks = len(data) + int(data["seeds"].sum())
     assert len(re.findall("<use ", wide)) >= marks

@@ -147,14 +147,12 @@ def sentence(data: pd.DataFrame) -> str:
     return said
 
 
-def figure(paper: str, survey: Survey, place: str) -> Exhibit | None:
-    """Printed against ours, a mark per number; None where no printed accuracy has runs.
+def figure(paper: str, data: pd.DataFrame, survey: Survey, place: str) -> Exhibit:
+    """Printed against ours, a mark per number.
 
+    data   the :func:`numbers` of the paper, not empty
     place  the page it stands on; names the figure there
     """
-    data = numbers(paper, survey)
-    if data.empty:
-        return None
     named = outliers(data)
     every = count(data)
     room = load_margins().measures["accuracy"].around(0)
@@ -213,12 +211,12 @@ def _address(row: Any) -> str:
     return f"executed/{page}.html" + f"#{anchor_of(row.artifact, page)}-side-by-side" * beside
 
 
-def shown(paper: str, survey: Survey, place: str) -> str:
-    """The figure and the list of outliers, in Markdown; empty where nothing printed has runs."""
-    exhibit = figure(paper, survey, place)
-    if exhibit is None:
+def shown(paper: str, data: pd.DataFrame, survey: Survey, place: str) -> str:
+    """The figure of some :func:`numbers` and the list of outliers, in Markdown; empty for none."""
+    if data.empty:
         return ""
-    return f"```{{raw}} html\n{exhibit.html}{listed(numbers(paper, survey))}\n```\n"
+    exhibit = figure(paper, data, survey, place)
+    return f"```{{raw}} html\n{exhibit.html}{listed(data)}\n```\n"
 
 
 def head(paper: str, survey: Survey) -> str:
@@ -226,7 +224,7 @@ def head(paper: str, survey: Survey) -> str:
     data = numbers(paper, survey)
     if data.empty:
         return NOTHING
-    return f"{sentence(data)}\n\n{shown(paper, survey, 'findings')}"
+    return f"{sentence(data)}\n\n{shown(paper, data, survey, 'findings')}"
 
 
 # The drawing
@@ -246,16 +244,18 @@ def _draw(data: pd.DataFrame, named: pd.DataFrame, layout: Layout) -> "Figure":
         (LEFT / layout.width, BELOW / height, side / layout.width, side / height)
     )
     _frame(axes)
-    for row in data.itertuples():
-        shade = _shade(row.label)
+    shades = data["label"].map(_shade)
+    for shade, rows in data.groupby(shades, sort=False):
+        seeds = rows.explode("values")
         axes.scatter(
-            np.full(row.seeds, row.printed), row.values, s=5, color=shade, alpha=0.16, linewidth=0,
-            clip_on=False, zorder=2,
+            seeds["printed"], seeds["values"].astype(float), s=5, color=shade, alpha=0.16,
+            linewidth=0, clip_on=False, zorder=2,
         )  # fmt: skip
-    for row in data.sort_values("near", ascending=False).itertuples():
+    # What comes out lies below what does not.
+    for (_, shade, scale), rows in data.groupby([~data["near"].astype(bool), shades, "scale"]):
         axes.scatter(
-            row.printed, row.ours, s=19, marker=MARKERS[row.scale], color=_shade(row.label),
-            alpha=0.75, linewidth=0, clip_on=False, zorder=3,
+            rows["printed"], rows["ours"], s=19, marker=MARKERS[scale], color=shade, alpha=0.75,
+            linewidth=0, clip_on=False, zorder=3,
         )  # fmt: skip
     _corners(axes, data)
     _names(axes, named, layout)

@@ -127,9 +127,10 @@ def _held(paper: Paper, survey: Survey) -> str:
     if (BOOK / f"findings_{paper.name}.md").exists():
         more = f" {{doc}}`What we found </findings_{paper.name}>` tells the rest."
     said = against_print.sentence(data) if len(data) else ""
+    drawn = against_print.shown(paper.name, data, survey, "front")
     return (
         f"### {paper.title}\n\n::::{{container}} held\n"
-        f":::{{container}} held-print\n{against_print.shown(paper.name, survey, 'front')}:::\n\n"
+        f":::{{container}} held-print\n{drawn}:::\n\n"
         f":::{{container}} held-said\n{said}{more}\n\n{_columns(paper, tested)}:::\n::::\n"
     )
 

@@ -63,7 +63,14 @@ class RunsByCell:
     runs: rows of :attr:`relength.report.scoreboard.Survey.runs`, one per run and experiment
     """
 
+    # What pages say of a run; to walk through rows takes a while for each further column.
+    COLUMNS = (
+        *("experiment", "model", "arm", "task", "scale", "seed", "key", "run_id", "margins"),
+        *("device", "device_name", "torch", "commit", "code"),
+    )
+
     def __init__(self, runs: pd.DataFrame):
+        runs = runs[list(self.COLUMNS)]
         self._none = runs.iloc[:0]
         self._cells = dict(iter(runs.groupby(["experiment", "model", "task", "arm"], sort=False)))
 
