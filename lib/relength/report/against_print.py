@@ -232,6 +232,7 @@ def head(paper: str, survey: Survey) -> str:
 SIDE = {"wide": 4.4, "narrow": 2.75}  # inches of the square
 LEFT, BELOW, ABOVE = 0.55, 0.55, 0.1
 KEY_LINE = 0.16  # inches between two lines of the key
+TOUCHING = 5  # points between marks whose numbers would lie on one another
 
 
 def _draw(data: pd.DataFrame, named: pd.DataFrame, layout: Layout) -> "Figure":
@@ -296,15 +297,24 @@ def _corners(axes: "Axes", data: pd.DataFrame) -> None:
 
 def _names(axes: "Axes", named: pd.DataFrame, layout: Layout) -> None:
     """Name the outliers: in words beside a wide drawing, by number in a narrow one."""
-    order = named.reset_index(drop=True).sort_values("ours", kind="stable")
-    heights = _apart([row.ours for row in order.itertuples()], 0.0 if layout.narrow else 13.0)
-    for row, height in zip(order.itertuples(), heights, strict=True):
-        if layout.narrow:
+    order = named.reset_index(drop=True)
+    if layout.narrow:
+        near = [(order["printed"] / TOUCHING).round(), (order["ours"] / TOUCHING).round()]
+        for _, rows in order.groupby(near):
             axes.annotate(
-                str(row.Index + 1), (row.printed, row.ours), (4, 3), textcoords="offset points",
-                size=7, weight="bold", color=LIGHT.ink,
-            )  # fmt: skip
-            continue
+                ", ".join(str(place + 1) for place in rows.index),
+                (rows["printed"].iloc[0], rows["ours"].iloc[0]),
+                (-4 if rows["printed"].iloc[0] > 50 else 4, 3),
+                textcoords="offset points",
+                ha="right" if rows["printed"].iloc[0] > 50 else "left",
+                size=7,
+                weight="bold",
+                color=LIGHT.ink,
+            )
+        return
+    order = order.sort_values("ours", kind="stable")
+    heights = _apart([row.ours for row in order.itertuples()], 13.0)
+    for row, height in zip(order.itertuples(), heights, strict=True):
         words = f"{row.model} on {title(row.task)}{f' at {row.test}' if row.test else ''}"
         axes.annotate(
             f"{words}\n{row.printed:g} printed, {row.ours:.0f} here",
