@@ -328,7 +328,9 @@ def test_plan_cuts_no_cell_and_no_claim(relength, place, tmp_path, monkeypatch):
     cells = ["mla_table2: a-model-of-a-long-name (released) on copy, reduced", "short"]
     claims = ("mla-001", "mla-table-2/a/copy/30")
     steps = [
-        SimpleNamespace(label=cell, seeds="0–4, 7", hours=1.234, claims=claims, waited=True)
+        SimpleNamespace(
+            label=cell, seeds="0–4, 7", hours=1.234, claims=claims, waited=True, why="stage two"
+        )
         for cell in cells
     ]
     monkeypatch.setattr("relength.report.agenda.agenda", lambda *given: steps)
