@@ -23,7 +23,7 @@ from relength.report import tables
 from relength.report.runs import Runs
 from relength.report.style import row_label, title
 from relength.runs.store import Store
-from relength.specs import published
+from relength.specs import published, registry
 from relength.specs.experiments import Experiment, borrowed, shown_by
 from relength.verdicts import claims
 
@@ -32,8 +32,8 @@ ROW = re.compile(
     r"  (?P<row>\S.*?) {2,}(?P<seeds>\d+)(?P<cells>( +(not run|[<>]?[\d.]+)( \(\S+\))?)+)"
 )
 CELL = re.compile(r"(not run|[<>]?[\d.]+)(?: \(([<>]?[\d.]+)\))?")
-# Tests of their own are in tests/test_failures.py, and at the end of this file.
-OTHER_TABLES = {"mla_failures", "mla_attention_paths", "panm_address_bits"}
+# Tests of their own are in test_failures.py, test_dnc_lengths.py, and at the end of this file.
+OTHER_TABLES = {"dnc_generalization", "mla_failures", "mla_attention_paths", "panm_address_bits"}
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
 SHOWN = Parameters()  # a notebook is committed as its defaults show it
 
@@ -95,13 +95,13 @@ def recorded(
     for spec in specs_of(found, artifacts):
         if (spec.row, spec.model.arm) in left_out:
             continue
-        row = row_label(spec.row, spec.model.arm, found.judged_arms[spec.row])
+        name = row_label(spec.row, spec.model.arm, found.judged_arms[spec.row])
+        row = ", ".join(filter(None, (name, found.remark(spec))))
         for test in spec.task.tests:
             cell = values[title(spec.task.name), row, "IID" if test == "iid" else test]
             if spec.key in runs:
                 measured = runs[spec.key]["checkpoints"]["selected"]["tests"][test]
-                unit = 1 if found.distance else 100
-                cell.append(unit * measured[found.shown])
+                cell.append(registry.metric(found.shown).shown(measured[found.shown]))
     return dict(values)
 
 
@@ -109,6 +109,16 @@ def heading(part: claims.Part) -> str:
     """Return the heading of the column of a claim about one printed number."""
     (test,) = part.printed
     return "IID" if test == "iid" else test
+
+
+def runs_of(part: claims.Part, values: dict[tuple[str, str, str], list[float]]) -> list:
+    """The recorded results behind a printed number: of its test, or of all that it sums up."""
+    cell = title(part.task), part.model
+    return [
+        found
+        for (*where, test), found in values.items()
+        if tuple(where) == cell and (part.tests or test == heading(part))
+    ]
 
 
 def agrees(text: str, value: float) -> bool:
@@ -181,7 +191,7 @@ def test_the_data_behind_tables_and_downloads_are_those_of_the_records(found, ar
     for row in data.itertuples():
         at_hand = values[
             title(row.task),
-            runs.label(row.model, row.arm),
+            runs.label(row.model, row.arm, row.task),
             "IID" if row.test == "iid" else row.test,
         ]
         assert row.values == pytest.approx(at_hand, abs=1e-9) and row.seeds == len(at_hand)
@@ -213,7 +223,7 @@ def test_verdicts_are_counted_once_each_and_not_run_where_there_is_no_run(path):
     assert sum(sum(counts.values()) for counts in counted.values()) == len(about)
     values = recorded(found, artifacts)
     cells = [claim.parts[0] for claim in about if "/" in claim.id]
-    missing = [1 for c in cells if not values[title(c.task), c.model, heading(c)]]
+    missing = [part for part in cells if not any(runs_of(part, values))]
     assert counted.get("printed cells", {}).get("not run", 0) == len(missing)
 
 
