@@ -392,6 +392,12 @@ def _written(paper: str) -> dict[str, str]:
     return found
 
 
+def _otherwise(row: Any) -> str:
+    """What other executions of the same runs give, as the end of a sentence; mostly nothing."""
+    words = executions_words(row)
+    return f"; other executions: {words}" if words else ""
+
+
 def _numbers(artifact: str, rows: pd.DataFrame, known: dict[str, Claim], runs: RunsByCell) -> str:
     """The printed numbers of one artifact, each a claim of its own, folded."""
     first = known[rows["claim"].iloc[0]]
@@ -400,7 +406,7 @@ def _numbers(artifact: str, rows: pd.DataFrame, known: dict[str, Claim], runs: R
     every = pd.concat(used.values()).drop_duplicates("key")
     body = table(
         (
-            *("number", "verdict", "other rows", "seen", "seeds", "scale", "other executions"),
+            *("number", "verdict", "other rows", "seen", "seeds"),
             *("other readings", "runs, by seed", "claim"),
         ),
         (
@@ -409,10 +415,8 @@ def _numbers(artifact: str, rows: pd.DataFrame, known: dict[str, Claim], runs: R
                 f".{facets(row).replace(' ', ' .')}}}",
                 badges(row),
                 severity_words(row),
-                plain(row.seen + row.at_full_scale) + _changed(row),
-                row.seeds,
-                row.scale or "",
-                executions_words(row),
+                plain(row.seen + row.at_full_scale) + _changed(row) + _otherwise(row),
+                f"{row.seeds} {row.scale}".rstrip(),
                 readings(row.others),
                 _by_seed(used[row.claim]),
                 f"`{row.claim}`",
