@@ -41,7 +41,12 @@ def build(name: str, arm: str, seed: int = 0, noise: float = 0.3, **sizes: Any) 
     """A small model in float64 in which no parameter is zero, as after some training."""
     model = MODELS[name]
     fields = SIZES[name] | sizes | {"arm": arm}
-    model = model.module(model.config(**fields), CHANNELS, CLASSES).double().initialise(seed)
+    return moved(model.module(model.config(**fields), CHANNELS, CLASSES).double(), seed, noise)
+
+
+def moved(model: nn.Module, seed: int, noise: float) -> nn.Module:
+    """A model at its first weights and a little beside them, so that none of them is zero."""
+    model = model.initialise(seed)
     random = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():

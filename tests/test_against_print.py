@@ -90,6 +90,15 @@ def test_the_drawing_has_a_mark_per_number_and_a_dot_per_seed(state):
     assert np.array_equal(exhibit.data["seeds"], data["seeds"])
 
 
+def test_the_specs_behind_it_are_those_of_the_judged_runs(state):
+    data = against_print.numbers("mla", state)
+    used = set(against_print._used(data, state))
+    cells = {tuple(row) for row in data[["model", "arm", "task"]].to_numpy()}
+    assert len(used) == len(LOCATION) * len(cells)
+    shown = state.runs[state.runs["run_id"].isin(used)]
+    assert {tuple(row) for row in shown[["model", "arm", "task"]].to_numpy()} == cells
+
+
 @pytest.mark.parametrize("wanted", [[0, 0, 0, 0, 0], [100, 100], [3], [0, 50, 51, 100]])
 def test_names_of_outliers_do_not_lie_on_each_other(wanted):
     placed = against_print._apart(wanted, 13.0)

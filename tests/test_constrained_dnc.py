@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from baseline_reference import moved
 from pydantic import ValidationError
 from torch.func import functional_call, stack_module_state, vmap
 
@@ -39,13 +40,7 @@ GATED = COMPUTED[:-1]
 def build(row=("peephole", "compression"), seed=0, noise=0.5, dtype=torch.float64, **sizes):
     """A model in which no parameter is zero, as after some training."""
     config = ConstrainedDNCConfig(controller=row[0], constraint=row[1], **(SMALL | sizes))
-    model = ConstrainedDNC(config, CHANNELS, OUTPUTS).to(dtype).initialise(seed)
-    random = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            draw = torch.empty_like(parameter).normal_(generator=random)
-            parameter.add_(draw, alpha=noise)
-    return model
+    return moved(ConstrainedDNC(config, CHANNELS, OUTPUTS).to(dtype), seed, noise)
 
 
 def draw(length: int, answers: int, batch: int = 2, seed: int = 0) -> ChannelsToChannels:

@@ -108,8 +108,7 @@ def test_the_picture_counts_only_the_runs_that_it_draws(begun):
 
 def test_the_columns_count_what_the_ledger_says(full, begun):
     for state in (full, begun):
-        by_runs = state.ledger["page"] == ""  # what no training decides is counted apart
-        mine = state.ledger[state.ledger["prose"] & by_runs & (state.ledger["paper"] == "mla")]
+        mine = state.ledger[state.ledger["prose"] & (state.ledger["paper"] == "mla")]
         tested = mine[~mine["verdict"].isin(("not run", "not testable"))]
         decided = [(tested["outcome"] == word).sum() for word in ("contradicted", "reproduced")]
         counts = [int(n) for n in re.findall(r"<b>(\d+)</b> (?:con|rep|open)", held(state, "mla"))]
@@ -135,20 +134,25 @@ def test_every_claim_is_counted_once(full, begun, empty):
             every
         )
     assert landing.standing(empty).trainings == 0
-    apart = full.ledger[full.ledger["page"] != ""].set_index("claim")["verdict"]
-    said = landing.outcomes(full)
-    for claim, verdict in apart[apart != "not run"].items():
-        assert f"`{claim} <claim-{claim}>` {verdict}" in said
     set_up = set(full.ledger["claim"])
     later = sum(claim not in set_up for claim in published.prose_claims()["claim_id"])
     assert landing.standing(full).later == later
+
+
+def test_what_takes_no_training_stands_with_the_other_claims_of_its_paper(full):
+    apart = full.ledger[(full.ledger["page"] != "") & (full.ledger["outcome"] == "contradicted")]
+    said = held(full, "panm")
+    assert len(apart) and set(apart["paper"]) == {"panm"}
+    assert re.search(r"<b>(\d+)</b> contradicted", said)[1] == str(len(apart))
+    assert said.count("without training") >= min(len(apart), landing.SHOWN)
 
 
 def test_a_paper_without_runs_has_no_figure_and_no_verdict(full, empty):
     for state, papers in ((empty, registry.PAPERS), (full, ("dnc", "memreasoner"))):
         for paper in papers:
             said = held(state, paper)
-            assert "<svg" not in said and 'class="outcome' not in said
+            named = said.count("claims_ledger.html#claim-")
+            assert "<svg" not in said and named == said.count("without training")
 
 
 def test_every_claim_of_every_paper_has_a_square(full):

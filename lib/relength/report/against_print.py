@@ -52,9 +52,9 @@ def numbers(paper: str, survey: Survey) -> pd.DataFrame:
     """One row per printed accuracy of a paper that has runs, in the judged reading.
 
     Columns: claim, artifact, experiment, model, task, test, printed and ours (percent; ours by the
-    statistic of the table), values (every seed), seeds, scale, label (the verdict), near (ours is
-    within the margin), between (printed strictly between floor and ceiling), hardly (reproduced,
-    but it could hardly fail).
+    statistic of the table), values (of the seeds that are judged), seeds (how many), arm, scale,
+    label (the verdict), near (ours is within the margin), between (printed strictly between floor
+    and ceiling), hardly (reproduced, but it could hardly fail).
     """
     known = {claim.id: claim for claim in claims.load(paper)} if paper in claims.papers() else {}
     mine = survey.ledger[(survey.ledger["paper"] == paper) & ~survey.ledger["prose"].astype(bool)]
@@ -69,7 +69,7 @@ def numbers(paper: str, survey: Survey) -> pd.DataFrame:
             evidence[source] = Evidence(claim.source, survey.runs)
         rows.append(_number(row, claim, evidence[source]))
     names = ["claim", "artifact", "experiment", "model", "task", "test", "printed", "ours"]
-    names += ["values", "seeds", "scale", "label", "near", "between", "hardly"]
+    names += ["values", "seeds", "arm", "scale", "label", "near", "between", "hardly"]
     table = pd.DataFrame(rows, columns=names)
     return table.drop_duplicates(["experiment", "model", "task", "test"], ignore_index=True)
 
@@ -89,8 +89,8 @@ def _number(row: Any, claim: Claim, evidence: Evidence) -> tuple[Any, ...]:
     ours = float(np.mean(values) if part.spread is not None else np.median(values))
     near = abs(ours - said) <= margin.around(said)
     where = (row.artifact, claim.source.experiment, part.model, part.task, test)
-    return (row.claim, *where, said, ours, values, len(values), judged.scale, row.label, near,
-            row.between, row.hardly == 1)  # fmt: skip
+    return (row.claim, *where, said, ours, values, len(values), arms[part.model], judged.scale,
+            row.label, near, row.between, row.hardly == 1)  # fmt: skip
 
 
 class Count(NamedTuple):
@@ -187,9 +187,12 @@ def figure(paper: str, data: pd.DataFrame, survey: Survey, place: str) -> Exhibi
 
 
 def _used(data: pd.DataFrame, survey: Survey) -> list[str]:
-    cells = ["experiment", "model", "task", "scale"]
-    found = survey.runs.merge(data[cells].drop_duplicates(), on=cells)
-    return list(dict.fromkeys(found["run_id"]))
+    """Ids of the runs behind the numbers: in each cell the first seeds, which are judged."""
+    cell = ["experiment", "model", "arm", "task", "scale"]
+    found = survey.runs.drop_duplicates(["experiment", "run_id"]).sort_values("seed")
+    found = found.merge(data[[*cell, "seeds"]].drop_duplicates(cell), on=cell)
+    first = found.groupby(cell).cumcount() < found["seeds"]
+    return list(dict.fromkeys(found.loc[first, "run_id"]))
 
 
 def _told(row: Any) -> str:

@@ -107,36 +107,41 @@ def outcomes(survey: Survey) -> str:
         f"{claims.numbers_in_words(survey.ledger[by_runs])} {{doc}}`What these words mean "
         "</how_to_read>`.\n"
     )
-    return "\n".join([*parts, total, _without_training(survey.ledger[~by_runs])])
+    return "\n".join([*parts, total])
 
 
 def _held(paper: Paper, survey: Survey) -> str:
     """A paper's figure, its sentence, and what is contradicted, reproduced and open."""
     data = against_print.numbers(paper.name, survey)
     mine = survey.ledger[survey.ledger["prose"] & (survey.ledger["paper"] == paper.name)]
-    tested = mine[_tested(mine) & (mine["page"] == "")]
-    if data.empty and tested.empty:
-        waits = len(published.prose_claims().query("paper == @paper.name"))
-        shown = int((survey.board["paper"] == paper.name).sum())
-        said = (
-            f"**Not run.** None of its {shown} tables and figures has runs yet, and so none of its "
-            f"{waits} claims a verdict."
-        )
-        return f"### {paper.title}\n\n{said}\n"
-    more = ""
+    tested = mine[_tested(mine)]
+    said = against_print.sentence(data) if len(data) else _waiting(paper, survey)
     if (BOOK / f"findings_{paper.name}.md").exists():
-        more = f" {{doc}}`What we found </findings_{paper.name}>` tells the rest."
-    said = against_print.sentence(data) if len(data) else ""
+        said += f" {{doc}}`What we found </findings_{paper.name}>` tells the rest."
+    columns = _columns(paper, tested) if len(tested) else ""
     drawn = against_print.shown(paper.name, data, survey, "front")
+    if not drawn:
+        return f"### {paper.title}\n\n{said}\n\n{columns}\n"
     return (
         f"### {paper.title}\n\n::::{{container}} held\n"
         f":::{{container}} held-print\n{drawn}:::\n\n"
-        f":::{{container}} held-said\n{said}{more}\n\n{_columns(paper, tested)}:::\n::::\n"
+        f":::{{container}} held-said\n{said}\n\n{columns}:::\n::::\n"
+    )
+
+
+def _waiting(paper: Paper, survey: Survey) -> str:
+    """Say that no printed accuracy of a paper has runs, and how much there is to be run."""
+    board = survey.board[survey.board["paper"] == paper.name]
+    begun = int(board["state"].isin(BEGUN).sum())
+    made = len(published.prose_claims().query("paper == @paper.name"))
+    return (
+        f"**Not run.** {begun} of its {len(board)} tables and figures have runs, and it makes "
+        f"{claims.plural(made, 'claim')} in words."
     )
 
 
 def _columns(paper: Paper, rows: pd.DataFrame) -> str:
-    """Claims in words that runs have tested: contradicted, reproduced, open; most telling first.
+    """Claims in words that were tested: contradicted, reproduced, open; most telling first.
 
     Those that the paper rests on come first. Of the open ones those follow of which seeds speak
     against a part: they may be contradicted next.
@@ -160,6 +165,7 @@ def _columns(paper: Paper, rows: pd.DataFrame) -> str:
                 {
                     **{"claim": row.claim, "statement": row.statement, "label": row.label},
                     "marks": marks(row),
+                    "untrained": row.page != "",
                 }
                 for row in some.head(SHOWN).itertuples()
             ],
@@ -171,22 +177,8 @@ def _columns(paper: Paper, rows: pd.DataFrame) -> str:
     return raw(f'<div class="outcomes">{"".join(filled)}</div>')
 
 
-def _without_training(rows: pd.DataFrame) -> str:
-    """The claims that pages calculate, simulate or measure: they are no results of training."""
-    done = rows[_tested(rows)]
-    if done.empty:
-        return ""
-    named = ", ".join(
-        f"{{ref}}`{row.claim} <claim-{row.claim}>` {row.verdict}" for row in done.itertuples()
-    )
-    return (
-        "Claims that take no training are counted apart. Calculated, simulated or measured: "
-        f"{named}.\n"
-    )
-
-
 def _tested(rows: pd.DataFrame) -> pd.Series:
-    """Tell which claims have a run."""
+    """Tell which claims have a run, or another answer."""
     return ~rows["verdict"].isin(("not run", "not testable"))
 
 

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from relength.report.against_print import WORDS
 from relength.report.markdown import plain, table
 from relength.report.scoreboard import Survey
 from relength.specs import registry
@@ -33,12 +34,16 @@ def in_force(survey: Survey) -> str:
         ),
         ('"between"', f"printed strictly between {low:g} and {high:g} %"),
     ]
+    rows += [
+        (f'"{word.lower()}"', f"at least {share:.0%} of a paper's printed accuracies come out")
+        for share, word in WORDS
+    ]
     return table(
         ("measure", "margin"),
         rows,
         name="tab-margins",
         caption="What counts as the same value, what the words mean, how many seeds are judged. "
-        "The last two change no verdict.",
+        "Those after the seeds change no verdict.",
     )
 
 
