@@ -296,6 +296,10 @@ def test_a_commit_that_was_made_anew_is_in_no_branch_any_more(branch):
 def test_where_git_knows_no_history_nothing_is_refused(branch, tmp_path):
     (tmp_path / "copy").mkdir()
     contributions.refuse_strangers([branch.record(1, commit="0" * 40)], tmp_path / "copy")
+    shallow = tmp_path / "shallow"
+    command = ["git", "clone", "--quiet", "--depth", "1", branch.root.as_uri(), str(shallow)]
+    subprocess.run(command, check=True)
+    contributions.refuse_strangers([branch.record(1, commit="0" * 40)], shallow)
 
 
 def test_every_record_of_ours_is_of_a_commit_of_this_history_or_a_note_says_why_not():

@@ -20,6 +20,11 @@ def output(root: Path, *arguments: str) -> bytes | None:
     return done.stdout if done.returncode == 0 else None
 
 
+def has_history(root: Path) -> bool:
+    """Tell whether the checkout ``root`` has every commit before it, as a shallow clone has not."""
+    return output(root, "rev-parse", "--is-shallow-repository") == b"false\n"
+
+
 def trouble(root: Path) -> str | None:
     """Why git names no commit of the checkout ``root``, and the way out, to end a sentence.
 

@@ -140,7 +140,9 @@ def began(record: Record) -> str:
 
 
 def history(root: Path = ROOT) -> dict[str, str] | None:
-    """{commit: its date, as records have it} of all branches; None where git knows none here."""
+    """{commit: its date, as records have it} of all branches; None where git lacks some."""
+    if not git.has_history(root):
+        return None
     form = ("--format=%H %cd", "--date=format-local:%FT%TZ")
     shown = git.output(root, "log", *form, "HEAD", "--all")
     return None if shown is None else dict(line.split() for line in shown.decode().splitlines())

@@ -82,7 +82,7 @@ def _then(paper: str, first: Origin, root: Path) -> State | None:
 @cache
 def _versions(paper: str, root: Path) -> tuple[tuple[str, State | None], ...]:
     """Committed states of a file of claims with their dates, oldest first; none without history."""
-    if git.output(root, "rev-parse", "--is-shallow-repository") != b"false\n":
+    if not git.has_history(root):
         return ()
     shown = ("log", "--reverse", f"--format=%H{FIELD}%cd", "--date=format-local:%FT%TZ")
     log = git.output(root, *shown, "--", _name(file_of(paper), root)) or b""

@@ -82,8 +82,7 @@ def _from_git(path: Path, root: Path) -> tuple[list[Version], bool]:
         fingerprint = hashlib.sha256(content).hexdigest()
         if not versions or versions[-1].fingerprint != fingerprint:
             versions.append(Version(fingerprint, commit, date, subject, _parsed(content)))
-    whole = git.output(root, "rev-parse", "--is-shallow-repository") == b"false\n"
-    return versions, bool(versions) and whole
+    return versions, bool(versions) and git.has_history(root)
 
 
 def _parsed(content: bytes) -> Margins | None:
