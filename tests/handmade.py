@@ -11,6 +11,7 @@ from relength.specs import claim_files
 from relength.specs.experiments import experiments
 from relength.specs.spec import RunSpec
 from relength.training import provenance
+from relength.training.traces import _small_integers
 
 # Claims of every kind, for tests of what is made from any: judging a thousand takes its time.
 FEW = {
@@ -77,6 +78,7 @@ def record(
         "probe": {"validation_loss": 1.0},
         "attention": None if streams else attention(spec),
         **({"traces": traces(spec)} if spec.model.name == "PANM" else {}),
+        **({"memory": memory(spec)} if spec.model.name == "Constrained DNC" else {}),
         "cost": {"steps": 313 * epochs, "training_seconds": 120.0, "evaluation_seconds": 8.0},
         "provenance": {
             "created": created,
@@ -151,6 +153,37 @@ def traces(spec: RunSpec) -> list[dict]:
                 "slots": {name: places.tolist() for name, places in slots.items()},
             }
         )
+    return found
+
+
+def memory(spec: RunSpec) -> dict:
+    """A memory that is filled and then read, by a controller with a place for each numeral.
+
+    The places lie at the corners of a star, and while writing the states stay at its centre.
+    """
+    known, selects, steps = spec.task.known_test, str(spec.task.dev_length), spec.task.dev_length
+    one_end, other_end = [*[0] * 19, 90], [90, *[0] * 19]
+    found: dict = {
+        "modes": {
+            **{"test": known, "items": 3},
+            "write": {"encoding": one_end, "decoding": other_end},
+            "read": {"encoding": other_end, "decoding": one_end},
+        }
+    }
+    if spec.model.controller == "ffnn":
+        return found
+    read = np.random.default_rng(spec.seed).integers(0, 5, (2, steps + 1))
+    values = np.zeros((2, 2 * steps + 2, 5))
+    values[:, : steps + 1] = np.eye(5)[read]
+    small = _small_integers(values)
+    found["states"] = {
+        **{"test": selects, "read_steps": steps + 1, "explained": 1.0, **small},
+        "read": ["".join("abcde"[numeral] for numeral in row) for row in read],
+        "portraits": {
+            "encoding": _small_integers(values[:, : steps + 1, :2]),
+            "decoding": _small_integers(values[:, steps + 1 :, :2]),
+        },
+    }
     return found
 
 

@@ -1197,12 +1197,9 @@ def test_a_printed_statistic_is_a_claim_on_the_tests_that_it_is_over(of_lengths)
     assert extended.parts[0].tests[-1] == "500" and "5" in extended.parts[0].tests
 
 
-def test_prose_on_lengths_is_claimed_but_for_pictures(of_lengths):
-    """Claims on portraits, modes of memory and Figure 5 come with the pages that have them."""
+def test_all_prose_on_the_dnc_is_claimed(of_lengths):
     prose = published.prose_claims().query("paper == 'dnc'").set_index("claim_id")
-    later = {"dnc-017", "dnc-018", *(f"dnc-{n:03d}" for n in range(43, 68))}
-    ids = {c.id for c in of_lengths if "/" not in c.id}
-    assert ids == set(prose.index) - later
+    assert {c.id for c in of_lengths if "/" not in c.id} == set(prose.index)
     for c in (c for c in of_lengths if "/" not in c.id):
         named = prose.loc[c.id, "artifact"]
         assert c.artifact in named.split("; ") or (not named and c.not_testable), c.id

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import Tensor
     from torch.nn import Module
 
@@ -77,8 +78,10 @@ def _short(weights: "Tensor") -> list[list[float]]:
 
 
 BINS = 20  # of histograms of gates, from 0 to 1
-PORTRAYED = 32  # samples whose states are recorded
+PORTRAYED = 64  # samples in a portrait, as in the paper's
+MEASURED = 16  # samples whose states are recorded step by step
 DIMENSIONS = 16  # principal components that states are recorded in
+PERPLEXITY = 50  # of a portrait, as in the paper's
 
 
 def memory(spec: "RunSpec", model: "Module", device: str) -> dict[str, Any]:
@@ -86,8 +89,8 @@ def memory(spec: "RunSpec", model: "Module", device: str) -> dict[str, Any]:
 
     modes   at the longest length trained on: how often the allocation gate (write) and the content
             part of the read mode (read, all heads) lie in each of BINS bins
-    states  at the length that selects: the controller's cell states, in principal components; none
-            for a controller without states
+    states  at the length that selects: the controller's cell states before any compression, in
+            principal components, and portraits of them; none for a controller without states
 
     The step of the flag belongs to the first phase, as in the paper's figures.
     """
@@ -109,8 +112,17 @@ def memory(spec: "RunSpec", model: "Module", device: str) -> dict[str, Any]:
     batch = task.dataset(test, spec.seed).select(slice(0, PORTRAYED))
     seen = model.trace_memory(batch.to(device))
     if "cells" in seen:
+        cells = seen["cells"].cpu()
         read = batch.inputs.shape[1] - batch.targets.shape[1]
-        found["states"] = {"test": test, "read_steps": read, **_principal(seen["cells"])}
+        found["states"] = {
+            "test": test,
+            "read_steps": read,
+            "read": _letters(batch.inputs[:MEASURED, :read]),
+            **_principal(cells[:MEASURED]),
+            "portraits": {"encoding": _portrait(cells[:, :read])},
+        }
+        if batch.targets.shape[1] > 1 and bool(batch.mask.all()):  # else answers are padded
+            found["states"]["portraits"]["decoding"] = _portrait(cells[:, read:])
     return found
 
 
@@ -131,18 +143,62 @@ def _histogram(values: "Tensor") -> list[int]:
     return values.float().histc(BINS, 0, 1).int().tolist()
 
 
-def _principal(states: "Tensor") -> dict[str, Any]:
-    """States (B, S, H) in their largest principal components, as text of small integers.
+def _letters(inputs: "Tensor") -> list[str]:
+    """Inputs (B, S, C) as a text per sample: equal letters where equal symbols are read."""
+    from string import ascii_lowercase
 
-    explained  share of the variance that the components have
-    unit       what an integer of 1 stands for
-    values     base64 of int8 (B, S, components)
+    _, letters = inputs.cpu().flatten(0, 1).unique(dim=0, return_inverse=True)
+    return [
+        "".join(ascii_lowercase[i] for i in row) for row in letters.view(inputs.shape[:2]).tolist()
+    ]
+
+
+def _portrait(states: "Tensor") -> dict[str, Any]:
+    """States (B, S, H) projected to (B, S, 2) by t-SNE, as the paper does it.
+
+    Perplexity 50, and else the defaults of scikit-learn 0.23, which the paper names; later ones
+    differ. Few states have a lower perplexity, since it has to stay below their number.
+    """
+    from sklearn.manifold import TSNE
+
+    flat = states.flatten(0, 1).numpy()
+    projected = TSNE(
+        perplexity=min(PERPLEXITY, (len(flat) - 1) / 3),
+        learning_rate=200.0,
+        init="random",
+        random_state=0,
+    ).fit_transform(flat)
+    return _small_integers(projected.reshape(*states.shape[:2], 2))
+
+
+def _small_integers(values: "np.ndarray") -> dict[str, Any]:
+    """An array as text of small integers.
+
+    shape   of the array
+    unit    what an integer of 1 stands for
+    values  base64 of int8
     """
     import base64
 
+    import numpy as np
+
+    unit = float(np.abs(values).max()) / 127 or 1.0
+    rounded = np.round(values / unit).astype(np.int8)
+    return {
+        "shape": list(rounded.shape),
+        "unit": unit,
+        "values": base64.b64encode(rounded.tobytes()).decode(),
+    }
+
+
+def _principal(states: "Tensor") -> dict[str, Any]:
+    """States (B, S, H) in their largest principal components.
+
+    explained  share of the variance that the components have
+    """
     import torch
 
-    flat = states.flatten(0, 1).double().cpu()
+    flat = states.flatten(0, 1).double()
     centred = flat - flat.mean(0)
     variances, directions = torch.linalg.eigh(centred.T @ centred / len(centred))
     count = min(DIMENSIONS, flat.shape[1])
@@ -150,11 +206,5 @@ def _principal(states: "Tensor") -> dict[str, Any]:
     largest = directions.abs().argmax(0)
     directions = directions * directions[largest, torch.arange(count)].sign()  # one of two signs
     components = (centred @ directions).view(*states.shape[:2], count)
-    unit = float(components.abs().max()) / 127 or 1.0
-    values = (components / unit).round().to(torch.int8)
-    return {
-        "shape": list(values.shape),
-        "explained": float(variances[-count:].sum() / variances.sum().clamp(min=1e-30)),
-        "unit": unit,
-        "values": base64.b64encode(values.numpy().tobytes()).decode(),
-    }
+    explained = float(variances[-count:].sum() / variances.sum().clamp(min=1e-30))
+    return {"explained": explained, **_small_integers(components.numpy())}

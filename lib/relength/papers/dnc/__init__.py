@@ -17,12 +17,26 @@ PAPER = Paper(
     headlines=("dnc-table-2", "dnc-table-5"),
     recounts="recounts:RECOUNTS",
     experiments=EXPERIMENTS,
+    metrics=(
+        *("state_returns", "state_symbols", "state_ends", "state_scatter"),
+        *("state_moves", "state_returns_writing"),
+        *("write_gate_reading", "write_gate_writing", "read_gate_reading", "read_gate_writing"),
+        *("write_modes_apart", "read_modes_apart", "gates_peaked"),
+        *("loops_accompany", "peaks_accompany"),
+    ),
+    shares="states:shares",
     colours={
         "STATEFUL-BASELINE": "#4e9642",
         "STATELESS-BASELINE": "#f6429c",
         "COMPR": "#9000fc",
         "REG": "#c072d8",
         "COMPR&REG": "#ae12cc",
+    },
+    variants={
+        "van. LSTM + COMPR": "COMPR",
+        "van. LSTM + REG": "REG",
+        "van. LSTM + COMPR&REG": "COMPR&REG",
+        "Peephole LSTM": "STATEFUL-BASELINE",
     },
     selection="The paper's rule looks at length 30, twice as far as training, and not further.",
 )

@@ -1,6 +1,6 @@
 """Experiments of "State-Space Constraints Improve the Generalization of the DNC", Section V.
 
-Source: Ofner and Kern (2021): Tables II to VII, Figures 1 and 2.
+Source: Ofner and Kern (2021): Tables II to VII, Figures 1 to 19.
 """
 
 from collections.abc import Iterable
@@ -21,6 +21,13 @@ CONTROLLERS: tuple[dict[str, str], ...] = (
     {"controller": "peephole", "constraint": "compression"},  # COMPR
     {"controller": "peephole", "constraint": "regularisation"},  # REG
     {"controller": "peephole", "constraint": "both"},  # COMPR&REG
+)
+# Figure 5 has these, too, and all of the others but the stateless one.
+WITHOUT_PEEPHOLES: tuple[dict[str, str], ...] = (
+    {"controller": "lstm", "constraint": "compression"},
+    {"controller": "lstm", "constraint": "regularisation"},
+    {"controller": "lstm", "constraint": "both"},
+    {"controller": "peephole", "constraint": "none"},
 )
 TRAINING: dict[Scale, dict[str, Any]] = {
     "smoke": {
@@ -79,6 +86,12 @@ def generalization(scale: Scale, seed: int) -> list[RunSpec]:
     return grid(scale, seed, CONTROLLERS, TASKS)
 
 
+def peephole(scale: Scale, seed: int) -> list[RunSpec]:
+    """Figure 5: constraints on a vanilla LSTM, a Peephole LSTM without any, and the others."""
+    stateful = [model for model in CONTROLLERS if model["controller"] != "ffnn"]
+    return grid(scale, seed, (*stateful, *WITHOUT_PEEPHOLES), ["dnc_sort"])
+
+
 EXPERIMENTS = (
     Experiment(
         name="dnc_generalization",
@@ -87,5 +100,13 @@ EXPERIMENTS = (
         judged_arm="paper",
         grid=generalization,
         title="Figure 1, Tables 2 and 3",
+    ),
+    Experiment(
+        name="dnc_peephole",
+        paper="dnc",
+        artifacts=("dnc-fig-5",),
+        judged_arm="paper",
+        grid=peephole,
+        title="Figure 5",
     ),
 )

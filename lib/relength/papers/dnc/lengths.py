@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from relength.papers.dnc.recounts import CONSTRAINED, STATEFUL
+from relength.papers.dnc.states import AVERAGED
 from relength.report import exhibits, figures, reach
 from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.grid import NOT_RUN
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-AVERAGED = (2, 45)  # Table III
 ABOVE = 95.0  # percent, Table II
 HEAD, TALL, FOOT, LEFT, LABELS = 0.36, 1.7, 0.34, 0.36, 1.4  # inches of a panel and around it
 

@@ -1,0 +1,170 @@
+"""What a controller's states and a memory's gates do, as numbers: Figures 3, 4 and 6 to 19.
+
+A record keeps cell states of 16 samples at length 30, before any compression, and histograms of
+gates at length 15 (:func:`relength.training.traces.memory`). Reading includes the step of the flag.
+All numbers are percentages, means over samples:
+
+state_returns         loops: how often states return, against steps in an order of chance (below)
+state_symbols         variance of the states while reading that the symbol just read explains;
+                      100 where each symbol has a place of its own
+state_ends            spread of the samples' states at the flag, against all states while reading;
+                      small where samples end in a small region
+state_scatter         the same at the tenth step
+state_moves           length of the steps while writing, from the fifth on, against those while
+                      reading; small where states settle
+state_returns_writing as state_returns, while writing
+write_gate_reading    mean of the allocation gate while reading: 100 writes by allocation, 0 by
+                      content; write_gate_writing the same while writing
+read_gate_reading     mean share of content in the read modes: 100 reads by content, 0 along the
+                      links; read_gate_writing the same while writing
+write_modes_apart     write_gate_reading less write_gate_writing: 100 where reading allocates and
+                      writing goes by content, 0 where both phases have the same mixture
+read_modes_apart      read_gate_writing less read_gate_reading: 100 where the memory is read along
+                      the links while reading, and by content while writing
+gates_peaked          share of a histogram in its two fullest neighbouring bins, of 20; mean of the
+                      four histograms
+loops_accompany       100 where a run generalises and has loops, or does neither; else 0
+peaks_accompany       the same of peaked gates
+
+A run generalises here if its mean accuracy over lengths 2 to 45 is at least 90 %, has loops from 50
+on, and peaked gates from 50 on: assumptions, as the paper says these words of pictures.
+
+**Loops.** A state *returns* at a later step if both states are among the closest tenth of all pairs
+of its phase, and some state between them is farther from both than half of all pairs are. Steady
+movement never returns, and neither do states that have come to rest. The count is compared with its
+mean over the same states in shuffled orders: 0 is a path that never comes back, 100 one that comes
+back as often as if time played no role.
+"""
+
+import base64
+from collections.abc import Mapping
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from relength.runs.store import accuracies
+
+AVERAGED = (2, 45)  # lengths of Table III
+GENERALISES, LOOPS, PEAKED = 90.0, 50.0, 50.0  # percent, see above
+CLOSE, FAR = 0.1, 0.5  # quantiles of the distances of all pairs
+SHUFFLES = 20  # orders that the count of returns is compared with
+EARLY, SETTLED = 9, 4  # steps, counted from 0
+PHASES = {"encoding": "reading", "decoding": "writing"}
+
+
+def shares(record: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """{test: {metric: percent}} of a recorded run; empty if it keeps neither gates nor states."""
+    memory = record.get("memory")
+    if not memory:
+        return {}
+    shortest, longest = AVERAGED
+    reached = [x for n, x in accuracies(record).items() if shortest <= int(n) <= longest]
+    generalises = 100 * float(np.mean(reached)) >= GENERALISES
+    modes = gates(memory["modes"])
+    modes["peaks_accompany"] = 100.0 * ((modes["gates_peaked"] >= PEAKED) == generalises)
+    found = {memory["modes"]["test"]: modes}
+    if "states" in memory:
+        states = movement(memory["states"])
+        states["loops_accompany"] = 100.0 * ((states["state_returns"] >= LOOPS) == generalises)
+        found[memory["states"]["test"]] = found.get(memory["states"]["test"], {}) | states
+    return found
+
+
+def gates(modes: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of the histograms of one run."""
+    found, peaked = {}, []
+    for gate in ("write", "read"):
+        for phase, name in PHASES.items():
+            bins = np.array(modes[gate][phase], dtype=float)
+            bins /= bins.sum()
+            middle = (np.arange(len(bins)) + 0.5) / len(bins)
+            found[f"{gate}_gate_{name}"] = 100 * float(bins @ middle)
+            peaked.append(max(a + b for a, b in pairwise(bins)))
+    return found | {
+        "write_modes_apart": found["write_gate_reading"] - found["write_gate_writing"],
+        "read_modes_apart": found["read_gate_writing"] - found["read_gate_reading"],
+        "gates_peaked": 100 * float(np.mean(peaked)),
+    }
+
+
+def movement(states: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of the recorded states of one run."""
+    values, read = decoded(states), states["read_steps"]
+    reading, writing = values[:, :read], values[:, read:]
+    found = {
+        "state_returns": returns(reading),
+        "state_symbols": explained(reading, states["read"]),
+        "state_ends": _spread(reading[:, -1]) / _spread(reading),
+        "state_scatter": _spread(reading[:, min(EARLY, read - 1)]) / _spread(reading),
+    }
+    if "decoding" in states["portraits"]:  # answers of one step or of several lengths have no path
+        still = writing[:, min(SETTLED, writing.shape[1] - 2) :]
+        found["state_moves"] = _step(still) / _step(reading)
+        found["state_returns_writing"] = returns(writing)
+    return {name: 100 * value for name, value in found.items()}
+
+
+def decoded(kept: Mapping[str, Any]) -> np.ndarray:
+    """An array that a record keeps as text of small integers."""
+    values = np.frombuffer(base64.b64decode(kept["values"]), dtype=np.int8)
+    return values.reshape(kept["shape"]) * kept["unit"]
+
+
+def returns(states: np.ndarray) -> float:
+    """Returns of the samples of states (B, S, D), per those of shuffled orders; 1 is chance."""
+    shuffled = _orders(states.shape[1])
+    real = by_chance = 0.0
+    for sample in states:
+        apart = np.linalg.norm(sample[:, None] - sample, axis=-1)
+        pairs = apart[np.triu_indices(len(sample), 1)]
+        close, far = np.quantile(pairs, [CLOSE, FAR])
+        real += count_returns(apart, close, far)
+        by_chance += np.mean([count_returns(apart[o][:, o], close, far) for o in shuffled])
+    return float(real / by_chance) if by_chance else 0.0
+
+
+def count_returns(apart: np.ndarray, close: float, far: float) -> int:
+    """Pairs of steps at most `close` with a step between them more than `far` from both.
+
+    apart: distances (S, S) of the states of one sample, in the order of its steps
+
+    >>> places = np.array([0, 5, 0, 0, 5])
+    >>> count_returns(np.abs(places[:, None] - places), close=0, far=1)
+    3
+    """
+    steps = len(apart)
+    out = apart > far
+    left = np.zeros((steps, steps), dtype=bool)  # both ends were far from a step between them
+    for middle in range(1, steps - 1):
+        left[:middle, middle + 1 :] |= out[:middle, middle, None] & out[middle, middle + 1 :]
+    return int((left & (apart <= close)).sum())
+
+
+@cache
+def _orders(steps: int) -> list[np.ndarray]:
+    random = np.random.default_rng(0)
+    return [random.permutation(steps) for _ in range(SHUFFLES)]
+
+
+def explained(states: np.ndarray, letters: list[str]) -> float:
+    """Share of the variance of states (B, S, D) that the letter of each step explains."""
+    flat = states.reshape(-1, states.shape[-1])
+    names = np.array([letter for text in letters for letter in text])
+    total = ((flat - flat.mean(0)) ** 2).sum()
+    within = sum(
+        ((flat[names == name] - flat[names == name].mean(0)) ** 2).sum() for name in set(names)
+    )
+    return float(1 - within / total) if total else 0.0
+
+
+def _spread(states: np.ndarray) -> float:
+    """Root mean square distance of states from their mean."""
+    flat = states.reshape(-1, states.shape[-1])
+    return float(np.sqrt(((flat - flat.mean(0)) ** 2).sum(-1).mean())) or 1e-12
+
+
+def _step(states: np.ndarray) -> float:
+    """Mean length of the steps of paths (B, S, D)."""
+    return float(np.linalg.norm(np.diff(states, axis=1), axis=-1).mean()) or 1e-12

@@ -1,0 +1,153 @@
+"""Numbers of a controller's states and a memory's gates, against paths and gates made by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relength.papers.dnc import states
+from relength.specs import registry
+
+STEPS, SAMPLES, WIDTH = 31, 8, 6
+
+
+def noise(seed: int, scale: float, shape: tuple[int, ...] = (SAMPLES, STEPS, WIDTH)) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape) * scale
+
+
+def numerals(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 5, (SAMPLES, STEPS))
+
+
+def spots(seed: int) -> np.ndarray:
+    """Paths that jump between five places, one per numeral."""
+    return noise(seed, 5, (5, WIDTH))[numerals(seed)] + noise(seed, 0.2)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_straight_path_and_a_random_walk_never_return(seed):
+    assert states.returns(np.cumsum(noise(seed, 0.3) + 1, axis=1)) == 0
+    assert states.returns(np.cumsum(noise(seed, 1) + 0.3, axis=1)) < 0.05
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_coming_to_rest_is_no_return(seed):
+    shrinking = np.exp(-np.arange(STEPS) / 4)[:, None] * noise(seed, 1, (SAMPLES, 1, WIDTH))
+    assert states.returns(shrinking + noise(seed, 0.005)) < 0.02
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_states_without_an_order_return_as_often_as_shuffled_ones(seed):
+    assert states.returns(noise(seed, 1)) == pytest.approx(1, abs=0.1)
+    assert states.returns(spots(seed)) == pytest.approx(1, abs=0.1)
+
+
+def test_a_circle_returns_more_often_than_chance():
+    turn = 2 * np.pi * np.arange(STEPS) / 7
+    circle = np.stack([np.cos(turn), np.sin(turn)], -1)[None] + noise(0, 0.05, (1, STEPS, 2))
+    assert states.returns(circle) > 1
+
+
+def test_the_more_steady_movement_the_fewer_returns():
+    drift = np.arange(STEPS)[:, None] * np.ones(WIDTH)
+    found = [states.returns(spots(1) + speed * drift) for speed in (0, 0.1, 0.4, 4)]
+    assert found == sorted(found, reverse=True) and found[-1] == 0
+
+
+@given(st.integers(0, 50), st.floats(0.01, 100))
+def test_returns_have_no_unit_no_origin_and_no_direction(seed, unit):
+    path = spots(seed)[:2]
+    there = states.returns(path)
+    assert states.returns(path * unit + 3) == pytest.approx(there, rel=1e-6)
+    turned = path @ np.linalg.qr(noise(seed, 1, (WIDTH, WIDTH)))[0]
+    assert states.returns(turned) == pytest.approx(there, rel=1e-6)
+
+
+def letters(digits: np.ndarray) -> list[str]:
+    return ["".join("abcde"[digit] for digit in row) for row in digits]
+
+
+def test_a_place_per_numeral_is_explained_by_it_and_another_order_is_not():
+    assert states.explained(spots(2), letters(numerals(2))) > 0.98
+    assert states.explained(spots(2), letters(numerals(3))) < 0.1
+    # two places, one sample: total variance 2 · 1, within the letter a 2/3, within b 0
+    path = np.array([[[0.0], [0], [2], [2]]])
+    assert states.explained(path, ["aaab"]) == pytest.approx(1 - (8 / 3) / 4)
+
+
+def kept(values: np.ndarray) -> dict:
+    from relength.training.traces import _small_integers
+
+    return _small_integers(values)
+
+
+def test_an_array_comes_back_up_to_half_a_unit():
+    values = noise(4, 3)
+    small = kept(values)
+    assert np.abs(states.decoded(small) - values).max() <= small["unit"] * 0.5001
+
+
+def test_movement_of_paths_that_settle_at_one_place():
+    reading = spots(5)
+    reading[:, -1] = noise(5, 0.01, (SAMPLES, WIDTH))  # all samples end at the origin
+    writing = np.zeros((SAMPLES, 10, WIDTH))
+    writing[:, :4] = noise(6, 5, (SAMPLES, 4, WIDTH))
+    record = {
+        **kept(np.concatenate([reading, writing], axis=1)),
+        "read_steps": STEPS,
+        "read": letters(numerals(5)),
+        "portraits": {"decoding": ...},
+    }
+    found = states.movement(record)
+    assert found["state_ends"] < 5 and found["state_scatter"] > 60
+    assert found["state_moves"] < 5 and found["state_returns"] > 80
+    del record["portraits"]["decoding"]
+    assert set(states.movement(record)) == set(found) - {"state_moves", "state_returns_writing"}
+
+
+def bins(*filled: tuple[int, int]) -> list[int]:
+    counts = [0] * 20
+    for place, count in filled:
+        counts[place] = count
+    return counts
+
+
+def modes(test: str = "15") -> dict:
+    """Allocation while reading and content while writing; reads half and half, spread."""
+    return {
+        "test": test,
+        "write": {"encoding": bins((19, 10)), "decoding": bins((0, 10))},
+        "read": {"encoding": [1] * 20, "decoding": bins((0, 5), (19, 5))},
+    }
+
+
+def test_gates_of_histograms_by_hand():
+    found = states.gates(modes())
+    assert found["write_gate_reading"] == pytest.approx(97.5)
+    assert found["write_gate_writing"] == pytest.approx(2.5)
+    assert found["write_modes_apart"] == pytest.approx(95)
+    assert found["read_gate_reading"] == found["read_gate_writing"] == pytest.approx(50)
+    assert found["read_modes_apart"] == pytest.approx(0)
+    assert found["gates_peaked"] == pytest.approx((100 + 100 + 10 + 50) / 4)
+
+
+@pytest.mark.parametrize(("accuracy", "together"), [(0.95, 100), (0.5, 0)])
+def test_loops_accompany_runs_that_generalise(accuracy, together):
+    tests = {str(n): {"digit_accuracy": accuracy if n <= 45 else 0.0} for n in range(2, 101)}
+    record = {
+        "spec": {"task": {"name": "dnc_sort"}},
+        "checkpoints": {"selected": {"tests": tests}},
+        "memory": {
+            "modes": modes(),
+            "states": {
+                **kept(spots(7)),
+                **{"test": "30", "read_steps": STEPS, "read": letters(numerals(7))},
+                "portraits": {"encoding": ...},
+            },
+        },
+    }
+    found = states.shares(record)
+    assert set(found) == {"15", "30"}
+    assert found["30"]["loops_accompany"] == found["15"]["peaks_accompany"] == together
+    assert set(found["15"]) | set(found["30"]) <= set(registry.papers()["dnc"].metrics)
+    assert states.shares({"spec": record["spec"]}) == {}
