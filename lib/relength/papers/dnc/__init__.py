@@ -1,6 +1,6 @@
 """State-Space Constraints Improve the Generalization of the Differentiable Neural Computer."""
 
-from relength.papers.dnc.experiments import EXPERIMENTS
+from relength.papers.dnc.experiments import EXPERIMENTS, GATES, PORTRAITS
 from relength.specs.paper import Paper
 
 PAPER = Paper(
@@ -17,6 +17,10 @@ PAPER = Paper(
     headlines=("dnc-table-2", "dnc-table-5"),
     recounts="recounts:RECOUNTS",
     experiments=EXPERIMENTS,
+    borrowed={
+        "dnc_state_space": ("dnc_generalization", tuple(PORTRAITS)),
+        "dnc_memory_modes": ("dnc_generalization", tuple(GATES)),
+    },
     metrics=(
         *("state_returns", "state_symbols", "state_ends", "state_scatter"),
         *("state_moves", "state_returns_writing"),

@@ -4,6 +4,7 @@ Source: Ofner and Kern (2021): Tables II to VII, Figures 1 to 19.
 """
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from relength.specs.experiments import Experiment
@@ -62,6 +63,28 @@ SIZES: dict[Scale, dict[str, Any]] = {
         "watched": (20, 45),
     },
 }
+# Figures of states and of gates, and the tasks of their runs.
+PORTRAITS = {
+    **{"dnc-fig-3": "dnc_sort", "dnc-fig-4": "dnc_copy"},
+    **{"dnc-fig-10": "dnc_sort", "dnc-fig-11": "dnc_copy"},
+    **{"dnc-fig-12": "dnc_differentiation", "dnc-fig-13": "dnc_differentiation"},
+    **{"dnc-fig-14": "dnc_shift", "dnc-fig-15": "dnc_shift"},
+    **{"dnc-fig-16": "dnc_add", "dnc-fig-17": "dnc_add"},
+    **{"dnc-fig-18": "dnc_search", "dnc-fig-19": "dnc_logic"},
+}
+GATES = {
+    **{"dnc-fig-6": "dnc_sort", "dnc-fig-7": "dnc_sort"},
+    **{"dnc-fig-8": "dnc_copy", "dnc-fig-9": "dnc_copy"},
+}
+
+
+def _is_of(spec: RunSpec, task: str) -> bool:
+    return spec.task.name == task
+
+
+def _portrayed(spec: RunSpec, task: str) -> bool:
+    """Whether a run is of the task, and its controller has states."""
+    return spec.task.name == task and spec.model.controller != "ffnn"
 
 
 def grid(
@@ -96,9 +119,17 @@ EXPERIMENTS = (
     Experiment(
         name="dnc_generalization",
         paper="dnc",
-        artifacts=("dnc-fig-1", "dnc-table-2", "dnc-table-3"),
+        artifacts=(
+            *("dnc-fig-1", "dnc-table-2", "dnc-table-3"),
+            *PORTRAITS,
+            *GATES,
+        ),
         judged_arm="paper",
         grid=generalization,
+        parts={
+            **{figure: partial(_portrayed, task=task) for figure, task in PORTRAITS.items()},
+            **{figure: partial(_is_of, task=task) for figure, task in GATES.items()},
+        },
         title="Figure 1, Tables 2 and 3",
     ),
     Experiment(

@@ -30,10 +30,10 @@ A run generalises here if its mean accuracy over lengths 2 to 45 is at least 90 
 on, and peaked gates from 50 on: assumptions, as the paper says these words of pictures.
 
 **Loops.** A state *returns* at a later step if both states are among the closest tenth of all pairs
-of its phase, and some state between them is farther from both than half of all pairs are. Steady
-movement never returns, and neither do states that have come to rest. The count is compared with its
-mean over the same states in shuffled orders: 0 is a path that never comes back, 100 one that comes
-back as often as if time played no role.
+of its phase, and a state between them, not that close to either, is at least as far from both as
+half of all pairs are apart. Steady movement never returns, and neither do states that have come to
+rest. The count is compared with its mean over the same states in shuffled orders: 0 is a path that
+never comes back, 100 one that comes back as often as if time played no role.
 """
 
 import base64
@@ -126,16 +126,18 @@ def returns(states: np.ndarray) -> float:
 
 
 def count_returns(apart: np.ndarray, close: float, far: float) -> int:
-    """Pairs of steps at most `close` with a step between them more than `far` from both.
+    """Pairs of steps at most `close` with a step between them at least `far` from both.
+
+    That step is never one that counts as close, as in paths whose states are mostly equal.
 
     apart: distances (S, S) of the states of one sample, in the order of its steps
 
     >>> places = np.array([0, 5, 0, 0, 5])
-    >>> count_returns(np.abs(places[:, None] - places), close=0, far=1)
+    >>> count_returns(np.abs(places[:, None] - places), close=0, far=5)
     3
     """
     steps = len(apart)
-    out = apart > far
+    out = (apart >= far) & (apart > close)
     left = np.zeros((steps, steps), dtype=bool)  # both ends were far from a step between them
     for middle in range(1, steps - 1):
         left[:middle, middle + 1 :] |= out[:middle, middle, None] & out[middle, middle + 1 :]
