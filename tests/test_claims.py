@@ -181,7 +181,7 @@ def test_a_good_file_loads(tmp_path):
         ({"expect": [{"models": ["Content"], "is": "great"}]}, "not a valid file of claims"),
         ({"expect": [{"models": ["Content"]}]}, "expects exactly one thing"),
         ({"expect": []}, "either expect or not_testable"),
-        ({"verdict": "reproduced"}, "Extra inputs are not permitted"),
+        ({"verdict": "reproduced"}, "claims.0.verdict: there is no such field"),
         (
             {"expect": [{"models": ["Content"], "is": "solved", "cells": ["copy/20"]}]},
             "no column 'copy/20'",
@@ -191,6 +191,23 @@ def test_a_good_file_loads(tmp_path):
 def test_a_wrong_file_is_an_error_that_names_the_fault(tmp_path, changes, sentence):
     with pytest.raises(RelengthError, match=re.escape(sentence)):
         claims.load("mla", written(tmp_path, **changes))
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "sentence"),
+    [
+        ("experiment: mla_table2", "experiment: mla_table1", "no experiment 'mla_table1'"),
+        ("judged_arm: released", "judged_arm: mended", "no run in the arm 'mended'"),
+        ("experiment: mla_table2", "experiment: mla_scan", "mla_scan has no run of"),
+    ],
+)
+def test_what_no_run_could_ever_be_is_an_error(tmp_path, right, wrong, sentence):
+    """It would read "not run" forever."""
+    text = (claims.FOLDER / "mla.yml").read_text()
+    assert right in text
+    (tmp_path / "mla.yml").write_text(text.replace(right, wrong, 1))
+    with pytest.raises(RelengthError, match=re.escape(sentence)):
+        claims.load("mla", tmp_path)
 
 
 def test_an_unknown_paper_is_an_error():

@@ -386,3 +386,10 @@ def test_several_mistakes_are_all_named():
 def test_a_spec_cannot_be_changed():
     with pytest.raises(ValidationError):
         spec().seed = 1
+
+
+def test_of_many_mistakes_five_are_named_and_the_others_counted():
+    wrong = {f"lenght_{k}": 5 for k in range(9)}
+    with pytest.raises(RelengthError, match="and 4 more") as refused:
+        spec(task={"name": "copy", **wrong})
+    assert str(refused.value).count("no such field") == 5

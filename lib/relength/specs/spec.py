@@ -190,9 +190,12 @@ def _before(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def explain(error: ValidationError) -> str:
-    """The complaints of a validation in one line: each field, what is wrong, what was given."""
-    parts = []
-    for problem in error.errors():
+    """The complaints of a validation in one line: each field, what is wrong, what was given.
+
+    At most five of them: one mistake can be at fault in hundreds of fields.
+    """
+    parts, problems = [], error.errors()
+    for problem in problems[:5]:
         where = ".".join(str(p) for p in problem["loc"]) or "spec"
         message = problem["msg"].removeprefix("Value error, ")
         if problem["type"] == "extra_forbidden":
@@ -203,6 +206,8 @@ def explain(error: ValidationError) -> str:
             else f" (given: {_short(problem['input'])})"
         )
         parts.append(f"{where}: {message}{given}")
+    if more := len(problems) - len(parts):
+        parts.append(f"and {more} more")
     return "; ".join(parts)
 
 

@@ -5,6 +5,7 @@ out into parts that one rule each can judge, one per model and task because a tr
 model on one task.
 """
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -586,6 +587,31 @@ def run_cells(artifact: str, experiment: str = "", checkpoint: str = "selected")
         tests = spec.task.tests if retest is None else retest.tests
         cells += [(spec.row, spec.task.name, test) for test in tests]
     return pd.DataFrame(cells, columns=["row", "task", "test"]).drop_duplicates()
+
+
+def check_runs(source: Source, needed: Iterable[Part]) -> None:
+    """Raise RelengthError where parts of a claim name what no run of their experiment could be.
+
+    Without this a misspelt name reads "not run" forever.
+    """
+    found = experiments().get(source.experiment)
+    if found is None:
+        known = ", ".join(experiments())
+        raise RelengthError(f"There is no experiment {source.experiment!r}: choose from {known}.")
+    specs = found.specs("reduced", [0])
+    arms = dict.fromkeys(spec.model.arm for spec in specs)
+    if source.judged_arm not in arms:
+        raise RelengthError(
+            f"{found.name} has no run in the arm {source.judged_arm!r}: it has {', '.join(arms)}."
+        )
+    cells = dict.fromkeys((spec.row, spec.task.name) for spec in specs)
+    for model, task in (cell for part in needed for sample in part.samples for cell in sample):
+        if (model, task) not in cells:
+            known = ", ".join(dict.fromkeys(row for row, other in cells if other == task))
+            raise RelengthError(
+                f"{found.name} has no run of {model!r} on {task!r}: "
+                + (f"on this task it has {known}." if known else "it has no such task.")
+            )
 
 
 @cache

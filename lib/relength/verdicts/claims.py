@@ -20,6 +20,7 @@ from relength.runs.store import CODE as RECORDS
 from relength.specs import published, registry
 from relength.specs.experiments import same_runs_as
 from relength.specs.margins import MARGINS, Margins, load_margins, margins_hash
+from relength.specs.spec import explain
 from relength.tasks.data import downloads
 from relength.verdicts import claim_history, rules, severity, stability, stats, wording
 from relength.verdicts.claim_models import (
@@ -31,6 +32,7 @@ from relength.verdicts.claim_models import (
     Part,
     Sample,
     Source,
+    check_runs,
     parts,
     statistic_part,
     value_part,
@@ -104,8 +106,10 @@ def _claims(paper: str, path: Path, content: bytes) -> tuple[Claim, ...]:
 def _parsed(paper: str, path: Path, content: bytes) -> tuple[Claim, ...]:
     try:
         file = ClaimFile.model_validate(yaml.load(content, Loader=yaml.CSafeLoader))
-    except (yaml.YAMLError, ValidationError) as error:
+    except yaml.YAMLError as error:
         raise RelengthError(f"{path} is not a valid file of claims: {error}") from None
+    except ValidationError as error:
+        raise RelengthError(f"{path} is not a valid file of claims: {explain(error)}.") from None
     prose = published.prose_claims().set_index("claim_id")
     claims = [_prose_claim(entry, file, prose, path) for entry in file.claims]
     for artifact, source in file.artifacts.items():
@@ -131,6 +135,7 @@ def _prose_claim(entry: ClaimEntry, file: ClaimFile, prose: pd.DataFrame, path: 
             part for line in entry.expect for part in parts(line, entry.artifact, source)
         )
         source = source.of(_tasks(spelt_out))
+        check_runs(source, spelt_out)
     except RelengthError as error:
         raise RelengthError(f"{where}: {error}") from None
     own: dict[str, object] = {} if entry.metric is None else {"metric": entry.metric}
@@ -159,6 +164,7 @@ def _cell_claims(paper: str, artifact: str, source: Source) -> list[Claim]:
     claims = []
     for row in cells.itertuples():
         task, test = row.task, row.test
+        own = source.of({task})
         if source.statistics:
             part = statistic_part(artifact, row, source)
             (test,) = part.printed
@@ -172,10 +178,14 @@ def _cell_claims(paper: str, artifact: str, source: Source) -> list[Claim]:
                 artifact=artifact,
                 kind="value",
                 statement=f"{row.row} on {task}, {_where(source, test)}: {value} {row.unit}",
-                source=source.of({task}),
+                source=own,
                 parts=(part,),
             )
         )
+        try:
+            check_runs(own, (part,))
+        except RelengthError as error:
+            raise RelengthError(f"{artifact}, printed cell {row.row} on {task}: {error}") from None
     return claims
 
 
