@@ -18,7 +18,7 @@ from relength.report.figures import drawn
 from relength.report.html import fill
 from relength.report.outcomes import NOTHING, tabled
 from relength.report.scoreboard import Survey
-from relength.report.style import LIGHT, Layout, canvas, title, verdict_kind
+from relength.report.style import ARM_LABELS, LIGHT, Layout, canvas, title, verdict_kind
 from relength.specs import registry
 from relength.specs.experiments import anchor_of, experiment, page_of
 from relength.specs.margins import load_margins
@@ -54,7 +54,8 @@ def numbers(paper: str, survey: Survey) -> pd.DataFrame:
     Columns: claim, artifact, experiment, model, task, test, printed and ours (percent; ours by the
     statistic of the table), values (of the seeds that are judged), seeds (how many), arm, scale,
     label (the verdict), near (ours is within the margin), between (printed strictly between floor
-    and ceiling), hardly (reproduced, but it could hardly fail).
+    and ceiling), eased (reproduced, and it is known how easily), hardly (of these: could hardly
+    fail).
     """
     known = {claim.id: claim for claim in claims.load(paper)} if paper in claims.papers() else {}
     mine = survey.ledger[(survey.ledger["paper"] == paper) & ~survey.ledger["prose"].astype(bool)]
@@ -69,7 +70,8 @@ def numbers(paper: str, survey: Survey) -> pd.DataFrame:
             evidence[source] = Evidence(claim.source, survey.runs)
         rows.append(_number(row, claim, evidence[source]))
     names = ["claim", "artifact", "experiment", "model", "task", "test", "printed", "ours"]
-    names += ["values", "seeds", "arm", "scale", "label", "near", "between", "hardly"]
+    names += ["values", "seeds", "arm", "scale", "label", "near", "between", "eased"]
+    names.append("hardly")
     table = pd.DataFrame(rows, columns=names)
     return table.drop_duplicates(["experiment", "model", "task", "test"], ignore_index=True)
 
@@ -90,7 +92,7 @@ def _number(row: Any, claim: Claim, evidence: Evidence) -> tuple[Any, ...]:
     near = abs(ours - said) <= margin.around(said)
     where = (row.artifact, claim.source.experiment, part.model, part.task, test)
     return (row.claim, *where, said, ours, values, len(values), arms[part.model], judged.scale,
-            row.label, near, row.between, row.hardly == 1)  # fmt: skip
+            row.label, near, row.between, pd.notna(row.hardly), row.hardly == 1)  # fmt: skip
 
 
 class Count(NamedTuple):
@@ -133,13 +135,13 @@ def sentence(data: pd.DataFrame) -> str:
     room, (low, high) = load_margins().measures["accuracy"].around(0), load_margins().between
     said = (
         f"**{word}.** Of {every.of} printed accuracies, {every.near} come out within {room:g} "
-        f"points. Of the {middle.of} that are printed between {low:g} and {high:g} %, where a "
-        f"model can miss in both directions, {middle.near} do."
+        f"points. Of the {middle.of} printed between {low:g} and {high:g} %, the hard ones, "
+        f"{middle.near} come out."
     )
-    if every.near:
+    if eased := int(data["eased"].sum()):
         said += (
-            f" Of all that come out, {int(data['hardly'].sum())} {{ref}}`could hardly fail "
-            "<severity>`."
+            f" How easily is known of the {eased} with a verdict: {int(data['hardly'].sum())} of "
+            "these {ref}`could hardly fail <severity>`, which makes them weak evidence."
         )
     left = every.of - every.near
     if left and (group := mostly(data)):
@@ -198,7 +200,12 @@ def _used(data: pd.DataFrame, survey: Survey) -> list[str]:
 def _told(row: Any) -> str:
     """One number in words: who, on what, printed and ours."""
     at = f" at {row.test}" if row.test else ""
-    return f"{row.model} on {title(row.task)}{at}: printed {row.printed:g}, ours {row.ours:.0f}"
+    reading = f" ({ARM_LABELS[row.arm]})" if row.arm != "released" else ""
+    seeds = f" ({row.seeds} seeds)" if row.seeds < load_margins().least_seeds else ""
+    return (
+        f"{row.model}{reading} on {title(row.task)}{at}: printed {row.printed:g}, ours "
+        f"{row.ours:.0f}{seeds}"
+    )
 
 
 def listed(data: pd.DataFrame) -> str:

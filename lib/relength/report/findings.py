@@ -44,7 +44,7 @@ from relength.report.style import marks, title
 from relength.report.tables import printed, short, signed
 from relength.specs import published, registry
 from relength.specs.margins import load_margins
-from relength.verdicts.claims import LEFT_OPEN, VERDICTS, counted, numbers_in_words, plural
+from relength.verdicts.claims import DECIDED, LEFT_OPEN, VERDICTS, counted, numbers_in_words, plural
 
 
 def conclusion(
@@ -57,15 +57,15 @@ def conclusion(
     if survey.ledger.empty:
         return NOTHING
     said = survey.ledger[(survey.ledger["paper"] == paper) & survey.ledger["prose"]]
-    still_open = said["verdict"].isin(LEFT_OPEN)
-    decided = said[~still_open]
+    told = said[~said["verdict"].isin(LEFT_OPEN)]
+    decided = said["verdict"].isin(DECIDED)
     order = sorted(
-        decided.drop_duplicates("label").itertuples(),
+        told.drop_duplicates("label").itertuples(),
         key=lambda row: (VERDICTS.index(row.verdict), row.scale or ""),
     )
     lists = []
     for first in order:
-        own = decided[decided["label"] == first.label]
+        own = told[told["label"] == first.label]
         lists.append(f"{badge(first.label)}\n")
         lists += [
             f"- {plain(row.statement)} {{ref}}`{row.claim} <claim-{row.claim}>`"
@@ -78,9 +78,9 @@ def conclusion(
     if counts.silent:
         kinds += [f"{counts.silent} that its tables and figures make without words"]
     parts = [
-        f"Of {plural(len(said), 'claim')} ({' and '.join(kinds)}) {len(decided)} "
-        f"{'has' if len(decided) == 1 else 'have'} an answer. The others: "
-        f"{counted(counts.open) or 'none'}."
+        f"Of {plural(len(said), 'claim')} ({' and '.join(kinds)}) {int(decided.sum())} "
+        f"{'is' if decided.sum() == 1 else 'are'} decided. The others: "
+        f"{counted(said['verdict'][~decided].value_counts().to_dict()) or 'none'}."
     ]
     if main := by_reading(registry.papers()[paper].asked_first, survey):
         parts.append(
@@ -90,7 +90,7 @@ def conclusion(
         )
     if lists:
         listed = "\n".join(lists[:-1])
-        parts.append(f":::{{dropdown}} All that have an answer\n{listed}\n:::")
+        parts.append(f":::{{dropdown}} All that are decided, or wait for stage two\n{listed}\n:::")
     if further:
         parts.append(further(paper, main_runs(paper, survey)))
     return "\n\n".join(filter(None, parts)) + "\n"
@@ -185,7 +185,7 @@ def luck(paper: str, survey: Survey) -> str:
     furthest = max(range(len(spread)), key=lambda place: np.ptp(spread[place]["longest"]))
     task, model, _, test, seeds, print_ = rows[furthest]
     said += (
-        f" The furthest apart are those of {model} on {task} at {test}: {seeds}"
+        f" Among the furthest apart are those of {model} on {task} at {test}: {seeds}"
         f"{f', where {print_} is printed' if print_ else ''}."
     )
     body = table(

@@ -99,9 +99,12 @@ def outcomes(survey: Survey) -> str:
     by_runs, counts = survey.ledger["page"] == "", standing(survey)
     made = f"{counts.trainings:,} trainings ({counts.hours:,.1f} hours)"
     made = made if counts.trainings else "no runs yet"
+    others = survey.ledger[~by_runs & survey.ledger["prose"]]
+    untrained = int(_tested(others).sum())
     total = (
         f"**In all:** {counts.words} claims in words and {counts.numbers} printed numbers have "
-        f"been put to the test, with {made}. {counts.waiting} wait for runs, {counts.untestable} "
+        f"been put to the test, with {made}, and {untrained} more claims by measurement or "
+        f"calculation. {counts.waiting} wait for runs, {counts.untestable} "
         f"are such that no run can test them, and {counts.later} sentences of the papers are not "
         "set up for judging yet. The {doc}`ledger </claims_ledger>` has each of them.\n\n"
         f"{claims.numbers_in_words(survey.ledger[by_runs])} {{doc}}`What these words mean "
@@ -111,7 +114,7 @@ def outcomes(survey: Survey) -> str:
 
 
 def _held(paper: Paper, survey: Survey) -> str:
-    """A paper's figure, its sentence, and what is contradicted, reproduced and open."""
+    """A paper's sentence, its figure, and what is contradicted, reproduced and open."""
     data = against_print.numbers(paper.name, survey)
     mine = survey.ledger[survey.ledger["prose"] & (survey.ledger["paper"] == paper.name)]
     tested = mine[_tested(mine)]
@@ -123,9 +126,9 @@ def _held(paper: Paper, survey: Survey) -> str:
     if not drawn:
         return f"### {paper.title}\n\n{said}\n\n{columns}\n"
     return (
-        f"### {paper.title}\n\n::::{{container}} held\n"
+        f"### {paper.title}\n\n{said}\n\n::::{{container}} held\n"
         f":::{{container}} held-print\n{drawn}:::\n\n"
-        f":::{{container}} held-said\n{said}\n\n{columns}:::\n::::\n"
+        f":::{{container}} held-said\n{columns}:::\n::::\n"
     )
 
 

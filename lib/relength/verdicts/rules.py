@@ -307,8 +307,14 @@ def _together(parts: Sequence[Decision]) -> str:
     if len(votes) == len(parts):
         unanimous = sum(part.agree == part.n for part in parts)
         if unanimous == len(parts):
-            return f"{_seeds(parts)} agree in each of {len(parts)} parts"
+            fewest, most = (limit(part.n for part in parts) for limit in (min, max))
+            seeds = (
+                f"{most} of {most} seeds" if fewest == most else f"all seeds, {fewest} to {most},"
+            )
+            return f"{seeds} agree in each of {len(parts)} parts"
         against = sum(part.agree == 0 for part in parts)
+        if against == len(parts):
+            return f"no seed agrees in any of {len(parts)} parts"
         words = f"all seeds agree in {unanimous} of {len(parts)} parts"
         return f"{words} and none in {against}" if against else words
     held = sum(part.outcome == "reproduced" for part in parts)
@@ -321,11 +327,6 @@ def _together(parts: Sequence[Decision]) -> str:
         f"{'one seed alone leans' if alone else 'the seeds lean'} towards the claim in "
         f"{leaning} of {len(parts)} parts"
     )
-
-
-def _seeds(parts: Sequence[Decision]) -> str:
-    counts = sorted({part.n for part in parts})
-    return f"{counts[0]} of {counts[0]}" if len(counts) == 1 else "all seeds"
 
 
 def _two_dimensional(values: ArrayLike) -> np.ndarray:

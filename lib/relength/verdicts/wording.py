@@ -197,23 +197,27 @@ def numbers(found: Numbers) -> str:
     low, high = found.bounds
     said = [
         f"Of {plural(found.judged, 'printed number')} with the seeds that a verdict takes, "
-        f"{found.reproduced} {'comes' if found.reproduced == 1 else 'come'} out."
+        f"{found.reproduced} {'is' if found.reproduced == 1 else 'are'} reproduced."
     ]
     if found.reproduced:
         said.append(
-            f"{found.hardly} of these could hardly fail: at least {found.share:.0%} of the other "
-            "rows of their column come out as well, or one symbol of the input does, written over "
-            "and over."
+            f"{found.hardly} of these could hardly fail, and are weak evidence: at least "
+            f"{found.share:.0%} of the other rows of their column come out as well, or one symbol "
+            "of the input does, written over and over."
         )
     if found.unknown:
-        said.append(f"Of {found.unknown} no other row tells how easily.")
+        said.append(f"Of {found.unknown} it is unknown, as their columns have no other row.")
     if found.between:
         said.append(
             f"{found.between} {'is' if found.between == 1 else 'are'} printed strictly between "
             f"{low:g} and {high:g} %, neither at the floor nor at the ceiling; "
             f"{found.between_reproduced} of them "
-            f"{'comes' if found.between_reproduced == 1 else 'come'} out"
-            + (f", and {found.between_hardly} could hardly fail." if found.between_hardly else ".")
+            f"{'is' if found.between_reproduced == 1 else 'are'} reproduced"
+            + (
+                f", {found.between_hardly} of which could hardly fail."
+                if found.between_hardly
+                else "."
+            )
         )
     if found.fragile:
         said.append(

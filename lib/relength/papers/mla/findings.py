@@ -382,9 +382,9 @@ def diverging(survey: Survey) -> str:
     return (
         "Every run records its output for one test sample longer than those of training. Of these "
         f"{found.samples}, in all readings, {sum(found.kinds.values())} fail. By their first error "
-        f"they are: **{said}**. Some runs of judged readings know their lengths and fail the "
-        "longest test. The first part of their wrong outputs is right, in the median up to: "
-        f"{models}.\n"
+        f"they are: **{said}**. Runs of judged readings that know their lengths and fail the "
+        "longest test begin well there. So much of their outputs is right before the first error, "
+        f"in the median: {models}.\n"
     )
 
 

@@ -5,7 +5,14 @@ from relength.specs.paper import Arm, Paper, Speed
 
 CLAIMS = {
     "findings_panm_addresses": ("panm-013", "panm-015", "panm-016", "panm-017", "panm-018"),
-    "findings_panm_tables": ("panm-004", "panm-020", "panm-021", "panm-028", "panm-031"),
+    "findings_panm_tables": (
+        "panm-004",
+        "panm-020",
+        "panm-021",
+        "panm-028",
+        "panm-031",
+        "panm-039",
+    ),
     "findings_panm_pointers": ("panm-025", "panm-026", "panm-027", "panm-029", "panm-030"),
     "findings_panm_cost": (
         *("panm-074", "panm-076", "panm-077", "panm-078", "panm-080", "panm-090"),

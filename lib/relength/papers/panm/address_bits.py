@@ -520,7 +520,7 @@ def outcome(runs: Runs) -> str:
     found = tested(runs)
     if found is None:
         return "No run of another training length is recorded yet."
-    agree = [f"{n} in copies of {test} symbols" for test, n in found.agree.items()]
+    agree = [f"{n} at {test} symbols" for test, n in found.agree.items()]
     parts = [
         f"up to {trained}: {', '.join(f'{steps:.0f}' for steps in right)} (predicted {most})"
         for (trained, most), right in found.right.items()
@@ -530,10 +530,10 @@ def outcome(runs: Runs) -> str:
         each = f"{found.fewest} to {plural(found.most, 'seed')}"
     count = plural(found.runs, "run")
     return (
-        f"{count} test the prediction, {each} per training length. It names how "
-        "many symbols of a copy are written right. Of the numbers that it names for all training "
-        f"lengths, a run's own is the nearest by ratio in {', '.join(agree)}. Symbols written "
-        f"right in the longest copy, chance taken off, after training {'; '.join(parts)}."
+        f"{count} test the prediction, {each} per training length. It names for each training "
+        "length how many symbols of a copy are written right. How many runs are nearest, by ratio, "
+        f"to the number of their own training length? In copies of {', '.join(agree)}. Symbols "
+        f"written right in the longest copy, chance taken off, after training {'; '.join(parts)}."
     )
 
 

@@ -80,7 +80,7 @@ def away_from_print(paper: str, runs: Runs) -> str:
     luck = [title(task) for task in by_arm.index if floor[task] <= least[task]]
     beside = (
         f" On {' and '.join(luck)} a model that remembers the first symbol and guesses all others "
-        "would be as near."
+        "would be at least as near."
     )
     rows = [
         (
@@ -116,7 +116,7 @@ def away_from_print(paper: str, runs: Runs) -> str:
     one = "One reading is" if (nearest == nearest.iloc[0]).all() else "No one reading is"
     return (
         f"**Which reading gives the printed numbers?** {one} nearest to them on all tasks. "
-        f"Nearest beyond L+1: {words}.{beside if luck else ''}\n\n{body}"
+        f"Nearest beyond L+1, at scale *{runs.scale}*: {words}.{beside if luck else ''}\n\n{body}"
     )
 
 
@@ -352,10 +352,10 @@ def known(data: pd.DataFrame, start: str, runs: Runs) -> str:
     return (
         f"{said} At the longest test of their tasks, these have **{found.median:.0f} %** of their "
         f"tokens right in the median; guessing gives {100 / CLASSES:g} %. Remembering the first "
-        f"symbol alone gives {found.floor:.0f} %. "
-        f"{'Furthest above that' if above else 'No run is above that; nearest to it'} is a run of "
+        "symbol alone gives more in some tasks. "
+        f"{'Furthest above it' if above else 'No run is above it; nearest to it'} is a run of "
         f"{runs.label(run['model'], run['arm'])} on {title(run['task'])}, with "
-        f"{run['longest']:.0f} %."
+        f"{run['longest']:.0f} % where it gives {found.floor:.0f} %."
     )
 
 
