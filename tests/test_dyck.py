@@ -209,7 +209,7 @@ def test_the_loss_is_the_mean_over_strings_however_long():
     assert float(task.loss(outputs, both)) == pytest.approx((1 / 2 + 0) / 2)
 
 
-@pytest.mark.parametrize("length", [0, 3, 2.0, True, -2])
+@pytest.mark.parametrize("length", [0, 3, 2.0, True, -2, (2,), (4, 2), (2, 5)])
 def test_lengths_that_no_string_has_are_refused(length):
     with pytest.raises(RelengthError, match=r"dyck_2 has no strings .* choose an even number"):
         Dyck2().sample(stream(0, "data"), 3, length)
@@ -237,6 +237,12 @@ def test_impossible_settings_are_one_sentence(fields, words):
 def test_plain_epochs_wants_a_task_that_selects_on_its_training_data():
     with pytest.raises(RelengthError, match=r"selects on training data.*choose the protocol"):
         make_spec(task="copy", model="Content", training="plain_epochs", scale="smoke", seed=0)
+
+
+def test_samples_of_a_range_have_its_lengths():
+    batch = Dyck2().sample(stream(0, "data"), 200, (4, 8))
+    assert set(batch.input_lengths.tolist()) == {4, 6, 8}
+    assert Dyck2().sample(stream(0, "data"), 5, 6).inputs.shape == (5, 6, 4)
 
 
 def test_the_generator_of_the_cited_work_could_not_end():

@@ -119,7 +119,7 @@ class DyckTask(Task):
             else stream(EVALUATION_SEED, "evaluation", language, split)
         )
         lengths = range(shortest, longest + 1, 2)
-        drawn = Grammar.of(self.nest, self.join).draw(random, self.kinds, lengths)
+        drawn = self._drawn(random, lengths)
         if self.repeats and split in ("train", "validation"):
             return list(islice(drawn, size))
         everything = (string for n in lengths for string in every(self.kinds, n))
@@ -134,15 +134,28 @@ class DyckTask(Task):
         missing = (string for string in everything if string not in found)
         return [*found, *islice(missing, size - len(found))]
 
-    def sample(self, random: np.random.Generator, batch_size: int, length: int) -> Batch:
-        """``batch_size`` strings of one length. Raises RelengthError for an impossible one."""
-        if not is_whole(length) or length < 2 or length % 2:
+    def sample(
+        self, random: np.random.Generator, batch_size: int, length: int | tuple[int, int]
+    ) -> Batch:
+        """``batch_size`` strings of one length, or of the lengths in an inclusive range.
+
+        Raises RelengthError for lengths that no string has.
+        """
+        bounds = length if isinstance(length, tuple | list) else (length, length)
+        if not (
+            len(bounds) == 2
+            and all(is_whole(n) and n >= 2 and n % 2 == 0 for n in bounds)
+            and bounds[0] <= bounds[1]
+        ):
             raise RelengthError(
                 f"Task {self.name} has no strings of length {length!r}: choose an even number "
-                "from 2."
+                "from 2, or two of them, shortest first."
             )
-        drawn = Grammar.of(self.nest, self.join).draw(random, self.kinds, [length])
-        return self.encode([next(drawn) for _ in range(batch_size)])
+        drawn = self._drawn(random, range(bounds[0], bounds[1] + 1, 2))
+        return self.encode(list(islice(drawn, batch_size)))
+
+    def _drawn(self, random: np.random.Generator, lengths: range) -> Iterator[String]:
+        return Grammar.of(self.nest, self.join).draw(random, self.kinds, lengths)
 
     def encode(self, strings: list[String]) -> Batch:
         """One-hot symbols (B, T, 2n), and zeros and ones (B, T, 2n) for what may follow."""

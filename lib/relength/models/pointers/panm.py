@@ -148,6 +148,8 @@ class PANM(nn.Module):
     input's B and L and this memory_size, and when a memory is longer than the address space.
     """
 
+    grows = False
+
     def __init__(
         self,
         encoder: nn.Module,

@@ -82,12 +82,18 @@ class StackPANM(FreeRunning):
         return outputs, self.trace(inputs, inputs.shape[1]) if keep_weights else None
 
     def trace(self, inputs: Tensor, steps: int) -> dict[str, Tensor]:
-        """Return the slots that the pointers point at: by number for Mode 1 and for Mode 2."""
+        """Return the slots that the pointers point at: by number for Mode 1 and for Mode 2.
+
+        Pointers of Mode 1 all begin at the base, the only slot of the first step.
+        """
         base = self.base(inputs, None).expand(len(inputs))
         reading, _ = self.panm.read(inputs, steps, base)
-        modes = {"mode 1": reading.mode1_weights, "mode 2": reading.mode2_weights}
-        return {
-            f"{mode}, pointer {i}": weights
-            for mode, heads in modes.items()
-            for i, weights in enumerate(heads, start=1)
+        mode1 = {
+            f"mode 1, pointer {i} from the base": weights
+            for i, weights in enumerate(reading.mode1_weights, start=1)
         }
+        mode2 = {
+            f"mode 2, pointer {i}": weights
+            for i, weights in enumerate(reading.mode2_weights, start=1)
+        }
+        return mode1 | mode2

@@ -86,11 +86,9 @@ PAPER = Paper(
         "ten-bit": Arm("ten bits", "the code with addresses of ten bits"),
         "wide": Arm("256 units", "the code with 256 units"),
         "encoder": Arm(
-            "SRNN as encoder", "the repaired equations with SRNN below the memory, not beside it"
+            "as the encoder", "the repaired equations with SRNN below the memory, not beside it"
         ),
-        "large": Arm(
-            "256 units on SRNN", "the repaired equations with 256 units, as Appendix C says"
-        ),
+        "large": Arm("of 256 units", "the repaired equations with 256 units, as Appendix C says"),
     },
     words={"id": "ID"},
     computed="computed:decided",

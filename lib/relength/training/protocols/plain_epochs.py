@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class PlainEpochs(Protocol):
     """Passes over fixed samples without schedule, clip or early end; the training data select.
 
-    The epoch with the highest accuracy on the training data is kept (PANM, Section 3.2). Defaults
-    are those of the code that its Appendix D.2 names: one sample per step, in double precision, at
-    a learning rate of 0.01.
+    The epoch with the highest accuracy on the training data is kept. Defaults: the paper that it
+    was written for, and the code that its appendix names: one sample per step, in double precision,
+    at a learning rate of 0.01.
     """
 
     fresh: ClassVar[bool] = False
