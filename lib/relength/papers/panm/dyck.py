@@ -62,4 +62,5 @@ EXPERIMENT = Experiment(
     grid=languages,
     parts={"panm-fig-3a": _as_printed, "panm-fig-5-left": _as_printed},
     title="Figures 3a and 5, left",
+    usual="paper",  # a run takes minutes
 )
