@@ -1002,8 +1002,8 @@ def test_at_least_counts_models_at_a_level(tmp_path, line):
         claims.load("mla", written(tmp_path, expect=[line]))
 
 
-def cells_of(c: Claim, value, spread: float = 0.0) -> pd.DataFrame:
-    """Five seeds of every cell of a claim, value(model, task, test) in each, give or take."""
+def cells_of(c: Claim, value, spread: float = 0.0, seeds: int = 5) -> pd.DataFrame:
+    """Seeds of every cell of a claim, value(model, task, test) in each, give or take."""
     tests = {}
     for part in c.parts:
         for task, lengths in (
@@ -1011,7 +1011,7 @@ def cells_of(c: Claim, value, spread: float = 0.0) -> pd.DataFrame:
         ):
             tests[task] = (*tests.get(task, ()), *lengths)
     found = {"experiment": c.source.experiment, "scale": "paper"}
-    around = [spread * (seed - 2) for seed in range(5)]
+    around = [spread * (seed - 2) for seed in range(seeds)]
     frames = [
         runs(
             [value(model, task, test) + extra for extra in around],
@@ -1087,6 +1087,41 @@ def test_to_fail_without_mode_2_is_not_to_fail_with_it_too(panm, without, with_m
         lambda m, _, test: (with_mode_2 if m == "PANM" else without).get(test, 15),
         spread=0.1,
     )
+    assert claims.judge(c, frame).outcome == outcome
+
+
+# Dyck languages by test, percent: with a slow fall, with a quick one, and without any.
+SLOW = {"22": 96, "12": 98, "20": 80, "40": 66, "80": 62, "160": 50}
+QUICK = {"22": 60, "12": 78, "20": 52, "40": 30, "80": 4, "160": 1}
+LEVEL = dict.fromkeys(SLOW, 70)
+
+
+@pytest.mark.parametrize(
+    ("claim_id", "panm_has", "srnn_has", "outcome"),
+    [
+        ("panm-005", LEVEL, dict.fromkeys(SLOW, 28.2), "reproduced"),
+        ("panm-005", LEVEL, LEVEL, "contradicted"),
+        ("panm-042", LEVEL, dict.fromkeys(SLOW, 50), "reproduced"),
+        ("panm-042", LEVEL, dict.fromkeys(SLOW, 28.2), "contradicted"),  # Table 2 itself
+        ("panm-043", SLOW, QUICK, "reproduced"),
+        ("panm-043", QUICK, SLOW, "contradicted"),
+        ("panm-043", LEVEL, LEVEL, "contradicted"),
+    ],
+)
+def test_claims_on_dyck_languages_hold_and_fail_as_they_say(
+    panm, claim_id, panm_has, srnn_has, outcome
+):
+    """Of lengths trained on, and of training strings that are all different, they say nothing."""
+    (c,) = [c for c in panm if c.id == claim_id]
+    assert {task for _, task in c.cells} == {"dyck_2", "dyck_3"}
+    has = {"PANM on SRNN": panm_has, "SRNN": srnn_has}
+
+    def value(model: str, task: str, test: str) -> float:
+        assert (task, test) not in {("dyck_2", "10"), ("dyck_3", "20")}
+        return has[model][test]
+
+    # A contradiction takes more seeds the more parts a claim has.
+    frame = cells_of(c, value, spread=0.1, seeds=5 if outcome == "reproduced" else 8)
     assert claims.judge(c, frame).outcome == outcome
 
 

@@ -303,10 +303,13 @@ def test_every_cell_to_be_compared_has_something_to_compare(path):
 def test_the_parameters_of_a_notebook_are_typed_and_explained(path):
     found = papermill.inspect_notebook(str(path))
     assert set(found) == set(Parameters.model_fields)
+    usual = {name: field.default for name, field in Parameters.model_fields.items()}
+    if shown := shown_by(path.stem):
+        usual["scale"] = shown[0].usual
     for parameter in found.values():
         assert parameter["help"]
         assert parameter["inferred_type_name"] != "None"
-        default = Parameters.model_fields[parameter["name"]].default
+        default = usual[parameter["name"]]
         assert parameter["default"].strip("\"'") == str(default)
 
 

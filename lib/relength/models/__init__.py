@@ -12,6 +12,7 @@ from relength.models.baselines import configs as baselines
 from relength.models.config import ModelConfig
 from relength.models.memory import configs as memory
 from relength.models.pointers.configs import PANMConfig
+from relength.models.pointers.stack_configs import StackPANMConfig
 from relength.models.seq2seq.attentions import ATTENTIONS
 from relength.models.seq2seq.configs import Seq2SeqConfig
 
@@ -71,5 +72,7 @@ MODELS: dict[str, Model] = {
     ),
     "PtrNet": Model(baselines.PtrNetConfig, "relength.models.baselines.pointer_network.PtrNet"),
     "NRAM": Model(memory.NRAMConfig, "relength.models.memory.nram.NRAM"),
+    "SRNN": Model(memory.SRNNConfig, "relength.models.memory.stack_rnn.SRNN"),
+    "PANM on SRNN": Model(StackPANMConfig, "relength.models.pointers.panm_stack.StackPANM"),
     "ESBN": Model(memory.ESBNConfig, "relength.models.memory.esbn.ESBN"),
 }

@@ -13,6 +13,7 @@ from relength.tasks.copying import (
     ReverseCopy,
     ReverseReCopy,
 )
+from relength.tasks.dyck import Dyck2, Dyck2Unique, Dyck3, Dyck3Unique
 from relength.tasks.lookup import Lookup, ReverseLookup
 from relength.tasks.scan import Scan
 
@@ -42,4 +43,8 @@ TASKS: dict[str, type[Task]] = {
     "dnc_add": state_space.Add,
     "dnc_search": state_space.Search,
     "dnc_logic": state_space.Logic,
+    "dyck_2": Dyck2,
+    "dyck_3": Dyck3,
+    "dyck_2_unique": Dyck2Unique,
+    "dyck_3_unique": Dyck3Unique,
 }

@@ -184,3 +184,20 @@ class TruthMetrics(Metrics):
     truth_accuracy: float = share(
         "accuracy of truth values", about="share of formulas whose truth value is right"
     )
+
+
+class SetMetrics(Metrics):
+    """Sets of symbols, one after each prefix of a sequence.
+
+    sequence_accuracy  share of sequences of which every set is right
+    set_accuracy       share of all sets that are right
+    correct_prefix     mean share of a sequence that is right before the first wrong set
+    squared_error      mean over symbols and prefixes, as the loss is
+    """
+
+    sequence_accuracy: float = share(
+        "sequence accuracy", whole=True, about="share of strings of which every set is right"
+    )
+    set_accuracy: float = share("set accuracy", about="share of prefixes whose set is right")
+    correct_prefix: float = share("right before first error")
+    squared_error: float = amount("squared error")

@@ -153,3 +153,15 @@ class ESBNConfig(ModelConfig):
     key_size: int = Field(256, gt=0)
     value_size: int = Field(128, gt=0, description="size of z")
     inner_size: int = Field(256, gt=0, description="first layer of the encoder")
+
+
+class SRNNConfig(ModelConfig):
+    """Sizes, the defaults of its authors' code, which PANM's text says were used."""
+
+    kind: ClassVar[Kind] = CHANNELS
+
+    name: Literal["SRNN"] = "SRNN"
+    arm: Literal["paper"] = "paper"
+    hidden_size: int = Field(8, gt=0, description="H")
+    slots: int = Field(104, gt=0, description="N, rows of the stack")
+    width: int = Field(5, gt=0, description="m, numbers per row")

@@ -184,10 +184,11 @@ class Pointing(nn.Module, ABC):
     def forward(self, bank: Tensor, first: Tensor, steps: int, mask: Tensor | None) -> Tensor:
         """Weights w^a (H, B, T, L) of all steps.
 
-        bank (B, L, b);  first: p^a_0 (H, B, b);  mask (B, L), True where there is a slot
+        bank (B, L, b);  first: p^a_0 (H, B, b);  mask (B, L), True where there is a slot, or
+        (B, T, L) if that differs from step to step
         """
-        addresses = self.read_back(bank)
-        if quick(self, bank):
+        addresses, growing = self.read_back(bank), mask is not None and mask.ndim == 3
+        if quick(self, bank) and not growing:
             keys, shares = self.folded(bank)
             if mask is not None:
                 shares = shares.masked_fill(~mask, -math.inf)
@@ -196,10 +197,10 @@ class Pointing(nn.Module, ABC):
             return weights.permute(1, 2, 0, 3)
         keys = self.keys(bank).mT
         p, h, kept = first, first.new_zeros(*first.shape[:2], self.hidden_size), []
-        for _ in range(steps):
+        for t in range(steps):
             h = self.gru.step(p, h)  # Eq. 1
             scores = self.query(h)[:, :, None] @ keys  # (H, B, 1, L)
-            weights = masked_softmax(scores.squeeze(2), mask)  # Eq. 2
+            weights = masked_softmax(scores.squeeze(2), mask[:, t] if growing else mask)  # Eq. 2
             p = (weights[:, :, None] @ addresses).squeeze(2)  # Eq. 3
             kept.append(weights)
         return torch.stack(kept, dim=2)

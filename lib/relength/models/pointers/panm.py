@@ -61,10 +61,13 @@ class Mode2(nn.Module):
     def forward(
         self, mode1: Tensor, memory: Tensor, mask: Tensor | None, key: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Values (B, T, H·d) and weights (H, B, T, L) for mode1 (B, T, inputs)."""
+        """Values (B, T, H·d) and weights (H, B, T, L) for mode1 (B, T, inputs).
+
+        mask: (B, L), or (B, T, L) if it differs from step to step
+        """
         q = self.query(mode1.flatten(0, 1)[None]).unflatten(1, mode1.shape[:2])  # Eq. 4
         cosine = F.normalize(q, dim=3) @ F.normalize(memory, dim=2).mT
-        mask = None if mask is None else mask[:, None]
+        mask = mask[:, None] if mask is not None and mask.ndim == 2 else mask
         weights = masked_softmax(cosine / self.temperature, mask)  # Eq. 5
         return side_by_side(weights @ memory), weights  # Eq. 6
 
@@ -101,7 +104,8 @@ class Controller(nn.Module):
 class Reading(NamedTuple):
     """Everything that the pointers of all steps read, and the weights with which they read it.
 
-    Weights are (H, B, T, L) with the heads of their mode; mask (B, L) is None without padding.
+    Weights are (H, B, T, L) with the heads of their mode; mask (B, L) is None without padding, and
+    (B, T, L) of a memory that grows.
     """
 
     memory: Tensor
@@ -136,10 +140,15 @@ class PANM(nn.Module):
     memory_size   d;  classes: that a token is one of;  decoder_size: e
     hidden_size   of the pointer units;  mlp_size: hidden layer of g^a, g^c and g^o
     temperature   of both softmaxes; the paper has none, 1
+    grows         whether the memory gets one slot more per step, so that step t sees slots 1 to t
+                  (Section 3.2). The first step's memory is one slot: all pointers begin there, and
+                  it is the controller's first state
 
     Raises RelengthError when a number is impossible, when the encoder gives no (B, L, d) of the
     input's B and L and this memory_size, and when a memory is longer than the address space.
     """
+
+    grows = False
 
     def __init__(
         self,
@@ -156,8 +165,10 @@ class PANM(nn.Module):
         hidden_size: int = 256,
         mlp_size: int = 128,
         temperature: float = 1.0,
+        grows: bool = False,
     ):
         super().__init__()
+        self.grows = grows
         self.encoder, self.decoder, self.bank = encoder, decoder, AddressBank(bits)
         self.starts, self.memory_size = starts(n_mode1, n_mode2, single_from), memory_size
         mode1, mode2 = n_mode1 * memory_size, n_mode2 * memory_size
@@ -208,8 +219,11 @@ class PANM(nn.Module):
         length = memory.shape[1]
         slots = torch.arange(length, device=x.device)
         mask = None if lengths is None else slots < lengths[:, None]
+        if self.grows:
+            seen = (slots <= torch.arange(steps, device=x.device)[:, None])[None]  # (1, T, L)
+            mask = seen if mask is None else seen & mask[:, None]
         bank = self.bank(base, length).to(memory.dtype)
-        last = (length if lengths is None else lengths) - 1
+        last = 0 if self.grows else (length if lengths is None else lengths) - 1
         offsets = {"base": 0, "end": last, "middle": last // 2}
         none = (
             memory.new_zeros(len(memory), steps, 0),
@@ -227,6 +241,8 @@ class PANM(nn.Module):
     def encode(self, x: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
         """Memory (B, L, d) and the controller's first state (B, d): the sum of the memory."""
         memory = self.fitting(self.encoder(x), x)
+        if self.grows:
+            return memory, memory[:, 0]
         if lengths is None:
             return memory, memory.sum(1)
         mask = torch.arange(memory.shape[1], device=x.device) < lengths[:, None]

@@ -1,5 +1,6 @@
 """Pointer-Augmented Neural Memory."""
 
+from relength.papers.panm import dyck
 from relength.papers.panm.experiments import EXPERIMENTS
 from relength.specs.paper import Arm, Paper, Speed
 
@@ -48,7 +49,7 @@ PAPER = Paper(
     headlines=("panm-table-3",),
     columns={"drecall": "Dynamic Recall", "psort": "Priority Sort", "idsort": "ID Sort"},
     recounts="recounts:RECOUNTS",
-    experiments=EXPERIMENTS,
+    experiments=(*EXPERIMENTS, dyck.EXPERIMENT),
     borrowed={
         "panm_pointers": ("panm_algorithmic", ("panm-fig-2c", "panm-fig-2d")),
         "panm_address_exposure": None,
@@ -79,6 +80,7 @@ PAPER = Paper(
         "NRAM": "#8484f0",
         "PtrNet": "#a884b4",
         "ESBN": "#c0009c",
+        "SRNN": "#a07800",
     },
     arms={
         "fixed-base": Arm("fixed base", "the repaired equations without random base addresses"),
@@ -90,6 +92,10 @@ PAPER = Paper(
         "undropped": Arm("no dropout", "the code without dropout"),
         "ten-bit": Arm("ten bits", "the code with addresses of ten bits"),
         "wide": Arm("256 units", "the code with 256 units"),
+        "encoder": Arm(
+            "as the encoder", "the repaired equations with SRNN below the memory, not beside it"
+        ),
+        "large": Arm("of 256 units", "the repaired equations with 256 units, as Appendix C says"),
     },
     words={"id": "ID"},
     computed="computed:decided",

@@ -8,7 +8,8 @@ pointer_advances  steps at which the Mode-1 pointer that began at the base addre
                   further than at the step before
 pointer_sharp     steps at which that pointer gives more than half of its weight to one slot
                   (of the first sample, whose weights are recorded)
-partner_found     steps at which the Mode-2 pointer is at the slot of the token to be written
+partner_found     steps at which the Mode-2 pointer is at the slot of the token to be written, in
+                  tasks that write tokens which they have read
 """
 
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ import numpy as np
 from relength.specs.spec import RunSpec
 from relength.streams import EVALUATION_SEED, dropout_key, stream
 from relength.tasks import Task
+from relength.tasks.algorithmic import AlgorithmicTask
 
 # Tasks that are done by walking through memory: where the pointer begins that walks.
 WALKS = {"panm_copy": "base", "panm_reverse": "end"}
@@ -42,7 +44,7 @@ def _of(sample: Mapping[str, Any], task: Task) -> dict[str, float]:
     if base:
         found["pointer_sharp"] = _percent(np.max(sample["weights"][base], axis=1) > 0.5)
     relation = next((name for name in slots if name.startswith("mode 2")), None)
-    if relation:
+    if relation and isinstance(task, AlgorithmicTask):
         wanted = places(task, sample["test"], len(slots[relation]))
         found["partner_found"] = _percent(slots[relation] == wanted)
     return found

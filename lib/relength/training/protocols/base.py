@@ -35,6 +35,7 @@ class Selection(NamedTuple):
     mean_of  how many of the latest evaluations the deciding number is the mean of
     tie      numbers that differ by less count as equal, and the later checkpoint wins
     first    the first interval whose checkpoint may be selected, counted from 0
+    called   what the samples are called, if the split's usual name is wrong
     """
 
     split: Literal["dev", "iid"] = "dev"
@@ -42,12 +43,14 @@ class Selection(NamedTuple):
     mean_of: int = 1
     tie: float = 1e-9  # rounding
     first: int = 0
+    called: str = ""
 
     @property
     def words(self) -> str:
         """What the selected checkpoint has: *the highest accuracy on the development set*."""
         best = "highest accuracy" if self.by == "accuracy" else "lowest loss"
-        where = "the development set" if self.split == "dev" else "the lengths trained on"
+        usual = "the development set" if self.split == "dev" else "the lengths trained on"
+        where = self.called or usual
         over = f", as a mean over {self.mean_of} evaluations" if self.mean_of > 1 else ""
         return f"the {best} on {where}{over}"
 
