@@ -18,6 +18,7 @@ PAPER = Paper(
     recounts="recounts:RECOUNTS",
     experiments=EXPERIMENTS,
     borrowed={
+        "dnc_memory_extension": ("dnc_generalization", ("dnc-fig-2", "dnc-table-5", "dnc-table-6")),
         "dnc_state_space": ("dnc_generalization", tuple(PORTRAITS)),
         "dnc_memory_modes": ("dnc_generalization", tuple(GATES)),
     },
