@@ -19,6 +19,7 @@ PAPER = Paper(
     experiments=EXPERIMENTS,
     borrowed={
         "dnc_memory_extension": ("dnc_generalization", ("dnc-fig-2", "dnc-table-5", "dnc-table-6")),
+        "dnc_statistics": ("dnc_generalization", ("dnc-table-4", "dnc-table-7")),
         "dnc_state_space": ("dnc_generalization", tuple(PORTRAITS)),
         "dnc_memory_modes": ("dnc_generalization", tuple(GATES)),
     },
