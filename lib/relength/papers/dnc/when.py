@@ -335,7 +335,9 @@ def _arrivals_panel(
         if own.empty:
             label |= {"weight": "normal", "color": LIGHT.muted}
         middle = r * group + (seeds - 1) / 2
-        beside(axes, model if len(own) else f"{model}, {NOT_RUN}", (0, middle), -6, **label)
+        beside(axes, model, (0, middle), -6, **label)
+        if own.empty:
+            beside(axes, NOT_RUN, (0, middle), 6, color=LIGHT.muted, size=6.5, style="italic")
         for s, (_, run) in enumerate(own.groupby("seed")):
             steps = run.sort_values("length")["first"].to_numpy()
             place, reached = r * group + s, steps[np.isfinite(steps)]
