@@ -38,10 +38,13 @@ def record(
     accuracy: Accuracy,
     created: str = "2026-01-01T00:00:00Z",
     experiment: str = "mla_table2",
+    extended: Accuracy | None = None,
 ) -> Record:
     """A record as :func:`relength.runs.execute.execute` writes it, with the accuracies asked for.
 
     PANM's pointers move as the paper says: one slot per step in Mode 1, to the answer in Mode 2.
+
+    extended  the accuracies with a larger memory, if not the same
     """
     known, found = spec.task.known_test, experiments().get(experiment)
     streams = "train" not in spec.task.splits()
@@ -62,6 +65,12 @@ def record(
         for epoch, point in enumerate(curve):
             seen = {test: accuracy(spec, test) * (1 - 0.7**epoch) for test in watched}
             point["watched_accuracy"] = seen if len(seen) > 1 else seen[watched[0]]
+    checkpoints = {
+        name: {"epoch": epochs - 1, "tests": tests} for name in ("selected", "last", "best_iid")
+    }
+    if larger := getattr(spec.task, "extended_tests", {}):
+        with_it = {test: _metrics(spec, (extended or accuracy)(spec, test)) for test in larger}
+        checkpoints["extended"] = {"epoch": epochs - 1, "tests": with_it}
     return {
         "schema": 1,
         "key": spec.key,
@@ -69,9 +78,7 @@ def record(
         "experiment": experiment,
         "status": "ok",
         "spec": spec.model_dump(mode="json"),
-        "checkpoints": {
-            name: {"epoch": epochs - 1, "tests": tests} for name in ("selected", "last", "best_iid")
-        },
+        "checkpoints": checkpoints,
         "parameters": 249_168,
         "curve": curve,
         "first_losses": [2.0] * 20,

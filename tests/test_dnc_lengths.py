@@ -1,10 +1,13 @@
 """The page on input lengths: Tables II and III from curves that are known."""
 
+from functools import partial
+
 import handmade
 import numpy as np
 import pytest
 
-from relength.papers.dnc import lengths
+from relength.papers.dnc import by_length, lengths
+from relength.papers.dnc.by_length import EXTENDED
 from relength.papers.dnc.experiments import CONTROLLERS, EXPERIMENTS, TASKS
 from relength.report.runs import Runs
 from relength.runs.store import Store, frame
@@ -25,15 +28,19 @@ def accuracy(spec, test: str) -> float:
     return 1.0 if known and int(test) <= REACHED[spec.row] else 0.4
 
 
+def with_more(spec, test: str) -> float:
+    """Five times as far as with the small memory, but for COMPR&REG, which does nothing more."""
+    if spec.row == "COMPR&REG":
+        return 0.4
+    return accuracy(spec, str(-(-int(test) // 5)))
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Runs:
     store = Store(tmp_path_factory.mktemp("store"))
     for spec in FOUND.specs("reduced", range(SEEDS)):
         if spec.task.name in ("dnc_sort", "dnc_search"):
-            made = handmade.record(spec, accuracy, experiment=FOUND.name)
-            extended = {test: made["checkpoints"]["selected"]["tests"]["2"]
-                        for test in spec.task.extended_tests}  # fmt: skip
-            made["checkpoints"]["extended"] = {"epoch": 0, "tests": extended}
+            made = handmade.record(spec, accuracy, experiment=FOUND.name, extended=with_more)
             store.append("dnc", made)
     return Runs.read(FOUND, "reduced", SEEDS, store)
 
@@ -69,7 +76,7 @@ def test_every_printed_length_with_more_memory_is_tested():
 
 
 def test_the_longest_length_is_that_of_the_median_curve(runs):
-    table = lengths.summaries(runs).set_index(["task", "model"])
+    table = by_length.summaries(runs).set_index(["task", "model"])
     for model, reached in REACHED.items():
         cell = table.loc["dnc_sort", model]
         assert (cell["longest"], cell["seeds"], cell["printed"]) == (reached, SEEDS, reached)
@@ -86,7 +93,7 @@ def test_the_longest_length_is_that_of_the_median_curve(runs):
 
 
 def test_table_3_stands_beside_what_is_printed(runs):
-    cell = lengths.summaries(runs).set_index(["task", "model"]).loc["dnc_sort", "REG"]
+    cell = by_length.summaries(runs).set_index(["task", "model"]).loc["dnc_sort", "REG"]
     printed = [cell[f"printed_{name}"] for name in ("median", "max", "mean", "sd")]
     assert printed == [99, 100, 93, 9]
 
@@ -95,18 +102,66 @@ def test_a_length_counts_above_the_level_and_wherever_it_lies():
     import pandas as pd
 
     curve = pd.Series([100.0, 95.0, 95.1, 20.0], index=[2, 3, 4, 5])
-    assert lengths.longest(curve) == 4
-    assert lengths.longest(curve * 0.9) == 0
+    assert by_length.longest(curve) == 4
+    assert by_length.longest(curve * 0.9) == 0
+
+
+def test_a_larger_memory_is_summed_up_on_its_own_lengths(runs):
+    """Of 23 by 5, 115, the grid has 100; of 195 it has 150, and of 225 and 230, 200."""
+    table = by_length.summaries(runs, EXTENDED).set_index(["task", "model"])
+    grid = FOUND.specs("reduced", [0])[0].task.extended_lengths
+    far = {"STATEFUL-BASELINE": 100, "STATELESS-BASELINE": 150, "COMPR": 200, "REG": 200}
+    for model, reached in (far | {"COMPR&REG": 0}).items():
+        cell = table.loc["dnc_sort", model]
+        assert (cell["longest"], cell["each"]) == (reached, [reached] * 4 + [0])
+        right = [0.4 if n > 5 * REACHED[model] or not reached else 1.0 for n in grid if n <= 450]
+        assert cell["means"] == pytest.approx([100 * np.mean(right)] * 4 + [40.0])
+    assert table.loc["dnc_sort", "REG"]["printed"] == 0  # Table 5
+    printed = [
+        table.loc["dnc_sort", "REG"][f"printed_{n}"] for n in ("median", "max", "mean", "sd")
+    ]
+    assert printed == [74, 98, 68, 23]  # Table 6
+
+
+def test_lengths_gained_are_those_with_the_larger_memory_over_the_others(runs):
+    table = by_length.gains(runs).set_index(["task", "model"])
+    cell = table.loc["dnc_sort", "REG"]
+    assert (cell["small"], cell["large"], cell["below"]) == (46, 200, 250)
+    assert cell["ratio"] == pytest.approx(200 / 46)
+    assert cell["each"][:4] == pytest.approx([200 / 46] * 4) and np.isnan(cell["each"][4])
+    lost = table.loc["dnc_sort", "COMPR&REG"]
+    assert (lost["large"], lost["below"], lost["ratio"]) == (0, 5, 0)
+    copy = table.loc["dnc_copy", "COMPR&REG"]
+    assert copy["seeds"] == 0 and np.isnan(copy["ratio"])
+    assert copy["printed_ratio"] == pytest.approx(150 / 39)
+    assert np.isnan(table.loc["dnc_logic", "STATELESS-BASELINE"]["printed_ratio"])  # 0 of 0
+
+
+def test_a_run_that_was_not_tested_with_a_larger_memory_has_no_gain(runs, tmp_path):
+    store = Store(tmp_path)
+    for record in runs.records[:3]:
+        kept = {n: c for n, c in record["checkpoints"].items() if n != "extended"}
+        store.append("dnc", record | {"checkpoints": kept})
+    table = by_length.gains(Runs.read(FOUND, "reduced", SEEDS, store))
+    assert (table["seeds"].sum(), table["ratio"].notna().sum()) == (3, 0)
+    assert table.loc[table["seeds"] > 0, "each"].map(len).eq(0).all()
 
 
 def test_exhibits_are_drawn_from_runs_and_wait_without_them(runs, nothing):
-    for make in (lambda r: lengths.figure_1(r, 1), lengths.table_2, lengths.table_3):
+    drawn = [partial(figure, number=1) for figure in (lengths.figure_1, lengths.figure_2)]
+    tables = (lengths.table_2, lengths.table_3, lengths.table_5, lengths.table_6)
+    for make in (*drawn, *tables, lengths.gains_table):
         full, empty = make(runs), make(nothing)
         assert not full.waits and len(full.data)
         assert empty.waits and "Not run yet" in empty.html
     figure = lengths.figure_1(runs, 1)
     assert "COMPR&amp;REG 48 (printed 48)" in figure.html or "COMPR&REG 48" in figure.text
-    assert len(lengths.printed_table().data) == 35
+    assert len(lengths.printed_table().data) == len(lengths.printed_table(EXTENDED).data) == 35
+    assert "REG 200 (printed 0)" in lengths.figure_2(runs, 1).text
+    assert "only 21 lengths from 5 to 500" in lengths.table_5(runs).html
+    for table in (lengths.printed_table(), lengths.table_3(runs), lengths.gains_table(runs)):
+        assert "COMPR&amp;REG" in table.html and "COMPR&REG" not in table.html  # it would be COMPR®
+    assert "×4.3<br><small>46 to [200, 250)</small>" in lengths.gains_table(runs).html
 
 
 def test_numbers_and_words_say_what_the_runs_say(runs, nothing):
@@ -114,6 +169,13 @@ def test_numbers_and_words_say_what_the_runs_say(runs, nothing):
     line = next(line for line in said.splitlines() if line.startswith("  REG"))
     assert line.split() == ["REG", "5", "46", "(46)", "100", "(99)", "88", "(93)"]
     assert lengths.numbers(nothing).count("not run") == 3 * 35
+    said = lengths.numbers(runs, EXTENDED)
+    assert said.startswith("Tables 5 and 6, reduced scale")
+    line = next(line for line in said.splitlines() if line.startswith("  STATELESS"))
+    assert line.split()[:4] == ["STATELESS-BASELINE", "5", "150", "(0)"]
+    line = next(line for line in lengths.gained(runs).splitlines() if line.startswith("  REG"))
+    assert line.split() == ["REG", "5", "46", "(46)", "[200,", "250)", "(0)", "×4.3", "(×0.0)"]
+    assert lengths.gained(nothing).count("not run") == 3 * 35
     assert "3 of 3 are ahead of it" in lengths.catching_up(runs).splitlines()[1]
     assert lengths.catching_up(nothing).startswith("Not run yet")
 

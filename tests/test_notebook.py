@@ -329,9 +329,8 @@ def run_papermill(path, folder, *options) -> subprocess.CompletedProcess:
 
 def smoke_runs(path: Path) -> int:
     own = shown_by(path.stem)
-    artifacts = (
-        own[1] if own and path.stem in borrowed() else None
-    )  # a page's own runs are all shown
+    # A page's own runs are all shown, and those of a page about no artifact.
+    artifacts = (own[1] or None) if own and path.stem in borrowed() else None
     return len(wanted_specs(own[0], "smoke", 1, artifacts)) if own else 0
 
 

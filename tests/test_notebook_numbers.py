@@ -32,8 +32,11 @@ ROW = re.compile(
     r"  (?P<row>\S.*?) {2,}(?P<seeds>\d+)(?P<cells>( +(not run|[<>]?[\d.]+)( \(\S+\))?)+)"
 )
 CELL = re.compile(r"(not run|[<>]?[\d.]+)(?: \(([<>]?[\d.]+)\))?")
-# Tests of their own are in test_failures.py, test_dnc_lengths.py, and at the end of this file.
-OTHER_TABLES = {"dnc_generalization", "mla_failures", "mla_attention_paths", "panm_address_bits"}
+# Tests of their own are in test_failures.py, test_dnc_*.py, and at the end of this file.
+OTHER_TABLES = {
+    *("dnc_generalization", "dnc_memory_extension", "dnc_peephole", "dnc_statistics", "dnc_when"),
+    *("mla_failures", "mla_attention_paths", "panm_address_bits"),
+}
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
 SHOWN = Parameters()  # a notebook is committed as its defaults show it
 

@@ -77,6 +77,7 @@ def _shows(path: Path, store: Store) -> str:
             run
             for run in choose((experiment.name,), scale, least_seeds())
             if path.stem not in borrowed()
+            or not named
             or any(experiment.makes(name, run.spec) for name in named)
         ]
         left = {run.spec.key for run in missing(runs, store)}

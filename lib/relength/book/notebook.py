@@ -143,12 +143,14 @@ def runs(
     chosen: Parameters,
     artifacts: Sequence[str] | None = None,
     models: Sequence[str] | None = None,
+    page: str = "",
 ) -> Runs:
     """The runs of an experiment that the parameters ask for; trains what is missing only if they
     say so.
 
     artifacts  only the runs that these tables and figures are made from
     models     only runs of these models
+    page       the notebook that shows them, if it is about no artifact of the paper
 
     Prints what is shown: how many runs are recorded and how many were trained now; which readings
     have no run and are left out; and what cannot be trained here for want of data. Runs that
@@ -169,6 +171,8 @@ def runs(
         **{"watch": watch, "device": chosen.device, "workers": chosen.workers or None},
     )
     shown = Runs.of_specs(found, chosen.scale, specs, store, artifacts)
+    if page:
+        shown = replace(shown, artifacts=(), page=page)
     said = f"{_counted(shown)} at scale {chosen.scale} are in {_place(store)}."
     print(textwrap.fill(said, 76, break_on_hyphens=False))
     if shown.waiting:

@@ -86,8 +86,9 @@ class Paper:
 
     experiments  in the order in which their runs are worth having
     borrowed     notebooks without runs of their own: the experiment and the artifacts whose runs
-                 they show; None where they show what is computed on the page, or measured by
-                 another command
+                 they show, no artifact for all of its runs and a question that the paper does not
+                 ask; None where they show what is computed on the page, or measured by another
+                 command
     main         the experiment of its main table: with one it has a chapter of findings
     further      (experiment, arm): where a reading is trained that the main table does not have
     metrics      percentages that are read from what its records keep beside their metrics

@@ -18,6 +18,9 @@ PAPER = Paper(
     recounts="recounts:RECOUNTS",
     experiments=EXPERIMENTS,
     borrowed={
+        "dnc_memory_extension": ("dnc_generalization", ("dnc-fig-2", "dnc-table-5", "dnc-table-6")),
+        "dnc_statistics": ("dnc_generalization", ("dnc-table-4", "dnc-table-7")),
+        "dnc_when": ("dnc_generalization", ()),
         "dnc_state_space": ("dnc_generalization", tuple(PORTRAITS)),
         "dnc_memory_modes": ("dnc_generalization", tuple(GATES)),
     },

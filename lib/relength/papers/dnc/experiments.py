@@ -120,7 +120,8 @@ EXPERIMENTS = (
         name="dnc_generalization",
         paper="dnc",
         artifacts=(
-            *("dnc-fig-1", "dnc-table-2", "dnc-table-3"),
+            *("dnc-fig-1", "dnc-table-2", "dnc-table-3", "dnc-table-4"),
+            *("dnc-fig-2", "dnc-table-5", "dnc-table-6", "dnc-table-7"),
             *PORTRAITS,
             *GATES,
         ),

@@ -1,108 +1,66 @@
-"""How long an input may get: Figure 1, Tables II and III, ours beside the printed numbers.
+"""How long an input may get, ours beside the printed numbers: Figures 1, 2, Tables 2, 3, 5, 6."""
 
-A run is tested at every length from 2 to 100. Table II has the longest of them at which the median
-over runs is above 95 %, Table III what the runs' means over lengths 2 to 45 are like.
-"""
-
-from collections.abc import Sequence
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from relength.papers.dnc.by_length import (
+    ABOVE,
+    EXTENDED,
+    TRAINED,
+    Memory,
+    curves,
+    gains,
+    summaries,
+)
 from relength.papers.dnc.recounts import CONSTRAINED, STATEFUL
-from relength.papers.dnc.states import AVERAGED
 from relength.report import exhibits, figures, reach
 from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import LIGHT, Layout, aligned, canvas, colour, title
 from relength.report.tables import number, short
-from relength.runs.store import accuracies
 from relength.specs import published
+from relength.specs.spec import RunSpec
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-ABOVE = 95.0  # percent, Table II
-HEAD, TALL, FOOT, LEFT, LABELS = 0.36, 1.7, 0.34, 0.36, 1.4  # inches of a panel and around it
+HEAD, TALL, FOOT, LEFT, LABELS = 0.36, 1.7, 0.34, 0.36, 1.55  # inches of a panel and around it
 
-
-def curves(runs: Runs) -> pd.DataFrame:
-    """The accuracy of each run at each length. Columns: task, model, seed, length, accuracy (%)."""
-    rows = [
-        (task, model, record["spec"]["seed"], int(test), 100 * share)
-        for task in runs.tasks
-        for model, arm in runs.rows
-        for record in runs.cell(model, arm, task)
-        for test, share in accuracies(record).items()
-    ]
-    data = pd.DataFrame(rows, columns=["task", "model", "seed", "length", "accuracy"])
-    return data.astype({"seed": int, "length": int, "accuracy": float})
-
-
-def longest(curve: pd.Series, above: float = ABOVE) -> int:
-    """The longest length of a curve, accuracy by length, that is above a level; 0 for none."""
-    return int(max(curve.index[curve > above], default=0))
-
-
-def summaries(runs: Runs) -> pd.DataFrame:
-    """What the runs of a controller and task are like, a row each; NaN where there are none.
-
-    longest   of the median over runs, as Table II has it
-    each      the same of every run, in the order of seeds
-    means     every run's mean over lengths 2 to 45
-    printed   of Table II; the others of Table III
-    """
-    data = curves(runs)
-    lengths, averages = _printed("dnc-table-2"), _printed("dnc-table-3")
-    rows = []
-    for task in runs.tasks:
-        for model, _ in runs.rows:
-            own = data[(data["task"] == task) & (data["model"] == model)]
-            runs_of = own.pivot(index="length", columns="seed", values="accuracy")
-            means = runs_of[runs_of.index.isin(range(AVERAGED[0], AVERAGED[1] + 1))].mean()
-            rows.append(
-                {
-                    "task": task,
-                    "model": model,
-                    "seeds": runs_of.shape[1],
-                    "longest": longest(runs_of.median(axis=1)) if len(own) else np.nan,
-                    "each": [longest(runs_of[seed]) for seed in runs_of],
-                    "means": means.tolist(),
-                    "median": means.median(),
-                    "max": means.max(),
-                    "mean": means.mean(),
-                    "sd": means.std(),
-                    "printed": lengths.get((model, task, ""), np.nan),
-                    **{
-                        f"printed_{name}": averages.get((model, task, name), np.nan)
-                        for name in ("median", "max", "mean", "sd")
-                    },
-                }
-            )
-    return pd.DataFrame(rows)
-
-
-@cache
-def _printed(artifact: str) -> dict[tuple[str, str, str], float]:
-    """{(row, task, statistic): value}; the spread of a mean is its sd."""
-    found = {}
-    for cell in published.table(artifact).itertuples():
-        found[cell.row, cell.task, cell.statistic] = cell.value
-        if cell.statistic == "mean":
-            found[cell.row, cell.task, "sd"] = cell.spread
-    return found
-
-
-# Figure 1
+# Figures 1 and 2
 
 
 def figure_1(runs: Runs, number: int) -> Exhibit:
     """Accuracy against length, a panel per task: every run a thin line, the median thick."""
-    data, table = curves(runs), summaries(runs)
+    caption = (
+        "How long may an input get? Accuracy after rounding in percent (search: hit rate, logic: "
+        "truth values) against length. A thin line is a run, a thick one the median of a "
+        "controller's runs. Shaded: the lengths trained on. Dashed: the 50 slots of the memory. "
+        "Rings stand at 95 percent, at the longest input that the paper prints above it."
+    )
+    return _figure(runs, number, TRAINED, caption)
+
+
+def figure_2(runs: Runs, number: int) -> Exhibit:
+    """The same with the larger memory, on a logarithmic axis; dots are the lengths tested."""
+    caption = (
+        "What does a larger memory give? Accuracy in percent against length, on a logarithmic "
+        "axis, of the networks of Figure 1 with 500 slots in place of 50 and no further training. "
+        "A thin line is a run, with a dot at each length that was tested; a thick one the median "
+        "of a controller's runs. Shaded: the lengths trained on. Dashed: 50 slots and 500. Rings "
+        "stand at 95 percent, at the longest input that the paper prints above it; where it "
+        "prints 0 there is none."
+    )
+    return _figure(runs, number, EXTENDED, caption)
+
+
+def _figure(runs: Runs, number: int, memory: Memory, caption: str) -> Exhibit:
+    data, table = curves(runs, memory), summaries(runs, memory)
 
     def draw(layout: Layout) -> "Figure":
         across = 1 if layout.narrow else 2
@@ -114,49 +72,62 @@ def figure_1(runs: Runs, number: int) -> Exhibit:
             row, column = divmod(k, across)
             corner = column * pitch + LEFT, (down - 1 - row) * block + FOOT
             axes = figure.add_axes(np.array([*corner, pitch - LEFT - LABELS, TALL]) / size)
-            _panel(axes, runs, task, data, table)
+            own = (part[part["task"] == task] for part in (data, table))
+            _panel(axes, next(s for s in runs.specs if s.task.name == task), memory, *own)
         return figure
 
-    caption = (
-        "How long may an input get? Accuracy after rounding in percent (search: hit rate, logic: "
-        "truth values) against length. A thin line is a run, a thick one the median of a "
-        "controller's runs. Shaded: the lengths trained on. Dashed: the 50 slots of the memory. "
-        "Rings stand at 95 percent, at the longest input that the paper prints above it."
-    )
-    return figures.exhibit(runs, number, draw, "lengths", caption, _in_words(table), data)
+    name = "lengths" if memory is TRAINED else f"lengths-{memory.checkpoint}"
+    return figures.exhibit(runs, number, draw, name, caption, _in_words(table), data)
 
 
-def _panel(axes: "Axes", runs: Runs, task: str, data: pd.DataFrame, table: pd.DataFrame) -> None:
-    spec = next(spec for spec in runs.specs if spec.task.name == task)
-    shortest, last = spec.task.test_lengths
+def _panel(
+    axes: "Axes", spec: RunSpec, memory: Memory, data: pd.DataFrame, table: pd.DataFrame
+) -> None:
+    tested, coarse = memory.tested(spec), memory is not TRAINED
+    shortest, last = min(tested), max(tested)
     axes.patch.set_visible(False)
-    axes.set(xlim=(shortest - 1, last), ylim=(-3, 105))
+    axes.set(ylim=(-3, 105))
+    if coarse:
+        axes.set_xscale("log")
+        axes.set_xlim(0.9 * shortest, last)
+    else:
+        axes.set_xlim(shortest - 1, last)
     low, high = spec.task.train_lengths
     axes.axvspan(low - 0.5, high + 0.5, color=LIGHT.surface, linewidth=0, zorder=0)
-    axes.axvline(spec.model.slots, color=LIGHT.muted, linewidth=0.6, linestyle=(0, (4, 3)))
+    for slots in {spec.model.slots, memory.slots(spec)}:
+        axes.axvline(slots, color=LIGHT.muted, linewidth=0.6, linestyle=(0, (4, 3)))
     for level in (0, 50, 100):
         axes.axhline(level, color=LIGHT.rule, linewidth=0.6, zorder=0)
     axes.set_yticks([0, 50, 100], ["0", "50", "100 %"])
-    ticks = [n for n in (5, 15, 30, 50, 75, 100) if shortest <= n <= last]
+    marked = (5, 15, 50, 150, 500, 1000) if coarse else (5, 15, 30, 50, 75, 100)
+    ticks = [n for n in marked if shortest <= n <= last]
     axes.set_xticks(ticks, [str(n) for n in ticks])
+    axes.set_xticks([], minor=True)
     axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
     axes.spines[:].set_visible(False)
-    axes.set_title(title(task), loc="left", size=9, weight="bold", color=LIGHT.ink, pad=5)
+    axes.set_title(title(spec.task.name), loc="left", size=9, weight="bold", color=LIGHT.ink, pad=5)
     ends: dict[str, tuple[float, bool]] = {}
-    for cell in table[table["task"] == task].itertuples():
+    nothing = not table["seeds"].any()
+    if nothing:
+        middle = {"transform": axes.transAxes, "ha": "center", "style": "italic", "size": 7.5}
+        axes.text(0.5, 0.5, NOT_RUN, color=LIGHT.muted, va="bottom", **middle)
+    for cell in table.itertuples():
         shade = colour(cell.model)
         if not np.isnan(cell.printed) and shortest <= cell.printed <= last:
             ring = {"facecolors": "none", "edgecolors": shade, "linewidths": 0.9}
             axes.scatter([cell.printed], [ABOVE], s=26, alpha=0.85, zorder=4, **ring)
-        own = data[(data["task"] == task) & (data["model"] == cell.model)]
-        lines = own.pivot(index="length", columns="seed", values="accuracy")
+        lines = data[data["model"] == cell.model].pivot(
+            index="length", columns="seed", values="accuracy"
+        )
+        thin = {"linewidth": 0.45, "alpha": 0.6, "marker": "o" if coarse else "", "markersize": 1.3}
         for seed in lines:
-            axes.plot(lines.index, lines[seed], color=shade, linewidth=0.45, alpha=0.6, zorder=2)
+            axes.plot(lines.index, lines[seed], color=shade, zorder=2, **thin)
         if cell.seeds > 2:
             axes.plot(lines.index, lines.median(axis=1), color=shade, linewidth=1.6, zorder=3)
         height = float(lines.iloc[-1].median()) if cell.seeds else 50.0
-        ends[cell.model] = height, bool(cell.seeds)
-    reach.labels(axes, ends, last, gap=0.04 * (last - shortest))
+        ends[cell.model] = height, nothing or bool(cell.seeds)
+    gap = last * ((last / shortest) ** 0.04 - 1) if coarse else 0.04 * (last - shortest)
+    reach.labels(axes, ends, last, gap=gap)
 
 
 def _in_words(table: pd.DataFrame) -> str:
@@ -174,12 +145,12 @@ def _in_words(table: pd.DataFrame) -> str:
     )
 
 
-# Tables II and III
+# Tables 2, 3, 5 and 6
 
 
-def printed_table() -> Exhibit:
-    """Table II as printed: tasks down and controllers across."""
-    artifact = "dnc-table-2"
+def printed_table(memory: Memory = TRAINED) -> Exhibit:
+    """The printed table of longest inputs: tasks down and controllers across."""
+    artifact = memory.longest
     data = published.table(artifact)
     cells = data.pivot(index="task", columns="row", values="value")
     cells = cells.loc[data["task"].unique(), data["row"].unique()]
@@ -187,10 +158,10 @@ def printed_table() -> Exhibit:
         (title(task), *map(number, row))
         for task, row in zip(cells.index, cells.to_numpy(), strict=True)
     ]
-    columns = {"task": "text", **dict.fromkeys(cells.columns, "number")}
+    columns = {"task": "text", **dict.fromkeys(map(escape, cells.columns), "number")}
     caption = (
-        "<b>Table 2 of the paper, as printed.</b> The longest input with a median above 95 %, of "
-        "ten trials; 0 for none."
+        f"<b>{published.name_of(artifact)} of the paper, as printed.</b> The longest input with a "
+        "median above 95 %, of ten trials; 0 for none."
     )
     name = f"{artifact}-printed"
     html = exhibits.table(rows_table(columns, rows), caption, name, [exhibits.csv(name, data)])
@@ -199,44 +170,83 @@ def printed_table() -> Exhibit:
 
 def table_2(runs: Runs) -> Exhibit:
     """The longest input with a median above 95 %, ours beside the printed one."""
+    return _longest_table(runs, TRAINED, "")
+
+
+def table_5(runs: Runs) -> Exhibit:
+    """The same with the larger memory."""
+    return _longest_table(runs, EXTENDED, f"{_grid_in_words(runs)} ")
+
+
+def _longest_table(runs: Runs, memory: Memory, remark: str) -> Exhibit:
     caption = (
-        "<b>Table 2 of the paper, side by side.</b> {} The longest input whose median over runs is "
-        "above 95 %, 0 for none; below, smaller: what the paper prints. Point at a cell to see "
-        "each run's own."
+        f"<b>{published.name_of(memory.longest)} of the paper, side by side.</b> {{}} The longest "
+        f"input whose median over runs is above 95 %, 0 for none; {remark}below, smaller: what the "
+        "paper prints. Point at a cell to see each run's own."
     )
 
-    def cell(row) -> tuple[str, str, str]:
+    def cell(row: Any) -> tuple[str, str, str]:
         return number(row.longest), ", ".join(map(str, row.each)), number(row.printed)
 
-    return _side_by_side(runs, "dnc-table-2", caption, cell)
+    return _side_by_side(runs, memory, memory.longest, caption, cell)
+
+
+def _grid_in_words(runs: Runs) -> str:
+    """Say which lengths were tested with the larger memory, for a caption."""
+    lengths = EXTENDED.tested(runs.specs[0])
+    return (
+        f"only {len(lengths)} lengths from {min(lengths)} to {max(lengths)} were tested, so "
+        "a number stands for all up to the next of them;"
+    )
 
 
 def table_3(runs: Runs) -> Exhibit:
     """Means over lengths 2 to 45: what the runs are like, ours beside the printed ones."""
+    return _means_table(runs, TRAINED, "")
+
+
+def table_6(runs: Runs) -> Exhibit:
+    """Means over lengths up to 450 with the larger memory."""
+    remark = "Each length that was tested counts once; which those of the paper are is not printed."
+    return _means_table(runs, EXTENDED, f" {remark}")
+
+
+def _means_table(runs: Runs, memory: Memory, remark: str) -> Exhibit:
+    low, high = memory.averaged
     caption = (
-        "<b>Table 3 of the paper, side by side.</b> {} Each run's mean over lengths 2 to 45, in "
-        "percent: the median over runs (in brackets the best), then mean ± standard deviation; "
-        "below, smaller: what the paper prints, of ten runs. Point at a cell to see each run's own."
+        f"<b>{published.name_of(memory.means)} of the paper, side by side.</b> {{}} Each run's "
+        f"mean over lengths {low} to {high}, in percent: the median over runs (in brackets the "
+        "best), then mean ± standard deviation; below, smaller: what the paper prints, of ten "
+        f"runs.{remark} Point at a cell to see each run's own."
     )
 
     def shown(median: float, best: float, mean: float, sd: float) -> str:
         spread = "" if np.isnan(sd) else f" ± {short(sd)}"
         return f"{short(median)} ({short(best)}), {short(mean)}{spread}"
 
-    def cell(row) -> tuple[str, str, str]:
+    def cell(row: Any) -> tuple[str, str, str]:
         ours = shown(row.median, row.max, row.mean, row.sd)
         theirs = shown(row.printed_median, row.printed_max, row.printed_mean, row.printed_sd)
         return ours, ", ".join(map(short, row.means)), theirs
 
-    return _side_by_side(runs, "dnc-table-3", caption, cell)
+    return _side_by_side(runs, memory, memory.means, caption, cell)
 
 
-def _side_by_side(runs: Runs, artifact: str, caption: str, cell) -> Exhibit:
+Cell = Callable[[Any], tuple[str, str, str]]
+
+
+def _side_by_side(runs: Runs, memory: Memory, artifact: str, caption: str, cell: Cell) -> Exhibit:
     """Tasks down and controllers across. cell: row of summaries -> (ours, each run's, printed)."""
-    table = summaries(runs)
-    name = f"{artifact}-side-by-side"
-    caption = caption.format(badges(runs.scale, runs.freshness))
+    table = summaries(runs, memory)
     data = table.assign(**{c: table[c].map(_listed) for c in ("each", "means")})
+    return _grid(runs, f"{artifact}-side-by-side", caption, table, data, cell)
+
+
+def _grid(
+    runs: Runs, name: str, caption: str, table: pd.DataFrame, data: pd.DataFrame, cell: Cell
+) -> Exhibit:
+    """table: a row per task and controller; data: the same for download."""
+    caption = caption.format(badges(runs.scale, runs.freshness))
     if not runs.records:
         return exhibits.waiting(caption, name, exhibits.training(runs), data)
     rows = []
@@ -244,10 +254,11 @@ def _side_by_side(runs: Runs, artifact: str, caption: str, cell) -> Exhibit:
         row = [title(task)]
         for one in cells.itertuples():
             ours, each, theirs = cell(one)
-            top = f'<b title="{each}">{ours}</b>' if one.seeds else f"<small>{NOT_RUN}</small>"
+            hint = escape(each, quote=True)
+            top = f'<b title="{hint}">{ours}</b>' if one.seeds else f"<small>{NOT_RUN}</small>"
             row.append(f"{top}<br><small>{theirs}</small>")
         rows.append(row)
-    columns = {"task": "text", **dict.fromkeys((model for model, _ in runs.rows), "number")}
+    columns = {"task": "text", **dict.fromkeys((escape(model) for model, _ in runs.rows), "number")}
     html = exhibits.table(
         rows_table(columns, rows),
         caption,
@@ -255,7 +266,40 @@ def _side_by_side(runs: Runs, artifact: str, caption: str, cell) -> Exhibit:
         [exhibits.csv(name, data), exhibits.notebook(runs.page)],
     )
     done = int((table["seeds"] > 0).sum())
-    return Exhibit(html, f"{artifact}: {done} of {len(table)} cells have runs.", data)
+    return Exhibit(html, f"{name}: {done} of {len(table)} cells have runs.", data)
+
+
+def gains_table(runs: Runs) -> Exhibit:
+    """Longest inputs with the larger memory over those with the small one, ours and printed."""
+    table = gains(runs)
+    caption = (
+        "<b>How much length does the memory give?</b> {} The longest input above 95 % with 500 "
+        "slots over that with 50, of the medians over runs; then both lengths, where [a, b) is "
+        "from a on and below b, the next length that was tested. ×10 would be as much as the "
+        "memory grew. Last: the same of Tables 2 and 5 of the paper. Point at a cell to see each "
+        "run's own ratio."
+    )
+
+    def cell(row: Any) -> tuple[str, str, str]:
+        lengths = f"{number(row.small)} to {_reached(row)}"
+        printed = f"{number(row.printed_small)} to {number(row.printed_large)}"
+        ours = f"{_times(row.ratio)}<br><small>{lengths}</small>"
+        theirs = f"{_times(row.printed_ratio)}, {printed}"
+        return ours, ", ".join(map(_times, row.each)), theirs
+
+    data = table.assign(each=table["each"].map(_listed))
+    return _grid(runs, f"{runs.page}-gains", caption, table, data, cell)
+
+
+def _times(ratio: float) -> str:
+    return "–" if np.isnan(ratio) else f"×{ratio:.1f}"
+
+
+def _reached(row: Any) -> str:
+    """The longest input of a coarse grid, as what it stands for: [150, 200)."""
+    if not row.large or np.isnan(row.below):
+        return number(row.large)
+    return f"[{row.large:.0f}, {row.below:.0f})"
 
 
 def _listed(values: Sequence[float]) -> str:
@@ -265,19 +309,39 @@ def _listed(values: Sequence[float]) -> str:
 # In words
 
 
-def numbers(runs: Runs) -> str:
+def numbers(runs: Runs, memory: Memory = TRAINED) -> str:
     """Both tables as plain text, a line per task and controller; in brackets the paper's values."""
-    table = summaries(runs)
-    head = f"Tables 2 and 3, {runs.scale} scale: of our seeds (paper's value), lengths and percent"
+    table, (low, high) = summaries(runs, memory), memory.averaged
+    names = " and ".join(published.name_of(name) for name in (memory.longest, memory.means))
+    names = names.replace(" and Table ", " and ").replace("Table", "Tables", 1)
+    head = f"{names}, {runs.scale} scale: of our seeds (paper's value), lengths and percent"
     lines = [head]
     for task, cells in table.groupby("task", sort=False):
-        rows = [[title(task), "seeds", "longest", "median 2-45", "mean 2-45"]]
+        averaged = f"{low}-{high}"
+        rows = [[title(task), "seeds", "longest", f"median {averaged}", f"mean {averaged}"]]
         for cell in cells.itertuples():
             ours = [cell.longest, cell.median, cell.mean]
             theirs = [cell.printed, cell.printed_median, cell.printed_mean]
             shown = [
                 f"{number(mine) if cell.seeds else NOT_RUN} ({number(said)})"
                 for mine, said in zip(ours, theirs, strict=True)
+            ]
+            rows.append([f"  {cell.model}", str(cell.seeds), *shown])
+        lines += ["", *aligned(*rows)]
+    return "\n".join(lines)
+
+
+def gained(runs: Runs) -> str:
+    """The gains as plain text, a line per task and controller."""
+    lines = ["Longest input above 95 % with 50 slots, with 500, and their ratio (printed):"]
+    for task, cells in gains(runs).groupby("task", sort=False):
+        rows = [[title(task), "seeds", "50 slots", "500 slots", "ratio"]]
+        for cell in cells.itertuples():
+            ours = [number(cell.small), _reached(cell), _times(cell.ratio)]
+            theirs = [number(cell.printed_small), number(cell.printed_large)]
+            shown = [
+                f"{mine if cell.seeds else NOT_RUN} ({said})"
+                for mine, said in zip(ours, [*theirs, _times(cell.printed_ratio)], strict=True)
             ]
             rows.append([f"  {cell.model}", str(cell.seeds), *shown])
         lines += ["", *aligned(*rows)]

@@ -1,0 +1,167 @@
+"""When generalisation comes: arrivals on curves that are drawn by hand."""
+
+from functools import partial
+
+import handmade
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relength.papers.dnc import when
+from relength.papers.dnc.experiments import EXPERIMENTS
+from relength.report import tables
+from relength.report.runs import Runs
+from relength.runs.store import Store
+
+FOUND = EXPERIMENTS[0]
+SEEDS, POINTS = 3, 50
+# The point, counted from 1, from which a length is known; None: never. A row per seed.
+KNOWN = {
+    ("dnc_sort", "COMPR"): {15: (4, 5, 6), 20: (10, 20, 40), 30: (20, 30, None), 45: (None,) * 3},
+    ("dnc_sort", "STATEFUL-BASELINE"): {15: (8, 8, None), 20: (40, None, None), 30: (None,) * 3,
+                                        45: (None,) * 3},
+    ("dnc_copy", "REG"): {15: (None,) * 3, 20: (None,) * 3, 30: (None,) * 3, 45: (None,) * 3},
+}  # fmt: skip
+
+
+def curve(spec) -> list[dict]:
+    """Accuracy is 0.5, and 0.97 from the known point on; at point 47 all of it drops once."""
+
+    def reached(length: int, point: int) -> float:
+        since = KNOWN[spec.task.name, spec.row][length][spec.seed]
+        return 0.97 if since is not None and point >= since and point != 47 else 0.5
+
+    return [
+        {
+            **{"epoch": 100 * point - 1, "step": 1000 * point, "train_loss": 0.1},
+            **{"learning_rate": 1e-3, "iid_accuracy": reached(15, point)},
+            "dev_accuracy": reached(30, point),
+            "watched_accuracy": {"20": reached(20, point), "45": reached(45, point)},
+        }
+        for point in range(1, POINTS + 1)
+    ]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Runs:
+    store = Store(tmp_path_factory.mktemp("store"))
+    for spec in FOUND.specs("reduced", range(SEEDS)):
+        if (spec.task.name, spec.row) in KNOWN:
+            made = handmade.record(spec, lambda *_: 0.5, experiment=FOUND.name)
+            store.append("dnc", made | {"curve": curve(spec)})
+    return Runs.read(FOUND, "reduced", 5, store)
+
+
+@pytest.fixture(scope="module")
+def nothing(tmp_path_factory) -> Runs:
+    return Runs.read(FOUND, "reduced", 5, Store(tmp_path_factory.mktemp("nothing")))
+
+
+@pytest.mark.parametrize(
+    ("above", "first", "stays"),
+    [
+        ("......", np.inf, np.inf),
+        ("xxxxxx", 1, 1),
+        (".x.xxx", 4, 4),
+        ("xx.xxx", 4, 4),
+        ("xxx.xx", 1, 5),
+        (".xxx..", 2, np.inf),
+        ("....xx", np.inf, 5),  # two points are too few to say
+        ("", np.inf, np.inf),
+    ],
+)
+def test_an_arrival_is_the_first_of_three_in_a_row_and_staying_lasts_to_the_end(
+    above, first, stays
+):
+    steps, marks = range(1, len(above) + 1), [mark == "x" for mark in above]
+    assert when.arrival(steps, marks) == first
+    assert when.stays(steps, marks) == stays
+
+
+@given(st.lists(st.booleans(), max_size=30))
+def test_nobody_stays_before_arriving_unless_the_end_is_near(above):
+    steps = range(1, len(above) + 1)
+    first, stays = when.arrival(steps, above), when.stays(steps, above)
+    assert first <= stays or stays > len(above) - when.HELD + 1
+    if first < np.inf:
+        assert all(above[int(first) - 1 :][: when.HELD])
+
+
+def test_arrivals_are_read_off_the_curves(runs):
+    found = when.arrivals(runs).set_index(["task", "model", "seed", "length"])
+    assert len(found) == 3 * SEEDS * 4
+    for (task, model), lengths in KNOWN.items():
+        for length, points in lengths.items():
+            for seed, point in enumerate(points):
+                row = found.loc[task, model, seed, length]
+                assert row["first"] == (np.inf if point is None else 1000 * point)
+                assert row["stays"] == (np.inf if point is None else 48_000)  # after the drop
+
+
+def test_medians_count_runs_that_do_not_arrive_as_later_than_all(runs):
+    table = when.medians(runs).set_index(["task", "model"])
+    assert len(table) == 35
+    cell = table.loc["dnc_sort", "COMPR"]
+    assert [cell[f"first_{n}"] for n in (15, 20, 30, 45)] == [5000, 20_000, 30_000, np.inf]
+    assert [cell[f"reached_{n}"] for n in (15, 20, 30, 45)] == [3, 3, 2, 0]
+    assert cell["lag"] == 25_000 and cell["lags"] == 2  # of 16,000, 25,000 and never
+    stateful = table.loc["dnc_sort", "STATEFUL-BASELINE"]
+    assert (stateful["first_15"], stateful["first_20"]) == (8000, np.inf)
+    assert stateful["lag"] == np.inf and stateful["lags"] == 0
+    assert np.isnan(table.loc["dnc_copy", "REG"]["lag"])  # it does not even know length 15
+    assert table.loc["dnc_add", "REG"]["seeds"] == 0
+    assert np.isnan(table.loc["dnc_add", "REG"]["first_15"])
+
+
+def test_half_of_the_runs_are_not_enough_for_a_median():
+    assert when._median([1000, np.inf]) == np.inf
+    assert when._median([1000, 2000, np.inf]) == 2000
+
+
+def test_courses_have_every_point_of_every_length_in_percent(runs):
+    data = when.courses(runs)
+    assert len(data) == 3 * SEEDS * POINTS * 4
+    assert set(data["accuracy"]) == {50.0, 97.0} and set(data["length"]) == {15, 20, 30, 45}
+    assert data["task"].drop_duplicates().tolist() == ["dnc_sort", "dnc_copy"]
+
+
+def test_words_and_numbers_say_what_the_curves_say(runs, nothing):
+    said = when.lags(runs).splitlines()
+    assert "  COMPR: 15 at step 5,000, 30 after 25,000 more; 2 of 3 arrive." in said
+    late = "  STATEFUL-BASELINE: 15 at step 8,000, 30 not within the training; 0 of 3 arrive."
+    assert late in said and "  REG: does not know length 15." in said
+    line = next(line for line in when.numbers(runs).splitlines() if line.startswith("  COMPR "))
+    assert line.split() == ["COMPR", "3", "5,000", "(3)", "20,000", "(3)", "30,000", "(2)", "not",
+                            "within", "(0)"]  # fmt: skip
+    assert when.lags(nothing).startswith("Not run yet")
+    assert when.numbers(nothing).count("not run") == 4 * 35
+
+
+def test_every_seed_is_drawn_and_nothing_where_there_are_no_runs(runs, nothing):
+    drawn = [partial(figure, number=1) for figure in (when.figure, when.arrivals_figure)]
+    for make in (*drawn, when.arrivals_table):
+        full, empty = make(runs), make(nothing)
+        assert not full.waits and empty.waits and "Not run yet" in empty.html
+    figure = when.figure(runs, 1)
+    assert len(figure.data) == 3 * SEEDS * POINTS * 4
+    assert "Sort: STATEFUL-BASELINE 15: 8,000, 20: not within" in figure.text
+    assert "Not run: Differentiation, Add, Shift, Search, Logic." in figure.html
+    table = when.arrivals_table(runs).html
+    assert table.index("Sort") < table.index("Copy") < table.index("Differentiation")
+    assert "COMPR&amp;REG" in table and "COMPR&REG" not in table
+
+
+def test_a_length_that_is_watched_alone_is_a_number_and_not_a_table(runs):
+    spec = runs.specs[0]
+    alone = spec.model_copy(update={"task": spec.task.model_copy(update={"watched": (20,)})})
+    point = {"watched_accuracy": 0.7, "dev_accuracy": 0.5, "iid_accuracy": 0.9}
+    assert when._measured(alone, point) == {20: 0.7, 30: 0.5, 15: 0.9}
+    assert when.lengths_of(alone) == (15, 20, 30)
+
+
+def test_the_page_is_about_no_claim(runs):
+    from dataclasses import replace
+
+    page = replace(runs, artifacts=(), page="dnc_when")
+    assert tables.verdict_counts(page) == "No claim of the paper is about these runs alone."
