@@ -45,5 +45,16 @@ PAPER = Paper(
         "van. LSTM + COMPR&REG": "COMPR&REG",
         "Peephole LSTM": "STATEFUL-BASELINE",
     },
+    quoted=("dnc-001", "dnc-002", "dnc-028", "dnc-043"),
+    asked_first=("dnc-001", "dnc-007", "dnc-019", "dnc-025", "dnc-041"),
+    claims={
+        "findings_dnc_claims": ("dnc-001", "dnc-007", "dnc-040", "dnc-041"),
+        "findings_dnc_stateless": ("dnc-019", "dnc-021", "dnc-042"),
+        "findings_dnc_memory": ("dnc-028", "dnc-032", "dnc-036"),
+        "findings_dnc_pictures": ("dnc-043", "dnc-044", "dnc-045", "dnc-046", "dnc-052"),
+        "findings_dnc_modes": ("dnc-060", "dnc-061", "dnc-062", "dnc-067"),
+        "findings_dnc_peephole": ("dnc-017", "dnc-018"),
+    },
+    passages=("findings:PASSAGES",),
     selection="The paper's rule looks at length 30, twice as far as training, and not further.",
 )

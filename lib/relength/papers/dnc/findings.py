@@ -1,0 +1,139 @@
+"""Passages of the chapter on what the runs of this paper show."""
+
+import numpy as np
+
+from relength.papers.dnc import portraits, printed_p, states, when
+from relength.papers.dnc.by_length import TRAINED, summaries
+from relength.papers.dnc.recounts import CONSTRAINED, STATEFUL
+from relength.report.markdown import table
+from relength.report.outcomes import NOTHING, busiest
+from relength.report.runs import Runs
+from relength.report.scoreboard import Survey
+from relength.report.style import title
+from relength.report.tables import number, short
+from relength.report.wording import words
+
+EXPERIMENT = "dnc_generalization"
+
+
+def reach(survey: Survey) -> str:
+    """How far each controller gets, ours beside print, where there are runs."""
+    runs = busiest(survey, EXPERIMENT)
+    found = summaries(runs, TRAINED)
+    found = found[found["seeds"] > 0]
+    if found.empty:
+        return NOTHING
+    body = table(
+        ("task", "controller", "seeds", "longest", "printed", "mean 2 to 45", "printed mean"),
+        (
+            (
+                title(row.task), row.model, row.seeds,
+                ", ".join(map(str, row.each)), number(row.printed),
+                ", ".join(map(short, row.means)), number(row.printed_mean),
+            )
+            for row in found.itertuples()
+        ),
+        name="tab-findings-dnc-reach",
+        caption="How far our runs get: for each seed the longest input above 95 %, and the mean "
+        f"accuracy in percent over lengths 2 to 45, at scale *{runs.scale}*; beside them what the "
+        "paper prints of ten runs.",
+        numbers=("seeds", "longest", "printed", "mean 2 to 45", "printed mean"),
+    )  # fmt: skip
+    return f"{_ahead(runs)}\n\n{body}"
+
+
+def _ahead(runs: Runs) -> str:
+    """Say which constrained controllers are ahead of the stateful one, after equal training."""
+    said = []
+    for task, cells in summaries(runs, TRAINED).groupby("task", sort=False):
+        means = cells.set_index("model")["median"].dropna()
+        rivals = means[means.index.isin(CONSTRAINED)]
+        if STATEFUL not in means or rivals.empty:
+            continue
+        ahead = [f"{model} ({short(mean)} %)" for model, mean in rivals.items()
+                 if mean > means[STATEFUL]]  # fmt: skip
+        others = f"Ahead of its {short(means[STATEFUL])} % are {words(ahead)}"
+        nobody = f"Of {len(rivals)} constrained controllers none is ahead of its "
+        said.append(
+            f"**{title(task)}:** "
+            + (others if ahead else f"{nobody}{short(means[STATEFUL])} %")
+            + (f", of {len(rivals)} that have runs." if ahead else ".")
+        )
+    if not said:
+        return "The stateful baseline and a constrained controller have no task in common yet."
+    return (
+        "Does the stateful baseline catch up if it is trained as long? Medians of the mean "
+        f"accuracy over lengths 2 to 45: {' '.join(said)}"
+    )
+
+
+def when_it_comes(survey: Survey) -> str:
+    """The step at which accuracy arrives at trained lengths, and at those that select."""
+    runs = busiest(survey, EXPERIMENT)
+    found = when.medians(runs)
+    found = found[found["seeds"] > 0]
+    if found.empty:
+        return NOTHING
+    task = runs.specs[0].task
+    rows = []
+    for row in found.itertuples():
+        steps = (getattr(row, f"first_{length}") for length in (task.iid_length, task.dev_length))
+        arrive = [getattr(row, f"reached_{n}") for n in (task.iid_length, task.dev_length)]
+        shown = [
+            f"{step:,.0f}" if np.isfinite(step) else "not within the training" for step in steps
+        ]
+        each = [f"{n} of {row.seeds}" for n in arrive]
+        rows.append((title(row.task), row.model, shown[0], each[0], shown[1], each[1]))
+    heads = (f"length {task.iid_length}", "arrive", f"length {task.dev_length}", "arrive there")
+    return table(
+        ("task", "controller", *heads),
+        rows,
+        name="tab-findings-dnc-when",
+        caption="When does it come? Median step from which the accuracy is above 95 % three times "
+        f"in a row, at the longest length trained on and at the one that selects, of "
+        f"{runs.specs[0].training.steps:,} steps.",
+        numbers=heads,
+    )
+
+
+def loops(survey: Survey) -> str:
+    """In how many runs loops and generalisation come together, by task."""
+    data = portraits.numbers(busiest(survey, EXPERIMENT))
+    data = data[data["state_returns"].notna()]
+    if data.empty:
+        return NOTHING
+    said = []
+    for task, own in data.groupby("task", sort=False):
+        good = own[own["accuracy"] >= states.GENERALISES]
+        with_loops = good[good["state_returns"] >= states.LOOPS]
+        poor = own[own["accuracy"] < states.GENERALISES]
+        said.append(
+            f"**{title(task)}:** {len(good)} of {len(own)} runs generalise, and {len(with_loops)} "
+            f"of these have loops (returns "
+            f"{', '.join(short(x) for x in good['state_returns']) or 'none'}); of the {len(poor)} "
+            f"others {int((poor['state_returns'] >= states.LOOPS).sum())} have."
+        )
+    return " ".join(said) + "\n"
+
+
+def significance(survey: Survey) -> str:
+    """What the printed p values say of their own making; no run is needed."""
+    found = (
+        printed_p.readings()
+        .groupby(["test", "family"], sort=False)[["impossible", "numbers"]]
+        .sum()
+    )
+    fits = found[(found["impossible"] == 0) & (found["numbers"] > 0)]
+    named = words([f"*{test}, {printed_p.FAMILY_WORDS[family]}*" for test, family in fits.index])
+    return (
+        f"Of {len(found)} readings of the test and of its correction, {len(fits)} can give every "
+        f"printed p value that can be checked: {named}.\n"
+    )
+
+
+PASSAGES = {
+    "findings_dnc_reach": reach,
+    "findings_dnc_when": when_it_comes,
+    "findings_dnc_loops": loops,
+    "findings_dnc_significance": significance,
+}

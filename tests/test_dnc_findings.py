@@ -1,0 +1,58 @@
+"""The chapter on the DNC: what its passages count, on runs made by hand."""
+
+import handmade
+import pytest
+
+from relength.papers.dnc import findings
+from relength.papers.dnc.experiments import EXPERIMENTS
+from relength.paths import BOOK
+from relength.report import passages
+from relength.report.scoreboard import Survey
+from relength.report.scoreboard import survey as made_of
+from relength.runs.store import Store
+from relength.specs import registry
+
+FOUND = EXPERIMENTS[0]
+ABILITY = {"STATEFUL-BASELINE": 0.5, "COMPR": 0.97, "REG": 0.3}
+
+
+@pytest.fixture(scope="module")
+def survey(tmp_path_factory) -> Survey:
+    store = Store(tmp_path_factory.mktemp("store"))
+    for spec in FOUND.specs("reduced", range(2)):
+        if spec.task.name == "dnc_sort" and spec.row in ABILITY:
+            record = handmade.record(spec, lambda s, _: ABILITY[s.row], experiment=FOUND.name)
+            store.append("dnc", record)
+    return made_of(store)
+
+
+@pytest.fixture(scope="module")
+def nothing(tmp_path_factory) -> Survey:
+    return made_of(Store(tmp_path_factory.mktemp("empty")))
+
+
+def test_every_passage_is_on_the_page_and_says_when_nothing_is_recorded(nothing):
+    page = (BOOK / "findings_dnc.md").read_text()
+    names = [name for name in passages.PASSAGES if name.startswith("findings_dnc_")]
+    assert set(findings.PASSAGES) | set(registry.papers()["dnc"].claims) == set(names)
+    assert all(f"executed/{name}.md" in page for name in names)
+    for name in set(findings.PASSAGES) - {"findings_dnc_significance"}:
+        assert findings.PASSAGES[name](nothing) == "*Nothing is recorded yet.*\n"
+
+
+def test_who_is_ahead_after_equal_training(survey):
+    said = findings.reach(survey)
+    assert "Ahead of its 50 % are COMPR (97 %), of 2 that have runs" in said
+    assert "| Sort | COMPR | 2 | 100, 100 | 45 |" in said
+
+
+def test_loops_are_counted_where_runs_generalise_and_where_not(survey):
+    """All of these runs have loops, and those of COMPR alone generalise."""
+    said = findings.loops(survey)
+    assert "2 of 6 runs generalise, and 2 of these have loops" in said
+    assert "of the 4 others 4 have" in said
+
+
+def test_one_reading_of_the_printed_p_values_is_left(nothing):
+    said = findings.significance(nothing)
+    assert "1 can give every" in said and "one-sided, normal" in said
