@@ -45,7 +45,8 @@ def table(artifact: str) -> pd.DataFrame:
 
     Columns: artifact, row, column ("copy/15"), value and spread (float, NaN where nothing is
     printed or legible), n (runs aggregated, Int64), unit, note; model (what the library calls the
-    row); and of the column, task (as the library calls it), test (empty where the column is no single one) and statistic ("median" where
+    row); and of the column, task (as the library calls it), test (empty where the column is no
+    single one) and statistic ("median" where
     a column is one of the runs' results). Raises RelengthError for a table without numbers.
     """
     row = artifacts().query("artifact == @artifact")

@@ -17,9 +17,10 @@ LEAST_TOKENS = 10  # of a background sentence, as BABILong has it
 WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*|\d+|[^\w\s]|_")
 END = re.compile(r"""[.!?]+["'”’)\]]*\s+(?=["'“‘(\[]*[A-Z])""")
 # After these a full stop ends no sentence.
-TITLES = frozenset(
-    "mr mrs ms dr st messrs prof rev hon capt col gen lieut esq no vol etc viz".split()
-)
+TITLES = {
+    *("mr", "mrs", "ms", "dr", "st", "messrs", "prof", "rev", "hon", "capt", "col", "gen", "lieut"),
+    *("esq", "no", "vol", "etc", "viz"),
+}
 
 
 class Background(NamedTuple):

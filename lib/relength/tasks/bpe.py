@@ -12,6 +12,7 @@ import sys
 import unicodedata
 from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import pairwise
 
 
 def count(text: str) -> int:
@@ -39,7 +40,7 @@ def _piece(piece: str) -> tuple[bytes, ...]:
     parts = [bytes([byte]) for byte in piece.encode()]
     ranks = _ranks()
     while len(parts) > 1:
-        known = [ranks.get(pair, len(ranks)) for pair in zip(parts, parts[1:], strict=False)]
+        known = [ranks.get(pair, len(ranks)) for pair in pairwise(parts)]
         first = min(known)
         if first == len(ranks):
             break

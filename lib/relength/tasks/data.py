@@ -145,8 +145,8 @@ def lacks_books() -> str:
     entry, folder = index()["books"], _folder()
     if folder is None:
         return "RELENGTH_DATA is not set, and the books are in the folder that it names"
-    for split, books in entry["splits"].items():
-        for name in books:
+    for known in entry["splits"].values():
+        for name in known:
             if not (folder / entry["folder"] / name).is_file():
                 return f"RELENGTH_DATA names {folder}, which has no {entry['folder']}/{name}"
     return ""

@@ -338,8 +338,8 @@ class FactsTask(Task, ABC):
 class OneFact(FactsTask):
     """Where somebody is: bAbI's task 1, the last of their moves.
 
-    >>> story = "1 John is in the bathroom.\\n2 John goes to the garden.\\n3 Where is John?\\tgarden\\t2"
-    >>> (episode,) = episodes(story)
+    >>> story = "1 John is in the bathroom.\\n2 John goes to the garden."
+    >>> (episode,) = episodes(story + "\\n3 Where is John? \\tgarden\\t2")
     >>> episode.lines[episode.supports[0]], subject(episode.question), episode.answer
     ('John goes to the garden.', 'John', 'garden')
     """

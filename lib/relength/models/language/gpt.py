@@ -1,7 +1,7 @@
 """GPT: a decoder alone, which reads lines and question as one text and writes the answer after it.
 
 Source: Radford et al. (2019), in the form of the Qwen2.5 models that "MemReasoner" fine-tunes on
-answers (Appendix A.4): the norms before each part, positions by rotation. Small, and not pretrained.
+answers (Appendix A.4): norms before each part, positions by rotation. Small, and not pretrained.
 """
 
 import torch
