@@ -171,6 +171,7 @@ class FactsTask(Task, ABC):
     metrics: ClassVar[type[Metrics]] = AnswerMetrics
     measure: ClassVar[str] = "answer_accuracy"
     dev_splits: ClassVar[tuple[str, ...]] = ("validation",)
+    stacks: ClassVar[bool] = False  # the table of sentences is shared within a run
     labels: ClassVar[tuple[str, ...]] = PLACES
     file: ClassVar[str]
     asked: ClassVar[str]
