@@ -179,6 +179,7 @@ def test_answers_and_reads_are_scored_apart():
     wrong = torch.tensor([[garden, EOS], [garden, bathroom]])
     scored = Told().score([(batch, Answered(batch.targets, torch.tensor([[0], [2]])))])
     assert (scored.answer_accuracy, scored.facts_found, scored.answer_and_facts) == (1, 0.5, 0.5)
+    assert scored.diverged == 0
     scored = Told().score([(batch, Answered(wrong))])
     assert (scored.answer_accuracy, scored.facts_found, scored.answer_and_facts) == (0, None, None)
 

@@ -1,13 +1,14 @@
 """MemReasoner and the plain decoder beside it: what they compute, and what their loss says."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import pytest
 import torch
 from torch.nn import functional as F
 
 from relength.errors import RelengthError
+from relength.models.language import memory
 from relength.models.language.configs import GPTConfig, MemReasonerConfig
 from relength.models.language.gpt import GPT
 from relength.models.language.memreasoner import MemReasoner
@@ -117,6 +118,26 @@ def test_writing_step_by_step_is_what_training_sees():
         assert (written.tokens[:, 0] == wanted[:, 0]).all()
         forced = replace(batch(), targets=torch.stack([wanted[:, 0], wanted[:, 1]], 1))
         assert (written.tokens[:, 1] == ours(forced).argmax(2)[:, 1]).all()
+
+
+def test_where_the_memory_of_a_sample_diverges_the_others_are_answered():
+    ours = model(arm="released")
+    wanted, _ = ours.generate(batch(), 2)
+    with torch.no_grad():
+        largest = [float(torch.linalg.matrix_norm(m, ord=2)) for m in addresses(ours)]
+    limit = sorted(largest)[1:]
+    ours.inverse = partial(memory.iterated, steps=40, start=8 / sum(limit) ** 2)
+    found, _ = ours.generate(batch(), 2)
+    worst = largest.index(max(largest))
+    assert found.read[worst].tolist() == [-1] and found.tokens[worst].tolist() == [EOS, EOS]
+    others = [i for i in range(3) if i != worst]
+    assert (found.read[others] >= 0).all() and wanted.read.shape == found.read.shape
+
+
+def addresses(ours: MemReasoner) -> torch.Tensor:
+    """W = Z·M_0†, (B, E, K)."""
+    codes = ours.codes(batch())
+    return codes.ordered * codes.lines[:, :, None] @ memory.exact(ours.first)
 
 
 # --- order ----------------------------------------------------------------------------------------

@@ -289,6 +289,7 @@ class FactsTask(Task, ABC):
         """
         right: list[bool] = []
         found: list[bool] = []
+        diverged = 0
         for batch, written in answers:
             for i, tokens in enumerate(written.tokens.tolist()):
                 question = self._text(batch.sentences[batch.questions[i]].tolist())
@@ -296,6 +297,7 @@ class FactsTask(Task, ABC):
                 said = named(self._text(tokens), question, self.labels)
                 right.append(said == {label})
             if written.read is not None:
+                diverged += int((written.read < 0).any(1).sum())
                 found += _all_found(written.read, batch.supports).tolist()
         both = [a and b for a, b in zip(right, found, strict=False)]
         return AnswerMetrics(
@@ -303,6 +305,7 @@ class FactsTask(Task, ABC):
             answer_accuracy=sum(right) / len(right),
             facts_found=sum(found) / len(found) if found else None,
             answer_and_facts=sum(both) / len(both) if both else None,
+            diverged=diverged / len(found) if found else None,
         )
 
     def shown(self, batch: FactsToAnswer, row: int) -> Pair:

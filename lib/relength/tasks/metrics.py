@@ -212,6 +212,7 @@ class AnswerMetrics(Metrics):
     facts_found       share of samples in which every read finds the fact that it should; None for a
                       model that does not tell what it reads
     answer_and_facts  share in which both are right
+    diverged          share whose memory could not be computed, and which have no answer
     """
 
     answer_accuracy: float = share(
@@ -225,3 +226,4 @@ class AnswerMetrics(Metrics):
         about="share of questions whose facts are all read",
     )
     answer_and_facts: float | None = share("answer and facts", default=None, whole=True)
+    diverged: float | None = share("memory diverged", default=None)

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 Inverse = Callable[[Tensor], Tensor]
 
 
+class Diverged(RelengthError):
+    """A pseudo-inverse whose iteration has left the numbers."""
+
+
 def pseudo_inverse(config: "MemReasonerConfig") -> Inverse:
     """The pseudo-inverse that a model's arm computes."""
     match config.inverse:
@@ -68,7 +72,7 @@ def iterated(a: Tensor, steps: int, start: float) -> Tensor:
     X_0 = start·Aᵀ, X_{i+1} = 2·X_i - X_i·A·X_i. After n steps σ becomes (1 - r)/σ, with
     r = (1 - start·σ²)^(2ⁿ): the largest are inverted, small ones are nearly 0.
 
-    Raises RelengthError where it diverges, which is where a σ² exceeds 2 / start.
+    Raises Diverged where it does, which is where a σ² exceeds 2 / start.
     """
     x = start * a.mT
     for _ in range(steps):
@@ -76,7 +80,7 @@ def iterated(a: Tensor, steps: int, start: float) -> Tensor:
     if not x.isfinite().all():
         with torch.no_grad():
             largest = float(torch.linalg.matrix_norm(a, ord=2).max())
-        raise RelengthError(
+        raise Diverged(
             f"The pseudo-inverse diverges: the largest singular value is {largest:.4g}, and from "
             f"{start:g} times the transpose it may be {(2 / start) ** 0.5:.4g} at most; lower "
             "first_step, or choose the inverse 'exact' or 'ridge'."

@@ -306,11 +306,24 @@ class MemReasoner(LanguageModel):
     def generate(
         self, batch: FactsToAnswer, steps: int, keep_weights: bool = False
     ) -> tuple[Answered, None]:
-        """The likeliest words (B, steps), and the nearest line of each read (Algorithm 1)."""
+        """The likeliest words (B, steps), and the nearest line of each read (Algorithm 1).
+
+        A sample whose memory diverges gets no words, and -1 for its lines.
+        """
         size = max(ROWS // batch.inputs.shape[1], 1)
-        parts = [self._generate(some, steps) for some in batch.chunks(size)]
+        parts = [part for some in batch.chunks(size) for part in self._written(some, steps)]
         tokens, read = (torch.cat(part) for part in zip(*parts, strict=True))
         return Answered(tokens, read), None
+
+    def _written(self, batch: FactsToAnswer, steps: int) -> list[tuple[Tensor, Tensor]]:
+        try:
+            return [self._generate(batch, steps)]
+        except episodic.Diverged:
+            if len(batch) > 1:
+                halves = batch.chunks(-(-len(batch) // 2))
+                return [part for half in halves for part in self._written(half, steps)]
+        read = batch.questions.new_full((1, self.config.hops), -1)
+        return [(batch.questions.new_full((1, steps), EOS), read)]
 
     def _generate(self, batch: FactsToAnswer, steps: int) -> tuple[Tensor, Tensor]:
         codes = self.codes(batch)
