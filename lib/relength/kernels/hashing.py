@@ -3,6 +3,8 @@
 Keys come from :func:`relength.streams.dropout_key`, one per site of a run.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -58,3 +60,18 @@ def hashed_integers(count: int, below: int, key: Tensor) -> Tensor:
     place = torch.arange(count, dtype=torch.int32, device=key.device)
     bits = _scramble(_scramble(place * GOLDEN + key) + GOLDEN).long() & 0xFFFFFFFF
     return (bits * below) >> 32
+
+
+def hashed_normal(shape: torch.Size, key: Tensor) -> Tensor:
+    """Normal numbers (B, S, C) in float64 from a stateless hash of (key, batch, position, channel).
+
+    Box and Muller's transform of two uniform numbers per element.
+    """
+    channel = torch.arange(shape[2], dtype=torch.int32, device=key.device)
+
+    def uniform(site: int) -> Tensor:
+        """Between 0 and 1, neither of them included."""
+        bits = _scramble(row_hashes(shape, fork(key, site))[:, :, None] + channel * GOLDEN)
+        return ((bits.long() & 0xFFFFFFFF).double() + 0.5) / 2**32
+
+    return (-2 * uniform(0).log()).sqrt() * (2 * math.pi * uniform(1)).cos()

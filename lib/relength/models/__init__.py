@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from relength.models.baselines import configs as baselines
 from relength.models.config import ModelConfig
+from relength.models.language import configs as language
 from relength.models.memory import configs as memory
 from relength.models.pointers.configs import PANMConfig
 from relength.models.pointers.stack_configs import StackPANMConfig
@@ -75,4 +76,8 @@ MODELS: dict[str, Model] = {
     "SRNN": Model(memory.SRNNConfig, "relength.models.memory.stack_rnn.SRNN"),
     "PANM on SRNN": Model(StackPANMConfig, "relength.models.pointers.panm_stack.StackPANM"),
     "ESBN": Model(memory.ESBNConfig, "relength.models.memory.esbn.ESBN"),
+    "MemReasoner": Model(
+        language.MemReasonerConfig, "relength.models.language.memreasoner.MemReasoner"
+    ),
+    "GPT": Model(language.GPTConfig, "relength.models.language.gpt.GPT"),
 }

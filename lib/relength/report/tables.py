@@ -66,7 +66,7 @@ def printed(*artifacts: str, of: str = "value") -> dict[tuple[str, str, str], fl
     """{(row, task, test): value} of published tables, or of another column of theirs."""
     tables = [published.table(artifact).dropna(subset="value") for artifact in artifacts]
     return {
-        (cell.row, cell.task, cell.test): getattr(cell, of)
+        (cell.model, cell.task, cell.test): getattr(cell, of)
         for cells in tables
         for cell in cells.itertuples()
     }

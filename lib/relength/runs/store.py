@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -539,7 +540,10 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
         looks = _shares(record)
         for checkpoint, kept in record["checkpoints"].items():
             for test, metrics in kept["tests"].items():
-                percent = {name: 100 * metrics[name] for name in kind.shares()}
+                percent = {
+                    name: nan if (share := metrics.get(name)) is None else 100 * share
+                    for name in kind.shares()
+                }
                 rows.append(
                     {
                         **run,

@@ -13,3 +13,4 @@ class Kind(NamedTuple):
 TOKENS = Kind("tokens", "tokens")
 CLASSES = Kind("channels", "classes")
 CHANNELS = Kind("channels", "channels")
+FACTS = Kind("facts and a question", "an answer")

@@ -78,6 +78,7 @@ class Paper:
     What it prints:
 
     task_names  {task in its tables: task here}, where the two differ
+    row_names   {row of its tables: model here}, where the two differ
     headlines   the tables that carry its main claim
     columns     {column of these tables: heading}, where the last part of its name is none
     recounts    text: functions that do its arithmetic again, each named as its deviations name it
@@ -129,6 +130,7 @@ class Paper:
     cited: str
 
     task_names: Mapping[str, str] = field(default_factory=dict)
+    row_names: Mapping[str, str] = field(default_factory=dict)
     headlines: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     recounts: str = ""

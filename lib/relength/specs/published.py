@@ -44,8 +44,9 @@ def table(artifact: str) -> pd.DataFrame:
     """The cells of one table as printed.
 
     Columns: artifact, row, column ("copy/15"), value and spread (float, NaN where nothing is
-    printed or legible), n (runs aggregated, Int64), unit, note; and of the column, task (as the
-    library calls it), test (empty where the column is no single one) and statistic ("median" where
+    printed or legible), n (runs aggregated, Int64), unit, note; model (what the library calls the
+    row); and of the column, task (as the library calls it), test (empty where the column is no
+    single one) and statistic ("median" where
     a column is one of the runs' results). Raises RelengthError for a table without numbers.
     """
     row = artifacts().query("artifact == @artifact")
@@ -88,8 +89,9 @@ def _numbers(name: str) -> pd.DataFrame:
     paper = name.rpartition("/")[2].partition("-")[0]
     cells = _read(paper, name)
     split = [column.rpartition("/") for column in cells["column"]]
-    names = registry.papers()[paper].task_names
+    names, rows = registry.papers()[paper].task_names, registry.papers()[paper].row_names
     return cells.assign(
+        model=[rows.get(row, row) for row in cells["row"]],
         task=[names.get(task or test, task or test) for task, _, test in split],
         test=[_test(test) if task and test not in STATISTICS else "" for task, _, test in split],
         statistic=[test if task and test in STATISTICS else "" for task, _, test in split],

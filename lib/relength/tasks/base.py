@@ -50,6 +50,7 @@ class Task(BaseModel, ABC):
     kind     of its batches
     metrics  what its tests give
     measure  the one of them that tables call accuracy, a share; :meth:`right` estimates it
+    stacks   whether runs of it can be trained as one program
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -58,6 +59,7 @@ class Task(BaseModel, ABC):
     metrics: ClassVar[type[Metrics]]
     measure: ClassVar[str]
     dev_splits: ClassVar[tuple[str, ...]] = ("dev",)
+    stacks: ClassVar[bool] = True
 
     name: str
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from relength.specs.kinds import CHANNELS, CLASSES, TOKENS, Kind
+from relength.specs.kinds import CHANNELS, CLASSES, FACTS, TOKENS, Kind
 
 if TYPE_CHECKING:
     import torch
@@ -16,14 +16,16 @@ class Batch:
     """Samples padded to common lengths; every field is a tensor, batch first.
 
     A subclass is one kind of task. It says in LENGTHS which fields are padded along their second
-    axis: their name, and the field (B,) that counts their valid positions.
+    axis: their name, and the field (B,) that counts their valid positions. A field in SHARED
+    belongs to all samples, and is the same whichever of them are selected.
     """
 
     kind: ClassVar[Kind]
     LENGTHS: ClassVar[dict[str, str]]
+    SHARED: ClassVar[tuple[str, ...]] = ()
 
     def __len__(self) -> int:
-        return len(self.tensors[0])
+        return len(getattr(self, next(name for name in self.names() if name not in self.SHARED)))
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -45,6 +47,8 @@ class Batch:
         widths = {lengths: int(getattr(self, lengths)[indices].max()) for lengths in self.counts()}
 
         def chosen(name: str) -> "Tensor":
+            if name in self.SHARED:
+                return getattr(self, name)
             if name in self.LENGTHS:
                 return getattr(self, name)[indices, : widths[self.LENGTHS[name]]]
             return getattr(self, name)[indices]
@@ -104,6 +108,61 @@ class ChannelsToChannels(Sequences):
     """Inputs (B, S, C) and targets (B, T, K) are real channels."""
 
     kind: ClassVar[Kind] = CHANNELS
+
+
+@dataclass(frozen=True)
+class FactsToAnswer(Batch):
+    """An episode of lines, a question and an answer per sample.
+
+    A line is given as a row of ``sentences``, so that each distinct sentence is there once.
+
+    sentences       (N, L) int64, the words of each distinct sentence, padded at the right with 0;
+                    an empty line has none
+    inputs          (B, E) int64, the rows of an episode's lines, in their order
+    questions       (B,) int64, the row of each question
+    supports        (B, H) int64, the places in ``inputs`` of the facts that answer the question,
+                    in the order in which they are to be found
+    prompts         (B, P) int64, the words that an answer begins with, which are given
+    targets         (B, T) int64, the words that follow, an end token included
+    mask            (B, T) bool, True where a target counts
+    texts           (B,) int64, the row of a sentence of other text, one beside each sample
+    input_lengths   (B,) int64, lines of each episode
+    target_lengths  (B,) int64
+    """
+
+    kind: ClassVar[Kind] = FACTS
+    LENGTHS: ClassVar[dict[str, str]] = {
+        "inputs": "input_lengths",
+        "targets": "target_lengths",
+        "mask": "target_lengths",
+    }
+    SHARED: ClassVar[tuple[str, ...]] = ("sentences",)
+
+    sentences: "Tensor"
+    inputs: "Tensor"
+    questions: "Tensor"
+    supports: "Tensor"
+    prompts: "Tensor"
+    targets: "Tensor"
+    mask: "Tensor"
+    texts: "Tensor"
+    input_lengths: "Tensor"
+    target_lengths: "Tensor"
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What a model has written for facts and questions.
+
+    tokens  (B, T) int64
+    read    (B, H) int64, the places of the lines that it read on the way; None if it does not tell
+    """
+
+    tokens: "Tensor"
+    read: "Tensor | None" = None
+
+    def cpu(self) -> "Answered":
+        return Answered(self.tokens.cpu(), None if self.read is None else self.read.cpu())
 
 
 def pad_tokens(inputs: list[list[int]], targets: list[list[int]], padding: int) -> TokensToTokens:

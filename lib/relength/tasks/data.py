@@ -12,6 +12,7 @@ Small sets are read whole by :func:`find`. A large one is a single file, found b
 which downloads it only where a run is asked for that needs it.
 """
 
+import gzip
 import hashlib
 import json
 import os
@@ -125,6 +126,53 @@ def lacks(name: str) -> str:
     if _offline():
         return "RELENGTH_DATA is not set and RELENGTH_OFFLINE forbids downloads"
     return f"RELENGTH_DATA is not set and {entry['url']} was not downloaded"
+
+
+def lacks_files(name: str) -> str:
+    """Why a small data set of the index is not at hand without a download; empty if it is."""
+    folder, archive = _folder(), index()[name]["archive"]
+    if folder is None:
+        return "RELENGTH_DATA is not set"
+    return (
+        ""
+        if (folder / archive).is_file()
+        else f"RELENGTH_DATA names {folder}, which has no {archive}"
+    )
+
+
+def lacks_books() -> str:
+    """Why the books of the index are not on this machine; empty if they are."""
+    entry, folder = index()["books"], _folder()
+    if folder is None:
+        return "RELENGTH_DATA is not set, and the books are in the folder that it names"
+    for known in entry["splits"].values():
+        for name in known:
+            if not (folder / entry["folder"] / name).is_file():
+                return f"RELENGTH_DATA names {folder}, which has no {entry['folder']}/{name}"
+    return ""
+
+
+def books(split: str) -> dict[str, str]:
+    """The books of a split, {file: text}, each checked against its SHA-256.
+
+    Raises RelengthError where they are missing, damaged or another edition.
+    """
+    if why := lacks_books():
+        raise RelengthError(
+            f"The books have no data: {why}. Put the texts that data_index.json lists there, and "
+            "let RELENGTH_DATA name the folder."
+        )
+    entry, found = index()["books"], {}
+    for name, book in entry["splits"][split].items():
+        path = _folder() / entry["folder"] / name
+        packed = path.read_bytes()
+        if hashlib.sha256(packed).hexdigest() != book["sha256"]:
+            raise RelengthError(
+                f"{path} is damaged or another edition (its SHA-256 is not {book['sha256']}): "
+                "replace it, or correct RELENGTH_DATA."
+            )
+        found[name] = gzip.decompress(packed).decode("utf-8")
+    return found
 
 
 def index() -> dict[str, Index]:

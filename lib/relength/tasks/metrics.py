@@ -52,13 +52,15 @@ class Metric(NamedTuple):
         return f"{value:g} {'%' if self.share else self.unit}".rstrip()
 
 
-def share(words: str, **known: Any) -> Any:
+def share(words: str, default: Any = ..., **known: Any) -> Any:
     """A metric from 0 to 1: shown in percent, judged by the margin for accuracies.
 
-    words  its name in tables
-    known  further fields of :class:`Metric`
+    words    its name in tables
+    default  None for a metric that only some models have
+    known    further fields of :class:`Metric`
     """
-    return Field(ge=0, le=1, json_schema_extra={"metric": percentage(words, **known)._asdict()})
+    metric = percentage(words, **known)._asdict()
+    return Field(default, ge=0, le=1, json_schema_extra={"metric": metric})
 
 
 def amount(
@@ -201,3 +203,27 @@ class SetMetrics(Metrics):
     set_accuracy: float = share("set accuracy", about="share of prefixes whose set is right")
     correct_prefix: float = share("right before first error")
     squared_error: float = amount("squared error")
+
+
+class AnswerMetrics(Metrics):
+    """Answers to questions about facts.
+
+    answer_accuracy   share of answers that name the wanted thing and no other
+    facts_found       share of samples in which every read finds the fact that it should; None for a
+                      model that does not tell what it reads
+    answer_and_facts  share in which both are right
+    diverged          share whose memory could not be computed, and which have no answer
+    """
+
+    answer_accuracy: float = share(
+        "answer accuracy", whole=True, about="share of answers that name the right thing alone"
+    )
+    facts_found: float | None = share(
+        "facts found",
+        default=None,
+        whole=True,
+        beside="facts found",
+        about="share of questions whose facts are all read",
+    )
+    answer_and_facts: float | None = share("answer and facts", default=None, whole=True)
+    diverged: float | None = share("memory diverged", default=None)

@@ -31,7 +31,7 @@ from relength.training.course import (
     Scores,
     Snapshot,
 )
-from relength.training.evaluate import Measured, by_length, free_running, validate
+from relength.training.evaluate import Measured, by_length, free_running, unchanged, validate
 from relength.training.optimisers import Moments
 from relength.training.provenance import code_fingerprint
 
@@ -175,10 +175,11 @@ class Trainer:
         for epoch, weights in progress.kept.values():
             if epoch not in tested:
                 model = self._ready(weights)
-                tested[epoch] = {
-                    name: free_running(model, batches, task).model_dump()
-                    for name, batches in tests.items()
-                }
+                with unchanged(model):
+                    tested[epoch] = {
+                        name: free_running(model, batches, task).model_dump()
+                        for name, batches in tests.items()
+                    }
         checkpoints = {
             name: {"epoch": epoch, "tests": tested[epoch]}
             for name, (epoch, _) in progress.kept.items()

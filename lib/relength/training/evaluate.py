@@ -1,5 +1,6 @@
 """Evaluation by length: as training sees it, and free-running."""
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import torch
@@ -46,3 +47,11 @@ def free_running(model: torch.nn.Module, batches: list[Batch], task: Task) -> Me
     steps = max(batch.targets.shape[1] for batch in batches)
     answers = [(batch, model.generate(batch, steps)[0].cpu()) for batch in batches]
     return task.score([(batch.to("cpu"), written) for batch, written in answers])
+
+
+def unchanged(model: torch.nn.Module) -> AbstractContextManager[None]:
+    """Context in which no weight of a model changes, so that it may keep what it has computed.
+
+    A model that can has a method of the same name; for others nothing happens.
+    """
+    return model.unchanged() if hasattr(model, "unchanged") else nullcontext()

@@ -27,6 +27,7 @@ def signature(spec: RunSpec) -> str:
         "splits": {name: split.size for name, split in task.splits().items()},
         "dev": task.dev_splits,
         "watched": task.watched_splits,
+        "alone": None if task.stacks else spec.key,
         "drawn": _drawn_widths(task) if spec.training.fresh else None,
     }
     training = spec.training.model_dump(exclude={"learning_rate"})
@@ -41,7 +42,7 @@ def _drawn_widths(task: Task) -> tuple[int, ...]:
 @lru_cache(maxsize=256)
 def _width_class(task: Task) -> tuple[int, ...]:
     """Powers of two of the mean lengths of fixed samples; nothing for others."""
-    if "train" not in task.splits():
+    if "train" not in task.splits() or not task.stacks:
         return ()
     train = task.splits()["train"]
     random = stream(EVALUATION_SEED, "evaluation", "widths")  # the same draw for related tasks

@@ -91,6 +91,8 @@ class Stack:
             raise RelengthError(
                 "These runs cannot share a stack: their models or protocols differ in shape."
             )
+        if not specs[0].task.stacks:
+            raise Unstackable(f"Runs of {specs[0].task.name} train alone: give them no stack.")
         self.device = device
         self.graphs = torch.device(device).type == "cuda" if graphs is None else graphs
         self.courses = [Course(spec) for spec in specs]

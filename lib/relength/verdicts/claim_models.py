@@ -43,6 +43,8 @@ class Source(_Frozen):
     judged_arm: Literal[*ARMS, *registry.united("arms")]
     other_arms: dict[str, tuple[str, ...]] = {}  # arm: the models that have it
     claim_per_cell: bool = False  # each printed cell is a value claim of its own
+    rows: tuple[str, ...] = ()  # models whose cells are claims; all, if none are named
+    without: tuple[str, ...] = ()  # tests whose cells are none: averages of others
     repeats: tuple[str, ...] = ()  # rows whose cells are claims of another table already
     elsewhere: dict[str, str] = {}  # task: the experiment that its runs are of, if another
     # Printed statistic, "" for a column without one: what it is of a run's results at its tests.
@@ -502,7 +504,7 @@ def _printed_cells(artifact: str) -> dict[Cell, list[Any]]:
     """The printed cells of a table by row and task: there are hundreds of claims about them."""
     found: dict[Cell, list[Any]] = {}
     for cell in published.table(artifact).itertuples():
-        found.setdefault((cell.row, cell.task), []).append(cell)
+        found.setdefault((cell.model, cell.task), []).append(cell)
     return found
 
 
@@ -573,7 +575,8 @@ def known_cells(artifact: str, experiment: str = "", checkpoint: str = "selected
     found = _experiment_of(artifact, experiment)
     if found is None or found.tables:
         tables = [published.table(name) for name in (found.tables if found else (artifact,))]
-        return pd.concat(tables)[["row", "task", "test"]]
+        cells = pd.concat(tables)[["model", "task", "test"]]
+        return cells.rename(columns={"model": "row"})
     return run_cells(artifact, experiment, checkpoint)
 
 

@@ -159,6 +159,9 @@ def _prose_claim(entry: ClaimEntry, file: ClaimFile, prose: pd.DataFrame, path: 
 def _cell_claims(paper: str, artifact: str, source: Source) -> list[Claim]:
     cells = published.table(artifact).dropna(subset="value")
     cells = cells[~cells["row"].isin(source.repeats)]
+    if source.rows:
+        cells = cells[cells["model"].isin(source.rows)]
+    cells = cells[~cells["test"].isin(source.without)]
     if source.statistics:
         cells = cells[cells["statistic"].isin(list(source.statistics))]
     claims = []
@@ -169,7 +172,7 @@ def _cell_claims(paper: str, artifact: str, source: Source) -> list[Claim]:
             part = statistic_part(artifact, row, source)
             (test,) = part.printed
         else:
-            part = value_part(artifact, row.row, task, (test,))
+            part = value_part(artifact, row.model, task, (test,))
         value = f"{row.value:g}" + (f" ± {part.spread:g}" if part.spread is not None else "")
         claims.append(
             Claim(

@@ -1,5 +1,6 @@
 """MemReasoner: a memory-augmented language model architecture."""
 
+from relength.papers.memreasoner.experiments import EXPERIMENTS
 from relength.specs.paper import Paper
 
 PAPER = Paper(
@@ -9,7 +10,13 @@ PAPER = Paper(
     idea="Put facts into a language model's memory in their order, and let a question read, "
     "change, and read again.",
     cited="memreasoner",
+    task_names={"babilong/task1": "babi_one_fact"},
+    row_names={"MemReasoner-1.4B (bAbi)": "MemReasoner"},
     headlines=("memreasoner-table-2", "memreasoner-table-3"),
     columns={"avg<=8k": "mean to 8k", "avg>=16k": "mean from 16k"},
     recounts="recounts:RECOUNTS",
+    experiments=EXPERIMENTS,
+    colours={"MemReasoner": "#0b7f77", "GPT": "#b5651d"},
+    words={"babi": "bAbI"},
+    selection="The last weights are tested; no test takes part in a choice.",
 )

@@ -5,6 +5,7 @@ Importing them takes no torch: what needs it is imported where it is computed.
 
 from relength.training.protocols.base import Protocol
 from relength.training.protocols.epochs import Epochs
+from relength.training.protocols.facts import Facts
 from relength.training.protocols.plain_epochs import PlainEpochs
 from relength.training.protocols.state_space import StateSpace
 from relength.training.protocols.streaming import Streaming
@@ -14,4 +15,5 @@ PROTOCOLS: dict[str, type[Protocol]] = {
     "streaming": Streaming,
     "state_space": StateSpace,
     "plain_epochs": PlainEpochs,
+    "facts": Facts,
 }

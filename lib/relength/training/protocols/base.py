@@ -48,6 +48,8 @@ class Selection(NamedTuple):
     @property
     def words(self) -> str:
         """What the selected checkpoint has: *the highest accuracy on the development set*."""
+        if self.tie > 1:  # more than accuracies can differ by
+            return "the longest training"
         best = "highest accuracy" if self.by == "accuracy" else "lowest loss"
         usual = "the development set" if self.split == "dev" else "the lengths trained on"
         where = self.called or usual

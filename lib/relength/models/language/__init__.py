@@ -1,0 +1,1 @@
+"""Models that read lines of text and write an answer."""

@@ -1,0 +1,87 @@
+"""Sizes and arms of the models that read facts and a question."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from relength.models.config import ModelConfig
+from relength.specs.kinds import FACTS, Kind
+
+INVERSES = {"paper": "exact", "released": "iterated", "repaired": "ridge"}
+
+
+class LanguageConfig(ModelConfig):
+    """Sizes of a Transformer; the paper's have pretrained weights and hundreds of millions."""
+
+    kind: ClassVar[Kind] = FACTS
+
+    width: int = Field(64, gt=0, description="d, of a word's vector and a layer's output")
+    heads: int = Field(4, gt=0)
+    inner_size: int = Field(256, gt=0, description="hidden units of a layer's feed-forward part")
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> "LanguageConfig":
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} is not a multiple of the {self.heads} heads")
+        return self
+
+
+class MemReasonerConfig(LanguageConfig):
+    """Sizes and arm.
+
+    The paper's encoder is BERT-large, its decoder GPT2-large; D is 768 and K is 512 there. Its code
+    is not public. The arms differ in how the memory's pseudo-inverses are computed and in how a
+    latent reaches the decoder.
+
+    paper     as the text: exact inverses; one past position per layer
+    released  as in IBM/larimar, which it is built on: an iteration of 15 steps that leaves small
+              singular values as they are; the latent is added to every word's vector, too
+    repaired  as the text, with inverses that bound what small singular values become
+    """
+
+    name: Literal["MemReasoner"] = "MemReasoner"
+    arm: Literal["paper", "released", "repaired"] = "paper"
+    encoder_layers: int = Field(2, gt=0)
+    decoder_layers: int = Field(2, gt=0, description="L")
+    latent_size: int = Field(96, gt=0, multiple_of=2, description="D")
+    slots: int = Field(64, gt=0, description="K, rows of the memory")
+    inverse: Literal["exact", "iterated", "ridge"] = Field(
+        default_factory=lambda fields: INVERSES[fields.get("arm", "paper")],
+        description="the pseudo-inverse: by singular values; Larimar's iteration; or ridge",
+    )
+    iterations: int = Field(15, gt=0, description="steps of the iterated one; released")
+    first_step: float = Field(5e-4, gt=0, description="times the transpose: the iterated one's "
+                              "start; released")  # fmt: skip
+    ridge: float = Field(1e-3, gt=0, description="added to squared singular values; ours")
+    conditioning: Literal["past", "past_and_words"] = Field(
+        default_factory=lambda fields: (
+            "past_and_words" if fields.get("arm") == "released" else "past"
+        ),
+        description="where a latent enters the decoder; the second is released alone",
+    )
+    temporal: Literal["bigru", "gru", "sinusoid", "sinusoid_from_end", "none"] = Field(
+        "bigru", description="what puts lines in order"
+    )
+    hops: int = Field(1, gt=0, description="reads, at most; 1 for task 1, 2 for task 2")
+    threshold: float | None = Field(
+        None, gt=0, description="tau: reading ends once two readouts are closer; none: after hops"
+    )
+    update: float = Field(1.0, ge=0, description="alpha of the query update in training")
+    test_update: float = Field(8.0, ge=0, description="alpha at test")
+    noise: float = Field(1e-6, ge=0, description="sd of the noise of writing and reading while "
+                         "training; Larimar's")  # fmt: skip
+
+
+class GPTConfig(LanguageConfig):
+    """Sizes: as many parameters as MemReasoner has, and of the same kind.
+
+    A stand-in for the decoders that the paper fine-tunes on answers (Qwen2.5, Appendix A.4). Like
+    these it knows positions by rotation.
+    """
+
+    name: Literal["GPT"] = "GPT"
+    arm: Literal["paper"] = "paper"
+    width: int = Field(96, gt=0, description="d")
+    inner_size: int = Field(448, gt=0, description="hidden units of a layer's feed-forward part")
+    layers: int = Field(3, gt=0)
+    window: int = Field(2_048, gt=0, description="words that it can read, question included")

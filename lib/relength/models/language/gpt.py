@@ -1,0 +1,87 @@
+"""GPT: a decoder alone, which reads lines and question as one text and writes the answer after it.
+
+Source: Radford et al. (2019), in the form of the Qwen2.5 models that "MemReasoner" fine-tunes on
+answers (Appendix A.4): norms before each part, positions by rotation. Small, and not pretrained.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from relength.errors import RelengthError
+from relength.models.language.configs import GPTConfig
+from relength.models.language.transformer import LanguageModel, Layer, rotations
+from relength.tasks.base import PAD
+from relength.tasks.batch import Answered, FactsToAnswer
+
+WORDS = 2**14  # that are read at once when nothing is learned
+
+
+class GPT(LanguageModel):
+    """Words of lines, question, prompt and answer in one sequence; each sees those before it."""
+
+    def __init__(self, config: GPTConfig, words: int):
+        super().__init__()
+        self.config = config
+        sizes = config.width, config.heads, config.inner_size
+        self.words = nn.Embedding(words, config.width)
+        self.layers = nn.ModuleList(Layer(*sizes) for _ in range(config.layers))
+        self.last = nn.LayerNorm(config.width)
+
+    def context(self, batch: FactsToAnswer) -> tuple[Tensor, Tensor]:
+        """Words (B, S) of lines, question and prompt, padded at the right, and how many (B,).
+
+        Raises RelengthError where they are more than the window.
+        """
+        line = torch.arange(batch.inputs.shape[1], device=batch.inputs.device)
+        lines = line < batch.input_lengths[:, None]
+        words = batch.sentences[batch.inputs] * lines[:, :, None]  # (B, E, L)
+        asked = batch.sentences[batch.questions]
+        tokens = torch.cat([words.flatten(1), asked, batch.prompts], dim=1)
+        there = tokens != PAD
+        lengths = there.sum(1)
+        longest = int(lengths.max())
+        if longest > self.config.window:
+            raise RelengthError(
+                f"A text of {longest} words does not fit into a window of {self.config.window}: "
+                "choose shorter contexts, or a larger window."
+            )
+        order = (~there).to(torch.int8).argsort(dim=1, stable=True)[:, :longest]
+        return tokens.gather(1, order), lengths
+
+    def scores(self, tokens: Tensor, places: Tensor) -> Tensor:
+        """Scores (B, T, words) of the words after the places (B, T) of tokens (B, S)."""
+        head = self.config.width // self.config.heads
+        turn = tuple(x.to(self.words.weight) for x in rotations(tokens.shape[1], head))
+        x = self.words(tokens)
+        for layer in self.layers:
+            x = layer(x, causal=True, rotation=turn)
+        x = x.gather(1, places[:, :, None].expand(-1, -1, x.shape[2]))
+        return F.linear(self.last(x), self.words.weight)
+
+    def forward(self, batch: FactsToAnswer, key: Tensor | None = None) -> Tensor:
+        tokens, lengths = self.context(batch)
+        step = torch.arange(batch.targets.shape[1], device=tokens.device)
+        given = F.pad(tokens, (0, len(step) - 1), value=PAD)
+        places = lengths[:, None] + step[:-1]
+        given = given.scatter(1, places, batch.targets[:, :-1])
+        return self.scores(given, lengths[:, None] - 1 + step)
+
+    @torch.no_grad()
+    def generate(
+        self, batch: FactsToAnswer, steps: int, keep_weights: bool = False
+    ) -> tuple[Answered, None]:
+        longest = int(self.context(batch)[1].max()) + steps
+        parts = batch.chunks(max(WORDS // longest, 1))
+        return Answered(torch.cat([self._generate(some, steps) for some in parts])), None
+
+    def _generate(self, batch: FactsToAnswer, steps: int) -> Tensor:
+        tokens, lengths = self.context(batch)
+        tokens = F.pad(tokens, (0, steps), value=PAD)
+        written = []
+        for step in range(steps):
+            place = lengths[:, None] + step
+            word = self.scores(tokens, place - 1).argmax(2)  # (B, 1)
+            tokens = tokens.scatter(1, place, word)
+            written.append(word)
+        return torch.cat(written, dim=1)

@@ -1,0 +1,335 @@
+"""MemReasoner: lines are written into a memory in their order, and a question reads it in hops.
+
+Source: "MemReasoner: A Memory-Augmented LLM Architecture for Multi-Hop Reasoning", Section 3 and
+Algorithm 1.
+
+============= ========================== ========================================
+the paper     here                       shape
+============= ========================== ========================================
+c_1 … c_E, q  rows of ``sentences``      (N, L) words
+e             :meth:`MemReasoner.encode` (N, L) -> (N, D)
+z_i, z_q      ``Codes.unordered``        (B, E, D), and ``Codes.query`` (B, D)
+z̃_i           ``Codes.ordered``          (B, E, D)
+P             :meth:`in_order`           (B, E, D) -> (B, E, D)
+M_0, M̂        ``first``, ``memory``      (K, D), (B, K, D)
+W_q           ``to_query``               (D, D)
+α             ``update``                 a number
+τ             ``config.threshold``       a number
+z̃_r           a readout                  (B, D), one per hop
+i*            ``place``                  (B,) the nearest line
+W_M, h_k^m    ``to_past``                D -> L·d: one past position per layer of the decoder
+d             :meth:`decode`             (B, D), (B, T) -> (B, T, words)
+============= ========================== ========================================
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from relength.errors import RelengthError
+from relength.kernels.hashing import fork, hashed_normal
+from relength.models.language import memory as episodic
+from relength.models.language.configs import MemReasonerConfig
+from relength.models.language.order import Recurrent, sinusoids
+from relength.models.language.transformer import LanguageModel, Layer
+from relength.tasks.base import EOS, PAD, SOS
+from relength.tasks.batch import Answered, FactsToAnswer
+
+POSITIONS = 128  # words of a line, and the mark before them, at most
+ROWS = 2**16  # lines of all episodes that are read at once, and
+SENTENCES = 512  # sentences that are encoded at once, when nothing is learned
+
+
+class Codes(NamedTuple):
+    """What is known of some episodes.
+
+    unordered  (B, E, D) z_i
+    ordered    (B, E, D) z̃_i
+    lines      (B, E) True for a line, False for padding
+    query      (B, D) z_q
+    """
+
+    unordered: Tensor
+    ordered: Tensor
+    lines: Tensor
+    query: Tensor
+
+
+class Terms(NamedTuple):
+    """The terms of Eq. 1 beside the answer's, each a mean over the batch; 0 where not asked for.
+
+    facts             -ln p(c_s | z_r, P_s): a supporting fact, from what a hop has read
+    autoencoded       -ln p(d(e(c_s))): the same, from its own code
+    order             -ln v(z̃_r)_s, Eq. 2: the hop should read this line
+    text              -ln p(d(e(x))): a sentence of other text, from its own code
+    """
+
+    facts: Tensor
+    autoencoded: Tensor
+    order: Tensor
+    text: Tensor
+
+
+class MemReasoner(LanguageModel):
+    """An encoder of sentences, a memory, and a decoder that hears one code.
+
+    update  α: 1 in training; see :meth:`for_test`
+    """
+
+    supervised = True
+    small = ("encoder_words.weight", "encoder_positions.weight", "decoder_positions.weight")
+
+    def __init__(self, config: MemReasonerConfig, words: int):
+        super().__init__()
+        self.config, self.update = config, config.update
+        self.inverse = episodic.pseudo_inverse(config)
+        sizes = config.width, config.heads, config.inner_size
+        d, latent = config.width, config.latent_size
+        self.encoder_words = nn.Embedding(words, d)
+        self.words = nn.Embedding(words, d)  # of the decoder, and of what it writes
+        self.encoder_positions = nn.Embedding(POSITIONS, d)
+        self.decoder_positions = nn.Embedding(POSITIONS, d)
+        self.encoder = nn.ModuleList(Layer(*sizes) for _ in range(config.encoder_layers))
+        self.decoder = nn.ModuleList(Layer(*sizes) for _ in range(config.decoder_layers))
+        self.encoded, self.decoded = nn.LayerNorm(d), nn.LayerNorm(d)
+        self.to_latent = nn.Linear(d, latent, bias=False)
+        self.to_past = nn.Linear(latent, config.decoder_layers * d, bias=False)
+        if config.conditioning == "past_and_words":
+            self.to_words = nn.Linear(latent, d, bias=False)
+        if config.temporal in ("gru", "bigru"):
+            self.temporal = Recurrent(latent, 2 if config.temporal == "bigru" else 1)
+        self.to_query = nn.Linear(latent, latent, bias=False)
+        self.first = nn.Parameter(torch.eye(config.slots, latent))  # M_0, a truncated identity
+        self._kept: tuple[Tensor, Tensor, Tensor] | None = None
+        self._keeps = False
+
+    def for_test(self) -> None:
+        """Set α to its value at test from now on."""
+        self.update = self.config.test_update
+
+    # Sentences
+
+    def encode(self, sentences: Tensor) -> Tensor:
+        """e: codes (N, D) of sentences (N, L); a mark stands before the words and sums them up."""
+        sentences = sentences[:, : max(int((sentences != PAD).sum(1).max()), 1)]
+        marked = F.pad(sentences, (1, 0), value=SOS)  # (N, L + 1)
+        x = self.encoder_words(marked) + self.encoder_positions.weight[: marked.shape[1]]
+        seen = (marked != PAD)[:, None, None]  # (N, 1, 1, L + 1)
+        for layer in self.encoder:
+            x = layer(x, seen)
+        return self.to_latent(torch.tanh(self.encoded(x[:, 0])))
+
+    def codes_of(self, sentences: Tensor, rows: Tensor) -> Tensor:
+        """Codes (…, D) of rows (…) of a table of sentences; each distinct one is encoded once."""
+        if self._keeps:
+            return self._kept_codes(sentences, rows)
+        distinct, place = rows.unique(return_inverse=True)
+        return F.embedding(place, self.encode(sentences[distinct]))
+
+    def _kept_codes(self, sentences: Tensor, rows: Tensor) -> Tensor:
+        if self._kept is None or self._kept[0] is not sentences:
+            count = len(sentences)
+            codes = self.first.new_zeros(count, self.config.latent_size)
+            self._kept = sentences, codes, torch.zeros(count, dtype=torch.bool, device=codes.device)
+        _, codes, known = self._kept
+        distinct = rows.unique()
+        new = distinct[~known[distinct]]
+        new = new[(sentences[new] != PAD).sum(1).argsort(stable=True)]  # alike in length
+        for start in range(0, len(new), SENTENCES):
+            some = new[start : start + SENTENCES]
+            codes[some] = self.encode(sentences[some])
+        known[new] = True
+        return F.embedding(rows, codes)
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Context in which no weight changes: codes of sentences are kept and used again."""
+        self._keeps = True
+        try:
+            yield
+        finally:
+            self._keeps, self._kept = False, None
+
+    # Order and memory
+
+    def in_order(self, latents: Tensor, lengths: Tensor) -> Tensor:
+        """P: ordered codes (B, E, D) of codes (B, E, D) of episodes with ``lengths`` (B,) lines."""
+        match self.config.temporal:
+            case "gru" | "bigru":
+                return self.temporal(latents, lengths, self.fused)
+            case "none":
+                return latents
+        place = torch.arange(latents.shape[1], device=latents.device).expand(len(latents), -1)
+        if self.config.temporal == "sinusoid_from_end":
+            place = (lengths[:, None] - 1 - place).clamp(min=0)
+        return latents + sinusoids(place, latents.shape[2]).to(latents.dtype)
+
+    def codes(self, batch: FactsToAnswer) -> Codes:
+        """Encode lines and questions, and put the lines in order (Algorithm 1, lines 2 to 5)."""
+        width = batch.inputs.shape[1]
+        rows = torch.cat([batch.inputs, batch.questions[:, None]], dim=1)
+        latents = self.codes_of(batch.sentences, rows)  # (B, E + 1, D)
+        unordered, query = latents[:, :width], latents[:, width]
+        ordered = self.in_order(unordered, batch.input_lengths)
+        place = torch.arange(width, device=rows.device)
+        return Codes(unordered, ordered, place < batch.input_lengths[:, None], query)
+
+    def read(self, codes: Codes, key: Tensor | None = None) -> list[Tensor]:
+        """Write the lines, then read in hops: z̃_r (B, D) of each (Algorithm 1, lines 6, 7, 18 on).
+
+        key: of the noise ξ and η; None for none
+
+        Raises RelengthError where there are more hops than lines.
+        """
+        if self.config.hops > int(codes.lines.sum(1).min()):
+            raise RelengthError(
+                f"{self.config.hops} hops are more than the {int(codes.lines.sum(1).min())} lines "
+                "of an episode: choose fewer hops, or give it more facts."
+            )
+        written = codes.ordered
+        if key is not None and self.config.noise:
+            noise = hashed_normal(written.shape, fork(key, 0)).to(written.dtype)
+            written = written + self.config.noise * noise  # Z_ξ
+        memory = episodic.write(written * codes.lines[:, :, None], self.first, self.inverse)
+        inverse = self.inverse(memory)
+        query, readouts = codes.query, []
+        for hop in range(self.config.hops):
+            if readouts:
+                query = query + self.update * readouts[-1]
+            noise = None
+            if key is not None and self.config.noise:
+                shape = (len(query), 1, memory.shape[1])
+                noise = hashed_normal(shape, fork(key, hop + 1))[:, 0].to(query.dtype)
+                noise = self.config.noise * noise  # η
+            readouts.append(episodic.read(self.to_query(query), memory, inverse, noise))
+            if self.config.threshold is not None and len(readouts) > 1:
+                step = (readouts[-1] - readouts[-2]).norm(dim=-1)
+                if bool((step < self.config.threshold).all()):
+                    break
+        return readouts
+
+    @staticmethod
+    def distances(codes: Codes, readout: Tensor) -> Tensor:
+        """‖z̃_r - z̃_j‖ (B, E) to each line; infinite to padding."""
+        apart = torch.linalg.vector_norm(codes.ordered - readout[:, None], dim=-1)
+        return apart.masked_fill(~codes.lines, torch.inf)
+
+    # Writing
+
+    def decode(self, latents: Tensor, tokens: Tensor) -> Tensor:
+        """d: scores (B, T, words) of the word after each of tokens (B, T), given a code (B, D)."""
+        return F.linear(self._features(latents, tokens), self.words.weight)
+
+    def _features(self, latents: Tensor, tokens: Tensor) -> Tensor:
+        length = tokens.shape[1]
+        # Position 0 is that of the code.
+        x = self.words(tokens) + self.decoder_positions.weight[1 : length + 1]
+        if self.config.conditioning == "past_and_words":
+            x = x + self.to_words(latents)[:, None]
+        seen = torch.ones(length, length + 1, dtype=torch.bool, device=x.device).tril(1)
+        for layer, past in zip(
+            self.decoder, self.to_past(latents).chunk(len(self.decoder), dim=1), strict=True
+        ):
+            x = layer(x, seen, past=past)
+        return self.decoded(x)
+
+    def _reconstruction(self, latents: Tensor, sentences: Tensor) -> Tensor:
+        """-ln p of sentences (B, L) and their ends, given codes (B, D).
+
+        The mean over each sentence's words, then over sentences.
+        """
+        lengths = (sentences != PAD).sum(1)
+        sentences = sentences[:, : max(int(lengths.max()), 1)]
+        given = F.pad(sentences, (1, 0), value=SOS)
+        place = torch.arange(given.shape[1], device=given.device)
+        wanted = torch.where(place == lengths[:, None], EOS, F.pad(sentences, (0, 1), value=PAD))
+        counted = place <= lengths[:, None]
+        share = (counted / (len(lengths) * (lengths[:, None] + 1)))[counted]  # of each word
+        # Scores are the largest thing here: padding gets none.
+        scores = F.linear(self._features(latents, given)[counted], self.words.weight)
+        return (F.cross_entropy(scores, wanted[counted], reduction="none") * share).sum()
+
+    def _answer(self, batch: FactsToAnswer, latents: Tensor) -> Tensor:
+        """Scores (B, T, words) of the words of the answers."""
+        tokens = torch.cat([batch.prompts, batch.targets[:, :-1]], dim=1)
+        return self.decode(latents, tokens)[:, batch.prompts.shape[1] - 1 :]
+
+    # What training and tests ask for
+
+    def nearest(self, codes: Codes, readout: Tensor) -> tuple[Tensor, Tensor]:
+        """i* (B,) and z_{i*} (B, D): the line nearest to a readout, and its unordered code."""
+        place = self.distances(codes, readout).argmin(1)
+        return place, codes.unordered[torch.arange(len(place), device=place.device), place]
+
+    def forward(self, batch: FactsToAnswer, key: Tensor | None = None) -> Tensor:
+        codes = self.codes(batch)
+        return self._answer(batch, self.nearest(codes, self.read(codes, key)[-1])[1])
+
+    def with_terms(
+        self, batch: FactsToAnswer, key: Tensor | None, asked: tuple[str, ...]
+    ) -> tuple[Tensor, Terms]:
+        """Scores (B, T, words) as from :meth:`forward`, and the terms of Eq. 1 that are asked for.
+
+        Sums over the supporting facts are as in the equation. Raises RelengthError where a sample
+        has another number of facts than the model has hops.
+        """
+        codes = self.codes(batch)
+        readouts = self.read(codes, key)
+        if len(readouts) != batch.supports.shape[1]:
+            raise RelengthError(
+                f"{batch.supports.shape[1]} supporting facts cannot supervise {len(readouts)} "
+                "reads: set hops to the number of facts."
+            )
+        found = [self.nearest(codes, readout)[1] for readout in readouts]
+        terms = dict.fromkeys(Terms._fields, codes.query.new_zeros(()))
+        sample = torch.arange(len(batch), device=batch.inputs.device)
+        for hop, support in enumerate(batch.supports.unbind(1)):
+            facts = batch.sentences[batch.inputs[sample, support]]
+            if "facts" in asked:
+                terms["facts"] = terms["facts"] + self._reconstruction(found[hop], facts)
+            if "autoencoded" in asked:
+                own = codes.unordered[sample, support]
+                terms["autoencoded"] = terms["autoencoded"] + self._reconstruction(own, facts)
+            if "order" in asked:
+                nearness = -self.distances(codes, readouts[hop])
+                terms["order"] = terms["order"] + F.cross_entropy(nearness, support)
+        if "text" in asked:
+            texts = batch.sentences[batch.texts]
+            terms["text"] = self._reconstruction(self.encode(texts), texts)
+        return self._answer(batch, found[-1]), Terms(**terms)
+
+    @torch.no_grad()
+    def generate(
+        self, batch: FactsToAnswer, steps: int, keep_weights: bool = False
+    ) -> tuple[Answered, None]:
+        """The likeliest words (B, steps), and the nearest line of each read (Algorithm 1).
+
+        A sample whose memory diverges gets no words, and -1 for its lines.
+        """
+        size = max(ROWS // batch.inputs.shape[1], 1)
+        parts = [part for some in batch.chunks(size) for part in self._written(some, steps)]
+        tokens, read = (torch.cat(part) for part in zip(*parts, strict=True))
+        return Answered(tokens, read), None
+
+    def _written(self, batch: FactsToAnswer, steps: int) -> list[tuple[Tensor, Tensor]]:
+        try:
+            return [self._generate(batch, steps)]
+        except episodic.Diverged:
+            if len(batch) > 1:
+                halves = batch.chunks(-(-len(batch) // 2))
+                return [part for half in halves for part in self._written(half, steps)]
+        read = batch.questions.new_full((1, self.config.hops), -1)
+        return [(batch.questions.new_full((1, steps), EOS), read)]
+
+    def _generate(self, batch: FactsToAnswer, steps: int) -> tuple[Tensor, Tensor]:
+        codes = self.codes(batch)
+        places, found = zip(*(self.nearest(codes, r) for r in self.read(codes)), strict=True)
+        tokens = batch.prompts
+        for _ in range(steps):
+            scores = self.decode(found[-1], tokens)[:, -1]
+            tokens = torch.cat([tokens, scores.argmax(1, keepdim=True)], dim=1)
+        return tokens[:, batch.prompts.shape[1] :], torch.stack(places, dim=1)

@@ -1,0 +1,128 @@
+"""Transformer layers, small enough to read: shared by encoders, decoders and a plain GPT.
+
+Source: Vaswani et al. (2017), with the norms before the parts (Radford et al., 2019) and, where
+asked for, positions by rotation (Su et al., 2021).
+"""
+
+import math
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from relength.models.recurrence import GRU
+from relength.streams import stream
+from relength.tasks.batch import Answered, FactsToAnswer
+
+SMALL = 0.02  # sd of the first values of BERT and GPT-2
+
+
+class Layer(nn.Module):
+    """Self-attention and a feed-forward part, each added to what it reads."""
+
+    def __init__(self, width: int, heads: int, inner_size: int):
+        super().__init__()
+        self.heads = heads
+        self.before_attention, self.before_inner = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.to_heads = nn.Linear(width, 3 * width)
+        self.from_heads = nn.Linear(width, width)
+        self.inner, self.outer = nn.Linear(width, inner_size), nn.Linear(inner_size, width)
+
+    def forward(
+        self,
+        x: Tensor,
+        seen: Tensor | None = None,
+        causal: bool = False,
+        past: Tensor | None = None,
+        rotation: tuple[Tensor, Tensor] | None = None,
+    ) -> Tensor:
+        """Outputs (B, S, d) for inputs (B, S, d).
+
+        seen      (B, 1, S, S') True where a query sees a key
+        causal    each position sees itself and those before it; not beside ``seen``
+        past      (B, d) one more position, key and value at once, before all others
+        rotation  cosines and sines (S, d/heads) of each position
+        """
+        split = (len(x), -1, self.heads, x.shape[-1] // self.heads)
+        projected = self.to_heads(self.before_attention(x)).chunk(3, dim=-1)
+        q, k, v = (part.view(split).transpose(1, 2) for part in projected)  # (B, h, S, d/h)
+        if rotation is not None:
+            q, k = _rotated(q, *rotation), _rotated(k, *rotation)
+        if past is not None:
+            first = past.view(split).transpose(1, 2)  # (B, h, 1, d/h)
+            k, v = torch.cat([first, k], dim=2), torch.cat([first, v], dim=2)
+        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=seen, is_causal=causal)
+        x = x + self.from_heads(attended.transpose(1, 2).flatten(2))
+        return x + self.outer(F.gelu(self.inner(self.before_inner(x))))
+
+
+def rotations(positions: int, size: int) -> tuple[Tensor, Tensor]:
+    """Cosines and sines (positions, size) by which keys and queries are turned."""
+    rates = 10_000.0 ** (-torch.arange(0, size, 2) / size)
+    angles = torch.outer(torch.arange(positions), rates).repeat(1, 2)
+    return angles.cos(), angles.sin()
+
+
+def _rotated(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    left, right = x.chunk(2, dim=-1)
+    return x * cosine + torch.cat([-right, left], dim=-1) * sine
+
+
+class LanguageModel(nn.Module, ABC):
+    """A model of episodes: scores (B, T, words) of the words of an answer.
+
+    supervised  whether it has loss terms beside the answer's, see :meth:`with_terms`
+    fused       whether a faster way to the same numbers may be taken, one that vmap cannot batch
+    small       the vectors that start small
+    """
+
+    supervised = False
+    fused = True
+    small: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def forward(self, batch: FactsToAnswer, key: Tensor | None = None) -> Tensor:
+        """Scores (B, T, words) of every word of the targets, given those before it.
+
+        key: of what is drawn inside this optimiser step, None when evaluating
+        """
+
+    @abstractmethod
+    def generate(
+        self, batch: FactsToAnswer, steps: int, keep_weights: bool = False
+    ) -> tuple[Answered, None]:
+        """The likeliest words (B, steps), each chosen after those before it."""
+
+    def initialise(self, seed: int) -> "LanguageModel":
+        """Draw all weights from the run's own streams, one per parameter.
+
+        Vectors of words and positions from N(0, 1/d), those in ``small`` from N(0, 0.02²), as BERT
+        and GPT-2 start; linear maps and recurrent units as PyTorch draws them; all else stays as it
+        is constructed.
+        """
+        with torch.no_grad():
+            for name, parameter in self.named_parameters():
+                numbers = self._initial(name, stream(seed, "initialisation", name))
+                if numbers is not None:
+                    parameter.copy_(torch.from_numpy(np.asarray(numbers)))
+        return self
+
+    def _initial(self, name: str, random: np.random.Generator) -> np.ndarray | None:
+        path, _, _ = name.rpartition(".")
+        owner, parameter = self.get_submodule(path), self.get_parameter(name)
+        match owner:
+            case nn.LayerNorm():
+                return None
+            case nn.Linear():
+                bound = 1 / math.sqrt(owner.in_features)
+            case GRU():
+                bound = owner.bound
+            case nn.Embedding():
+                sd = SMALL if name in self.small else 1 / math.sqrt(parameter.shape[1])
+                return random.normal(0, sd, parameter.shape)
+            case _:
+                return None
+        return random.uniform(-bound, bound, parameter.shape)

@@ -1,0 +1,469 @@
+"""Questions about facts: bAbI, and BABILong, which hides its facts in pages of books.
+
+Source: "MemReasoner: A Memory-Augmented LLM Architecture for Multi-Hop Reasoning", Section 4.1,
+Appendix A.2, after Weston et al., "Towards AI-Complete Question Answering" (2015), and Kuratov et
+al., "BABILong" (2024). Both files and books are read from where RELENGTH_DATA points
+(:mod:`relength.tasks.data`).
+
+A language model of the paper's size knows most words. Ours know the words of bAbI, the new places
+that some tests use, and the commonest words of the training books.
+"""
+
+import re
+from abc import ABC
+from collections import Counter
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, get_args
+
+import numpy as np
+from pydantic import Field
+
+from relength.errors import RelengthError
+from relength.specs.kinds import FACTS, Kind
+from relength.streams import EVALUATION_SEED, stream
+from relength.tasks import books, bpe, data
+from relength.tasks.base import EOS, PAD, SOS, SPECIALS, UNK, Pair, Split, Task
+from relength.tasks.batch import Answered, FactsToAnswer
+from relength.tasks.metrics import AnswerMetrics, Metrics
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+PLACES = ("bathroom", "bedroom", "garden", "hallway", "kitchen", "office")
+NEW_PLACES = ("attic", "basement", "cafe", "garage", "gym", "library")  # Section 4.3.3
+ALLOWANCE = 300  # tokens of a nominal length that BABILong leaves to prompts
+ANSWER_WORDS = 2  # an answer and its end
+QUESTION = re.compile(r"Where is (?:the )?(\w+)\?")
+
+Length = Literal["0k", "1k", "2k", "4k", "8k", "16k", "32k", "64k", "128k"]
+LENGTHS: tuple[Length, ...] = get_args(Length)
+
+
+class Episode(NamedTuple):
+    """One question and what it is about, as text.
+
+    lines     facts in their order; empty where an earlier question stood
+    supports  places in ``lines`` of the facts that answer it, in the order of hops
+    """
+
+    lines: tuple[str, ...]
+    question: str
+    answer: str
+    supports: tuple[int, ...]
+
+
+def episodes(text: str) -> list[Episode]:
+    """Every question of a bAbI file, with all lines of its story before it.
+
+    Raises RelengthError for a line that is neither a fact nor a question.
+    """
+    found: list[Episode] = []
+    lines: list[str] = []
+    for line in text.splitlines():
+        number, _, rest = line.partition(" ")
+        if not number.isdecimal():
+            raise RelengthError(f"{line!r} is no line of bAbI: each begins with its number.")
+        if number == "1":
+            lines = []
+        question, *answer = rest.split("\t")
+        if not answer:
+            lines.append(rest.strip())
+            continue
+        if len(answer) != 2:
+            raise RelengthError(
+                f"{line!r} is no question of bAbI: an answer and the numbers of its facts follow "
+                "it, with tabs between."
+            )
+        supports = tuple(int(n) - 1 for n in answer[1].split())
+        found.append(Episode(tuple(lines), question.strip(), answer[0].strip(), supports))
+        lines.append("")
+    return found
+
+
+def subject(question: str) -> str:
+    """Whom or what a question is about. RelengthError where it does not ask for a place.
+
+    >>> subject("Where is the football?")
+    'football'
+    """
+    found = QUESTION.fullmatch(question)
+    if found is None:
+        raise RelengthError(
+            f"{question!r} has no known subject: ask 'Where is Mary?' or 'Where is the football?'."
+        )
+    return found[1]
+
+
+def named(written: str, question: str, labels: tuple[str, ...]) -> set[str]:
+    """The labels that BABILong's rule finds in what was written: up to the first full stop, and
+    without those that the question names already.
+
+    >>> sorted(named("the garden, not the office. Kitchen", "Where is Mary?", PLACES))
+    ['garden', 'office']
+    """
+    first = written.lower().partition(".")[0]
+    return {label for label in labels if label in first and label not in question.lower()}
+
+
+def without_questions(episode: Episode) -> Episode:
+    """The episode without the empty lines of earlier questions, as BABILong has it."""
+    kept = [i for i, line in enumerate(episode.lines) if line]
+    lines = tuple(episode.lines[i] for i in kept)
+    return episode._replace(lines=lines, supports=tuple(map(kept.index, episode.supports)))
+
+
+def filled(episode: Episode, lines: int) -> Episode:
+    """The episode with empty lines before it, so that it has at least so many."""
+    missing = max(lines - len(episode.lines), 0)
+    return episode._replace(
+        lines=("",) * missing + episode.lines,
+        supports=tuple(place + missing for place in episode.supports),
+    )
+
+
+def hidden(
+    episode: Episode, random: np.random.Generator, tokens: int, among: tuple[books.Background, ...]
+) -> Episode:
+    """The episode with its facts spread over a passage, so that both have so many GPT-2 tokens.
+
+    Each fact draws one of the gaps around the sentences; several may draw the same. Facts keep
+    their order. Raises RelengthError where the facts alone are longer.
+    """
+    facts = sum(bpe.count(f" {line}") for line in episode.lines)
+    if facts > tokens:
+        raise RelengthError(
+            f"{len(episode.lines)} facts have {facts} tokens and do not fit into {tokens}: choose "
+            "a longer context."
+        )
+    background = books.passage(among, random, tokens - facts)
+    gaps = np.sort(random.integers(0, len(background) + 1, len(episode.lines)))
+    lines, places = [], []
+    for i, fact in enumerate(episode.lines):
+        lines += background[gaps[i - 1] if i else 0 : gaps[i]]
+        places.append(len(lines))
+        lines.append(fact)
+    lines += background[gaps[-1] if len(gaps) else 0 :]
+    return Episode(
+        tuple(lines),
+        episode.question,
+        episode.answer,
+        tuple(places[place] for place in episode.supports),
+    )
+
+
+class FactsTask(Task, ABC):
+    """A task of bAbI. A test set of bAbI itself, then the same questions with facts among pages.
+
+    train       9,000 questions of the 10,000 that are published for training
+    validation  the other 1,000, of the last stories
+    babi        1,000 test questions; as in training, earlier questions are empty lines
+    0k … 128k   the 100 test questions that BABILong asks, facts only (0k) or spread over pages of
+                test books, at so many thousand GPT-2 tokens, less 300 for a prompt
+
+    A size below the full one takes a random part: the training part, and the sentence of other text
+    beside each training sample, belong to the run's seed, every other one to the task.
+
+    file      of bAbI, without ``_train.txt``
+    asked     the key of its questions in BABILong
+    """
+
+    kind: ClassVar[Kind] = FACTS
+    metrics: ClassVar[type[Metrics]] = AnswerMetrics
+    measure: ClassVar[str] = "answer_accuracy"
+    dev_splits: ClassVar[tuple[str, ...]] = ("validation",)
+    stacks: ClassVar[bool] = False  # the table of sentences is shared within a run
+    labels: ClassVar[tuple[str, ...]] = PLACES
+    file: ClassVar[str]
+    asked: ClassVar[str]
+
+    train_size: int = Field(9_000, gt=0, le=9_000, description="training questions")
+    validation_size: int = Field(1_000, gt=0, le=1_000, description="validation questions")
+    test_size: int = Field(1_000, gt=0, le=1_000, description="test questions of bAbI")
+    long_size: int = Field(100, gt=0, le=100, description="questions per length of BABILong")
+    lengths: Annotated[tuple[Length, ...], Field(strict=False)] = LENGTHS
+    words: int = Field(3_000, gt=200, description="size of the vocabulary")
+    sentence_words: int = Field(64, gt=0, description="words of a line; longer ones are cut up")
+    least_lines: int = Field(0, ge=0, description="lines of an episode of bAbI, filled up with "
+                             "empty ones at its beginning; 0 fills none")  # fmt: skip
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.words,)
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """Special tokens, then words; a token's id is its place here."""
+        return _vocabulary(self.words)
+
+    def splits(self) -> dict[str, Split]:
+        return {
+            "train": Split(0, 0, self.train_size),
+            "validation": Split(0, 0, self.validation_size),
+            "babi": Split(0, 0, self.test_size),
+            **dict.fromkeys(self.lengths, Split(0, 0, self.long_size)),
+        }
+
+    def episodes(self, split: str, seed: int) -> list[Episode]:
+        """The samples of a split as text."""
+        size = self._split(split).size
+        if split in LENGTHS:
+            return [self.long(split, i) for i in range(size)]
+        known = _read(self.file, "test" if split == "babi" else "train")
+        pool = {"babi": known, "train": known[:9_000], "validation": known[9_000:]}[split]
+        own = seed, "data" if split == "train" else "evaluation"
+        random = stream(*(own if split == "train" else (EVALUATION_SEED, own[1])), self.name, split)
+        chosen = np.sort(random.permutation(len(pool))[:size])
+        return [filled(pool[i], self.least_lines) for i in chosen]
+
+    def long(self, length: Length, i: int) -> Episode:
+        """One of the questions of BABILong at a nominal length."""
+        question = data.index()["babilong"]["questions"][self.asked][i]
+        episode = without_questions(_read(self.file, "test")[question])
+        if length == "0k":
+            return episode
+        tokens = 1000 * int(length.removesuffix("k")) - ALLOWANCE
+        random = stream(EVALUATION_SEED, "evaluation", self.name, length, i)
+        return hidden(episode, random, tokens, books.backgrounds("test"))
+
+    def dataset(self, split: str, seed: int) -> FactsToAnswer:
+        self._split(split)
+        if split == "train":
+            episodes = self.episodes(split, seed)
+            return self.encode({split: episodes}, self._texts(len(episodes), seed))[split]
+        return _evaluation(self)[split]
+
+    def _texts(self, size: int, seed: int) -> list[tuple[str, ...]]:
+        """Lines of the training books, one beside each training sample."""
+        lines = _book_lines(self.sentence_words)
+        chosen = stream(seed, "data", self.name, "texts").integers(len(lines), size=size)
+        return [lines[i] for i in chosen]
+
+    def encode(
+        self, sets: dict[str, list[Episode]], texts: list[tuple[str, ...]] | None = None
+    ) -> dict[str, FactsToAnswer]:
+        """Sets of episodes as batches that share one table of sentences.
+
+        texts  the words of a sentence of other text per sample, if there is only one set
+        """
+        table = _Table(self.vocabulary)
+        rows = {name: self._rows(episodes, table) for name, episodes in sets.items()}
+        beside = [table.row(text) for text in texts or ()]
+        sentences = table.tensor(self.sentence_words)
+        return {
+            name: _batch(sentences, *found, beside or [0] * len(found[0]))
+            for name, found in rows.items()
+        }
+
+    def _rows(self, episodes: list[Episode], table: "_Table") -> tuple[list[Any], ...]:
+        """Lines, question, supports, prompt and target of each episode in numbers."""
+        inputs, questions, supports, prompts, targets = [], [], [], [], []
+        for episode in episodes:
+            lines: list[int] = []
+            first: list[int] = []  # the row of each line's beginning: a long line takes several
+            for line in episode.lines:
+                first.append(len(lines))
+                lines += table.rows(line, self.sentence_words)
+            inputs.append(lines)
+            questions.append(table.row(books.words(episode.question)))
+            supports.append([first[place] for place in episode.supports])
+            prompt = f"{subject(episode.question)} is in the"
+            prompts.append([SOS, *table.ids(books.words(prompt))])
+            targets.append([*table.ids(books.words(episode.answer)), EOS])
+        return inputs, questions, supports, prompts, targets
+
+    def loss(self, outputs: "Tensor", batch: FactsToAnswer) -> "Tensor":
+        """Mean cross-entropy of the answers' words, from scores (B, T, words)."""
+        from relength.tasks.losses import cross_entropy
+
+        return cross_entropy(outputs, batch)
+
+    def right(self, outputs: "Tensor", batch: FactsToAnswer) -> "Tensor":
+        from relength.tasks.scores import exactly_right
+
+        return exactly_right(outputs, batch)
+
+    def score(self, answers: "list[tuple[FactsToAnswer, Answered]]") -> AnswerMetrics:
+        """Score answers by BABILong's strict rule, and where models tell it, what they have read.
+
+        An answer is right if the wanted label is the only one that it names.
+        """
+        right: list[bool] = []
+        found: list[bool] = []
+        diverged = 0
+        for batch, written in answers:
+            for i, tokens in enumerate(written.tokens.tolist()):
+                question = self._text(batch.sentences[batch.questions[i]].tolist())
+                (label,) = self.spelled(batch.targets[i].tolist())
+                said = named(self._text(tokens), question, self.labels)
+                right.append(said == {label})
+            if written.read is not None:
+                diverged += int((written.read < 0).any(1).sum())
+                found += _all_found(written.read, batch.supports).tolist()
+        both = [a and b for a, b in zip(right, found, strict=False)]
+        return AnswerMetrics(
+            items=len(right),
+            answer_accuracy=sum(right) / len(right),
+            facts_found=sum(found) / len(found) if found else None,
+            answer_and_facts=sum(both) / len(both) if both else None,
+            diverged=diverged / len(found) if found else None,
+        )
+
+    def shown(self, batch: FactsToAnswer, row: int) -> Pair:
+        lines = batch.inputs[row, : int(batch.input_lengths[row])].tolist()
+        rows = [*lines, int(batch.questions[row])]
+        source = tuple(self._text(batch.sentences[i].tolist()) for i in rows)
+        return Pair(source, self.spelled(batch.targets[row].tolist()))
+
+    def spelled(self, tokens: list[int]) -> tuple[str, ...]:
+        if EOS in tokens:
+            tokens = tokens[: tokens.index(EOS)]
+        return tuple(self.vocabulary[token] for token in tokens if token != PAD)
+
+    def _text(self, tokens: list[int]) -> str:
+        return " ".join(self.spelled(tokens))
+
+    def provenance(self) -> dict[str, Any]:
+        """Name the place where bAbI was found, and the SHA-256 of its files and of the books."""
+        found = data.find("babi")
+        if found.source is None or (why := data.lacks_books()):
+            raise RelengthError(
+                f"Task {self.name} has no data: {found.reason or why}. Let RELENGTH_DATA name a "
+                "folder with bAbI and the books that data_index.json lists."
+            )
+        own = {name: sha for name, sha in found.sha256.items() if name.startswith(self.file)}
+        splits = data.index()["books"]["splits"]
+        known = {name: book["sha256"] for split in splits.values() for name, book in split.items()}
+        return {"source": found.source, "sha256": own | known}
+
+    def lacks(self) -> str:
+        return data.lacks_files("babi") or data.lacks_books()
+
+
+class OneFact(FactsTask):
+    """Where somebody is: bAbI's task 1, the last of their moves.
+
+    >>> story = "1 John is in the bathroom.\\n2 John goes to the garden."
+    >>> (episode,) = episodes(story + "\\n3 Where is John? \\tgarden\\t2")
+    >>> episode.lines[episode.supports[0]], subject(episode.question), episode.answer
+    ('John goes to the garden.', 'John', 'garden')
+    """
+
+    file: ClassVar[str] = "qa1_single-supporting-fact"
+    asked: ClassVar[str] = "qa1"
+
+    name: Literal["babi_one_fact"] = "babi_one_fact"
+
+
+class _Table:
+    """The distinct sentences of some episodes in numbers; row 0 is the empty line."""
+
+    def __init__(self, vocabulary: tuple[str, ...]):
+        self.index = {word: i for i, word in enumerate(vocabulary)}
+        self.known: dict[tuple[int, ...], int] = {(): 0}
+        self.cut: dict[str, list[int]] = {}
+
+    def ids(self, words: tuple[str, ...]) -> list[int]:
+        return [self.index.get(word, UNK) for word in words]
+
+    def row(self, words: tuple[str, ...]) -> int:
+        return self.known.setdefault(tuple(self.ids(words)), len(self.known))
+
+    def rows(self, line: str, most: int) -> list[int]:
+        """The rows of a line: one for every ``most`` words of it, and one for an empty line."""
+        if line not in self.cut:
+            words = books.words(line)
+            parts = [words[i : i + most] for i in range(0, len(words), most)] or [()]
+            self.cut[line] = [self.row(part) for part in parts]
+        return self.cut[line]
+
+    def tensor(self, width: int) -> "Tensor":
+        import torch
+
+        table = np.full((len(self.known), width), PAD)
+        for row, words in enumerate(self.known):
+            table[row, : len(words)] = words
+        return torch.from_numpy(table)
+
+
+def _batch(
+    sentences: "Tensor",
+    inputs: list[list[int]],
+    questions: list[int],
+    supports: list[list[int]],
+    prompts: list[list[int]],
+    targets: list[list[int]],
+    texts: list[int],
+) -> FactsToAnswer:
+    import torch
+    from torch.nn.utils.rnn import pad_sequence
+
+    def padded(rows: list[list[int]]) -> "tuple[Tensor, Tensor]":
+        lengths = torch.tensor([len(row) for row in rows])
+        return pad_sequence([torch.tensor(row) for row in rows], batch_first=True), lengths
+
+    lines, input_lengths = padded(inputs)
+    answers, target_lengths = padded(targets)
+    return FactsToAnswer(
+        sentences,
+        lines,
+        torch.tensor(questions),
+        torch.tensor(supports),
+        torch.tensor(prompts),
+        answers,
+        torch.arange(answers.shape[1]) < target_lengths[:, None],
+        torch.tensor(texts),
+        input_lengths,
+        target_lengths,
+    )
+
+
+def _all_found(read: "Tensor", supports: "Tensor") -> "Tensor":
+    """Samples (B,) in which the last reads (B, H') are the wanted ones (B, H), in order."""
+    hops = min(read.shape[1], supports.shape[1])
+    return (read[:, -hops:] == supports[:, -hops:]).all(1)
+
+
+def _read(file: str, part: str) -> tuple[Episode, ...]:
+    """The questions of a file of bAbI. Raises RelengthError where it cannot be found."""
+    found = data.find("babi")
+    if found.source is None:
+        raise RelengthError(
+            f"bAbI has no data: {found.reason}. Let RELENGTH_DATA name a folder that has it."
+        )
+    return _parsed(found.texts[f"{file}_{part}.txt"])
+
+
+@lru_cache(maxsize=8)
+def _parsed(text: str) -> tuple[Episode, ...]:
+    return tuple(episodes(text))
+
+
+@lru_cache(maxsize=4)
+def _vocabulary(size: int) -> tuple[str, ...]:
+    """Special tokens, the words of bAbI, the new places, then the commonest of training books."""
+    found = data.find("babi")
+    facts = {word for text in found.texts.values() for word in books.words(text)}
+    facts = sorted(word for word in facts if not word.isdecimal()) + list(NEW_PLACES)
+    counts: Counter[str] = Counter()
+    for text in books.read("train"):
+        counts.update(books.words(text))
+    common = sorted(counts, key=lambda word: (-counts[word], word))
+    return tuple(dict.fromkeys([*SPECIALS, *facts, *common]))[:size]
+
+
+@lru_cache(maxsize=2)
+def _book_lines(most: int) -> tuple[tuple[str, ...], ...]:
+    """Sentences of the training books as words, cut up after every ``most``."""
+    found = []
+    for text in books.read("train"):
+        for _, sentence in books.sentences(text):
+            words = books.words(sentence)
+            found += [words[i : i + most] for i in range(0, len(words), most)]
+    return tuple(found)
+
+
+@lru_cache(maxsize=4)
+def _evaluation(task: FactsTask) -> dict[str, FactsToAnswer]:
+    """All sets of a task but that of training, with one table of sentences."""
+    names = [name for name in task.splits() if name != "train"]
+    return task.encode({name: task.episodes(name, EVALUATION_SEED) for name in names})

@@ -1,0 +1,113 @@
+"""Epochs over questions about facts, with a loss of five terms.
+
+Source: "A Memory-Augmented LLM Architecture for Multi-Hop Reasoning" (anonymous, under review),
+Eqs. 1 and 2, Section 4.1.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from relength.streams import stream
+from relength.training.protocols.base import Clip, Protocol, Selection
+from relength.training.protocols.optimiser import Adam, Settings
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+    from relength.specs.spec import RunSpec
+    from relength.tasks.base import Task
+    from relength.tasks.batch import Batch
+    from relength.training.course import Progress
+
+
+class Facts(Protocol):
+    """Adam over fixed samples for a number of epochs; the last weights are tested.
+
+    Defaults: the paper's. It leaves the weights of the terms open; 1 each is assumed. Their names
+    are the paper's. A sequence's loss is the mean over its words, which is assumed, too. A model
+    that has no such terms is trained on answers alone.
+    """
+
+    fresh: ClassVar[bool] = False
+    budget: ClassVar[tuple[str, ...]] = ("epochs", "solved_accuracy", *Protocol.budget)
+
+    name: Literal["facts"] = "facts"
+    epochs: int = Field(200, gt=0, description="passes over the training data")
+    batch_size: int = Field(10, gt=0)
+    learning_rate: float = Field(5e-6, gt=0)
+    clip_norm: float | None = Field(None, gt=0, description="global gradient norm; not in the "
+                                    "paper")  # fmt: skip
+    solved_accuracy: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="validation accuracy at which training ends early; none: after all epochs. The "
+        "paper trains baselines until they are near 100 %",
+    )
+    alpha: float = Field(1.0, ge=0, description="weight of the facts, from what was read; assumed")
+    beta: float = Field(1.0, ge=0, description="weight of the facts, from their codes; assumed")
+    delta: float = Field(1.0, ge=0, description="weight of the ordering loss; assumed")
+    rho: float = Field(1.0, ge=0, description="weight of the other text; assumed")
+
+    @property
+    def intervals(self) -> int:
+        return self.epochs
+
+    def most_steps(self, task: "Task") -> int:
+        return self.epochs * -(-task.splits()["train"].size // self.batch_size)
+
+    @property
+    def moves(self) -> Settings:
+        return Adam()
+
+    @property
+    def clip(self) -> Clip | None:
+        return None if self.clip_norm is None else Clip("norm", self.clip_norm)
+
+    @property
+    def selection(self) -> Selection:
+        """The last weights, as in the paper."""
+        return Selection(tie=2.0)  # no accuracy differs by more, and of equal ones the last counts
+
+    def order(self, spec: "RunSpec", data: "Batch", interval: int) -> Iterator[np.ndarray]:
+        """Every sample once, in an order of the seed's own."""
+        order = stream(spec.seed, "order", interval).permutation(len(data))
+        for start in range(0, len(order), self.batch_size):
+            yield order[start : start + self.batch_size]
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """{term: its weight} of the terms beside the answer's that have one."""
+        every = {
+            "facts": self.alpha,
+            "autoencoded": self.beta,
+            "order": self.delta,
+            "text": self.rho,
+        }
+        return {term: weight for term, weight in every.items() if weight}
+
+    def ends_early(self, progress: "Progress", score: float) -> bool:
+        return self.solved_accuracy is not None and score >= self.solved_accuracy
+
+    def loss(self, task: "Task", model: "Module", batch: "Batch", key: "Tensor | None") -> "Tensor":
+        """Eq. 1, as a sum that is minimised; of a model without further terms its first alone."""
+        if not model.supervised:
+            return super().loss(task, model, batch, key)
+        outputs, terms = model.with_terms(batch, key, tuple(self.weights))
+        loss = task.loss(outputs, batch)
+        for term, weight in self.weights.items():
+            loss = loss + weight * getattr(terms, term)
+        return loss
+
+    def before_test(self, model: "Module") -> None:
+        """Give the query update its strength at test (Section 4.1)."""
+        if model.supervised:
+            model.for_test()
+
+    def traces(self, spec: "RunSpec", model: "Module", device: str) -> dict[str, Any]:
+        """Nothing beyond metrics: what a model has read is one of them."""
+        return {}

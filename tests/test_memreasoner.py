@@ -1,0 +1,305 @@
+"""MemReasoner and the plain decoder beside it: what they compute, and what their loss says."""
+
+from dataclasses import replace
+from functools import cache, partial
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from relength.errors import RelengthError
+from relength.models.language import memory
+from relength.models.language.configs import GPTConfig, MemReasonerConfig
+from relength.models.language.gpt import GPT
+from relength.models.language.memreasoner import MemReasoner
+from relength.specs.spec import make_spec
+from relength.tasks import TASKS
+from relength.tasks.base import EOS, SOS
+from relength.tasks.batch import FactsToAnswer
+from relength.training.evaluate import unchanged
+
+WORDS, LINE = 30, 6
+SIZES = {"width": 8, "heads": 2, "inner_size": 12, "latent_size": 10, "slots": 12}
+TEMPORAL = ("bigru", "gru", "sinusoid", "sinusoid_from_end", "none")
+
+
+def model(**changed) -> MemReasoner:
+    return MemReasoner(MemReasonerConfig(**(SIZES | changed)), WORDS).initialise(0).double()
+
+
+def gpt(**changed) -> GPT:
+    sizes = {"width": 8, "heads": 2, "inner_size": 12, "layers": 2}
+    return GPT(GPTConfig(**(sizes | changed)), WORDS).initialise(0).double()
+
+
+@cache
+def batch(samples: int = 3, hops: int = 1, most: int = 5) -> FactsToAnswer:
+    """Episodes of 2 to ``most`` lines; the wanted facts are their last ones."""
+    draw = torch.Generator().manual_seed(samples + 10 * hops)
+    sentences = torch.randint(4, WORDS, (20, LINE), generator=draw)
+    lengths = torch.randint(1, LINE + 1, (20, 1), generator=draw)
+    sentences = sentences * (torch.arange(LINE) < lengths)
+    sentences[0] = 0  # the empty line
+    lines = torch.randint(2, most + 1, (samples,), generator=draw)
+    inputs = torch.randint(0, 20, (samples, int(lines.max())), generator=draw)
+    inputs[:, 0] = 0
+    inputs = inputs * (torch.arange(inputs.shape[1]) < lines[:, None])
+    targets = torch.stack(
+        [torch.randint(4, WORDS, (samples,), generator=draw), torch.full((samples,), EOS)], dim=1
+    )
+    return FactsToAnswer(
+        sentences,
+        inputs,
+        torch.randint(1, 20, (samples,), generator=draw),
+        torch.stack([lines - 1 - hop for hop in range(hops)], dim=1),
+        torch.tensor([[SOS, 5, 6]]).expand(samples, -1),
+        targets,
+        torch.ones(samples, 2, dtype=torch.bool),
+        torch.randint(1, 20, (samples,), generator=draw),
+        lines,
+        torch.full((samples,), 2),
+    )
+
+
+def alone(whole: FactsToAnswer, i: int) -> FactsToAnswer:
+    return whole.select(slice(i, i + 1))
+
+
+# --- what does not matter -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("temporal", TEMPORAL)
+def test_what_a_sample_gives_does_not_depend_on_its_batch(temporal):
+    ours = model(temporal=temporal)
+    together = ours(batch())
+    for i in range(3):
+        torch.testing.assert_close(ours(alone(batch(), i))[0], together[i])
+
+
+def test_of_a_plain_decoder_neither():
+    together = gpt()(batch())
+    for i in range(3):
+        torch.testing.assert_close(gpt()(alone(batch(), i))[0], together[i])
+
+
+@pytest.mark.equality
+@pytest.mark.parametrize("temporal", ["bigru", "gru"])
+def test_fused_order_is_the_plain_one_in_values_and_slopes(temporal):
+    found = []
+    for fused in (True, False):
+        ours = model(temporal=temporal)
+        ours.fused = fused
+        codes = ours.codes(batch())
+        codes.ordered.sin().sum().backward()
+        found.append((codes.ordered.detach(), ours.encoder_words.weight.grad))
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.equality
+def test_sentences_that_are_kept_have_the_codes_they_have():
+    ours = model()
+    with torch.no_grad():
+        fresh = ours.codes(batch())
+        with unchanged(ours):
+            ours.codes(batch())
+            kept = ours.codes(batch())
+    torch.testing.assert_close(fresh.unordered, kept.unordered)
+    with torch.no_grad():
+        ours.encoder_words.weight.mul_(2)
+        assert not torch.allclose(ours.codes(batch()).unordered, kept.unordered)
+
+
+@pytest.mark.equality
+def test_writing_step_by_step_is_what_training_sees():
+    for ours in (model(), gpt()):
+        wanted = ours(batch()).argmax(2)
+        written, _ = ours.generate(batch(), 2)
+        assert (written.tokens[:, 0] == wanted[:, 0]).all()
+        forced = replace(batch(), targets=torch.stack([wanted[:, 0], wanted[:, 1]], 1))
+        assert (written.tokens[:, 1] == ours(forced).argmax(2)[:, 1]).all()
+
+
+def test_where_the_memory_of_a_sample_diverges_the_others_are_answered():
+    ours = model(arm="released")
+    wanted, _ = ours.generate(batch(), 2)
+    with torch.no_grad():
+        largest = [float(torch.linalg.matrix_norm(m, ord=2)) for m in addresses(ours)]
+    limit = sorted(largest)[1:]
+    ours.inverse = partial(memory.iterated, steps=40, start=8 / sum(limit) ** 2)
+    found, _ = ours.generate(batch(), 2)
+    worst = largest.index(max(largest))
+    assert found.read[worst].tolist() == [-1] and found.tokens[worst].tolist() == [EOS, EOS]
+    others = [i for i in range(3) if i != worst]
+    assert (found.read[others] >= 0).all() and wanted.read.shape == found.read.shape
+
+
+def addresses(ours: MemReasoner) -> torch.Tensor:
+    """W = Z·M_0†, (B, E, K)."""
+    codes = ours.codes(batch())
+    return codes.ordered * codes.lines[:, :, None] @ memory.exact(ours.first)
+
+
+# --- order ----------------------------------------------------------------------------------------
+
+
+def test_without_order_a_memory_reads_the_same_however_lines_are_arranged():
+    ours, own = model(temporal="none", inverse="ridge"), alone(batch(), 0)
+    turned = replace(own, inputs=own.inputs.flip(1))
+    torch.testing.assert_close(ours.read(ours.codes(own))[-1], ours.read(ours.codes(turned))[-1])
+    ours = model(inverse="ridge")
+    assert not torch.allclose(
+        ours.read(ours.codes(own))[-1], ours.read(ours.codes(turned))[-1], atol=1e-4
+    )
+
+
+def test_counted_from_the_end_the_last_lines_of_all_episodes_are_alike():
+    ours = model(temporal="sinusoid_from_end")
+    codes = ours.codes(batch())
+    added = codes.ordered - codes.unordered
+    last = [added[i, n - 1] for i, n in enumerate(batch().input_lengths.tolist())]
+    for one in last[1:]:
+        torch.testing.assert_close(one, last[0])
+
+
+# --- Algorithm 1 ----------------------------------------------------------------------------------
+
+
+def test_two_hops_by_hand():
+    """z̃_r = read(W_q z_q); z_q ← z_q + α z̃_r; read again. With test_update after for_test."""
+    ours = model(hops=2, update=0.5, test_update=3.0, inverse="ridge", temporal="none")
+    codes = ours.codes(batch())
+    for i, lines in enumerate(batch().input_lengths.tolist()):
+        z = codes.ordered[i, :lines]
+        w = z @ ours.inverse(ours.first)
+        m = ours.inverse(w) @ z
+        back = ours.inverse(m)
+        for alpha in (0.5, 3.0):
+            ours.update = alpha
+            first = ours.to_query(codes.query[i]) @ back @ m
+            second = ours.to_query(codes.query[i] + alpha * first) @ back @ m
+            found = ours.read(codes)
+            torch.testing.assert_close(found[0][i], first)
+            torch.testing.assert_close(found[1][i], second)
+    ours.for_test()
+    assert ours.update == 3.0
+
+
+def test_reading_stops_once_readouts_are_closer_than_the_threshold():
+    own = alone(batch(), int(batch().input_lengths.argmax()))
+    lines = int(own.input_lengths)
+    assert lines > 2
+    for threshold, reads in ((1e9, 2), (1e-12, lines)):
+        ours = model(hops=lines, threshold=threshold)
+        assert len(ours.read(ours.codes(own))) == reads
+
+
+def test_more_hops_than_lines_are_refused():
+    with pytest.raises(RelengthError, match="7 hops are more than the"):
+        model(hops=7)(batch())
+
+
+def test_the_answer_is_written_from_the_unordered_code_of_the_nearest_line():
+    ours = model()
+    codes = ours.codes(batch())
+    readout = codes.ordered[torch.arange(3), batch().supports[:, 0]] + 1e-6
+    place, found = ours.nearest(codes, readout)
+    assert (place == batch().supports[:, 0]).all()
+    assert (found == codes.unordered[torch.arange(3), place]).all()
+    assert ours.distances(codes, readout)[~codes.lines].isinf().all()
+
+
+# --- the loss -------------------------------------------------------------------------------------
+
+
+def test_terms_of_the_loss_by_hand():
+    ours, whole = model(temporal="sinusoid"), batch()
+    outputs, terms = ours.with_terms(whole, None, ("facts", "autoencoded", "order", "text"))
+    torch.testing.assert_close(outputs, ours(whole))
+    codes, order, autoencoded, text = ours.codes(whole), [], [], []
+    readout = ours.read(codes)[-1]
+    for i, lines in enumerate(whole.input_lengths.tolist()):
+        s = int(whole.supports[i, 0])
+        apart = (codes.ordered[i, :lines] - readout[i]).norm(dim=1)
+        order.append(apart[s] + torch.logsumexp(-apart, 0))  # Eq. 2
+        autoencoded.append(written(ours, whole.sentences[whole.inputs[i, s]]))
+        text.append(written(ours, whole.sentences[whole.texts[i]]))
+    for name, wanted in (("order", order), ("autoencoded", autoencoded), ("text", text)):
+        torch.testing.assert_close(getattr(terms, name), torch.stack(wanted).mean())
+    none = ours.with_terms(whole, None, ())[1]
+    assert [float(term) for term in none] == [0, 0, 0, 0]
+
+
+def written(ours: MemReasoner, sentence: torch.Tensor) -> torch.Tensor:
+    """Mean -ln p of a sentence's words and its end, given its own code."""
+    words = sentence[sentence > 0]
+    code = ours.encode(words[None]) if len(words) else ours.encode(sentence[None])
+    given = torch.cat([torch.tensor([SOS]), words])[None]
+    wanted = torch.cat([words, torch.tensor([EOS])])
+    return F.cross_entropy(ours.decode(code, given)[0], wanted)
+
+
+def test_slopes_of_the_whole_loss_are_those_of_finite_differences():
+    ours = model(inverse="ridge", temporal="bigru")
+    asked = ("facts", "autoencoded", "order", "text")
+
+    def loss() -> torch.Tensor:
+        outputs, terms = ours.with_terms(batch(), None, asked)
+        return F.cross_entropy(outputs.flatten(0, 1), batch().targets.flatten()) + sum(terms)
+
+    loss().backward()
+    for name in ("to_query.weight", "first", "to_latent.weight", "temporal.units.1.weight_hh"):
+        parameter = ours.get_parameter(name)
+        place = tuple(size // 2 for size in parameter.shape)
+        with torch.no_grad():
+            ends = []
+            for step in (1e-6, -1e-6):
+                parameter[place] += step
+                ends.append(float(loss()))
+                parameter[place] -= step
+        slope = (ends[0] - ends[1]) / 2e-6
+        assert float(parameter.grad[place]) == pytest.approx(slope, rel=1e-4, abs=1e-8), name
+
+
+def test_supervision_needs_as_many_facts_as_reads():
+    with pytest.raises(RelengthError, match="cannot supervise"):
+        model(hops=2).with_terms(batch(), None, ("order",))
+
+
+def test_noise_is_a_function_of_its_key():
+    ours = model(noise=0.1, inverse="ridge")
+    keys = [torch.tensor(k, dtype=torch.int32) for k in (1, 1, 2)]
+    one, same, other = (ours.read(ours.codes(batch()), key)[-1] for key in keys)
+    assert (one == same).all() and not torch.allclose(one, other)
+
+
+# --- specs ----------------------------------------------------------------------------------------
+
+
+def test_protocol_weighs_the_terms_and_leaves_out_those_without_weight():
+    task = {"name": "babi_one_fact"}
+    training = {"name": "facts", "alpha": 2.0, "rho": 0.0}
+    spec = make_spec(task=task, model="MemReasoner", training=training, scale="smoke", seed=0)
+    assert spec.training.weights == {"facts": 2.0, "autoencoded": 1.0, "order": 1.0}
+    ours, key = model(inverse="ridge"), torch.tensor(1, dtype=torch.int32)
+    loss = spec.training.loss(spec.task, ours, batch(), key)
+    outputs, terms = ours.with_terms(batch(), key, ("facts", "autoencoded", "order"))
+    wanted = spec.task.loss(outputs, batch()) + 2 * terms.facts + terms.autoencoded + terms.order
+    torch.testing.assert_close(loss, wanted)
+    plain = gpt()
+    torch.testing.assert_close(
+        spec.training.loss(spec.task, plain, batch(), key), spec.task.loss(plain(batch()), batch())
+    )
+
+
+def test_a_model_of_other_samples_is_refused_with_those_that_fit():
+    with pytest.raises(RelengthError, match="choose one of MemReasoner, GPT"):
+        make_spec(
+            task="babi_one_fact", model="LSTM", training={"name": "facts"}, scale="smoke", seed=0
+        )
+    assert TASKS["babi_one_fact"]().shape == (3000,)
+
+
+def test_a_text_beyond_the_window_is_refused():
+    with pytest.raises(RelengthError, match="does not fit into a window of 6"):
+        gpt(window=6)(batch())
