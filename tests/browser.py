@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -193,17 +193,35 @@ class Window:
 
     def turn(self, theme: str) -> Visit:
         """The reader's machine turns light or dark: wait until the page has, and look again."""
+        self._turn(theme)
+        return self._look()
+
+    def turn_back(self, seen: Visit, theme: str) -> Visit:
+        """Turn as the page was when it was opened; what the browser complains of then is added to
+        what was seen before.
+        """
+        self._turn(theme)
+        self.page.evaluate("() => new Promise(requestAnimationFrame)")
+        complaints, outside = self._noted()
+        return replace(
+            seen, complaints=seen.complaints + complaints, outside=seen.outside + outside
+        )
+
+    def _turn(self, theme: str) -> None:
         self.page.emulate_media(color_scheme=theme)
         turned = "theme => document.documentElement.dataset.theme === theme"
         self.page.wait_for_function(turned, arg=theme)
-        return self._look()
 
     def _look(self) -> Visit:
         seen = self.page.evaluate(LOOK)
-        visit = Visit(tuple(self.complaints), tuple(self.outside), **seen)
+        return Visit(*self._noted(), **seen)
+
+    def _noted(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Complaints and addresses outside since this was asked last."""
+        noted = tuple(self.complaints), tuple(self.outside)
         self.complaints.clear()
         self.outside.clear()
-        return visit
+        return noted
 
     def unfold(self) -> None:
         """Open everything on the page that can be unfolded."""

@@ -140,9 +140,11 @@ for module in pkgutil.walk_packages(relength.__path__, "relength."):
     if module.name != "relength.__main__":
         importlib.import_module(module.name)
 from relength.book.build import write_fragments
+from relength.report import passages
 from relength.report.coverage import notes, rows
 from relength.report.scoreboard import status, survey
 from relength.runs.store import Store
+passages.REPEATS = 2  # the simulation has tests of its own
 store = Store(Path(sys.argv[1]))
 write_fragments(store.path, Path(sys.argv[2]))
 assert "{PAPER}" not in set(survey(store).ledger["paper"])

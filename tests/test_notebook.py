@@ -339,14 +339,17 @@ def lacks_data(path: Path) -> bool:
     return bool(own and any(spec.task.lacks() for spec in own[0].grid("smoke", 0)))
 
 
-# What takes minutes is left to the weekly workflow, which executes every notebook; the one that the
-# README names is not. Each run of every grid takes a step in tests/test_run.py.
+# What takes minutes is left to the weekly workflow, which executes every notebook. Each run of
+# every grid takes a step in tests/test_run.py.
 QUICK = [
     path
     for path in PATHS
     if (smoke_runs(path) <= 30 or path.stem == "mla_table2") and not lacks_data(path)
 ]
-OFTEN = ("mla_table2", "panm_pointer_heads")  # one per paper; the others are trained weekly
+# Two papers' way of training, with few runs; the others are trained weekly. Scale smoke takes one
+# process unless told otherwise, as one notebook is: a kernel that starts processes is a case of its
+# own.
+OFTEN = (TWO_PROCESSES := "mla_extra_tasks", "panm_pointers")
 
 
 @pytest.mark.smoke
@@ -360,9 +363,7 @@ OFTEN = ("mla_table2", "panm_pointer_heads")  # one per paper; the others are tr
 )
 def test_papermill_trains_a_notebook_at_smoke_scale_from_any_folder(path, tmp_path):
     before = {file: file.read_bytes() for file in RESULTS.glob("*/*.jsonl")}
-    # Scale smoke takes one process unless told otherwise, as one notebook is: a kernel that starts
-    # processes is a case of its own. (Its command in the README is pasted by another test.)
-    processes = ["-p", "workers", "2"] * (path.stem == "mla_table2")
+    processes = ["-p", "workers", "2"] * (path.stem == TWO_PROCESSES)
     done = run_papermill(path, tmp_path, "-p", "scale", "smoke", "-p", "seeds", "1", *processes)
     assert done.returncode == 0, done.stderr
     executed = nbformat.read(tmp_path / "out.ipynb", as_version=4)

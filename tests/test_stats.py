@@ -12,6 +12,7 @@ from relength.verdicts import stats
 from relength.verdicts.stats import Summary
 
 accuracies = st.lists(st.sampled_from([0.0, 12.5, 50.0, 99.9, 100.0]), min_size=1, max_size=5)
+at_least_two = accuracies.filter(lambda values: len(values) > 1)  # as SciPy's test asks for
 
 
 @pytest.mark.parametrize(
@@ -88,6 +89,31 @@ def test_permutation_by_hand():
     # One against three: the one is the second largest of four.
     assert stats.permutation_order([3], [1, 2, 4]) == pytest.approx((0.5, 0.75))
     assert stats.permutation_order([1, 2, 4], [3]) == pytest.approx((0.75, 0.5))
+
+
+@pytest.mark.equality
+@settings(max_examples=30, deadline=None)
+@given(at_least_two, at_least_two)
+def test_listing_all_splits_is_scipys_permutation_test(a, b):
+    def p(alternative):
+        return scipy_stats.permutation_test(
+            (np.sort(a), np.sort(b)),
+            lambda x, y, axis: x.mean(axis=axis) - y.mean(axis=axis),
+            vectorized=True,
+            alternative=alternative,
+        ).pvalue
+
+    assert stats.permutation_order(a, b) == (p("greater"), p("less"))
+
+
+def test_where_there_are_too_many_splits_random_ones_come_close(monkeypatch):
+    low, high = [0.0, 1.0, 2.0, 3.0, 3.5], [2.5, 4.0, 5.0, 6.0]
+    all_splits = stats.permutation_order(high, low)
+    monkeypatch.setattr(stats, "EXACT_SPLITS", 100)
+    stats._permutation_order.cache_clear()
+    assert stats.permutation_order(high, low) == pytest.approx(all_splits, abs=0.05)
+    assert stats.permutation_order(high, low) != all_splits
+    stats._permutation_order.cache_clear()
 
 
 def test_equal_seeds_have_no_order():
