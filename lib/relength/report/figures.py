@@ -137,7 +137,9 @@ def accuracy(runs: Runs, artifact: str | None = None, *, number: int) -> Exhibit
             if not records:
                 grid.not_run(i, j)
                 continue
-            values = np.array([list(accuracies(record).values()) for record in records])
+            # A model that cannot read the longest inputs has no result there.
+            shares = [accuracies(record) for record in records]
+            values = np.array([[share.get(test, np.nan) for test in tests] for share in shares])
             lines = values if len(values) == 2 else [np.median(values, axis=0)]
             for line in lines:  # two seeds have no median: a line each
                 x, y = grid.points(i, j, places, line)
@@ -189,7 +191,8 @@ def _accuracy_in_words(runs: Runs) -> str:
         solved = [
             title(t)
             for t in done
-            if level.holds(float(np.median(runs.values(model, arm, t, runs.tests[t][-1]))))
+            if runs.tests[t][-1] in runs.tested(model, arm, t)
+            and level.holds(float(np.median(runs.values(model, arm, t, runs.tests[t][-1]))))
         ]
         name = runs.label(model, arm).replace(", ", " ")
         said = ", ".join(solved) if solved else "no task"

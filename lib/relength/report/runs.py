@@ -279,8 +279,21 @@ class Runs:
 
     @cached_property
     def tests(self) -> dict[str, tuple[str, ...]]:
-        """{task: names of its tests}, in distribution first."""
-        return {spec.task.name: spec.task.tests for spec in self.specs}
+        """{task: names of its tests}, in distribution first; those of the model with most of them."""
+        found: dict[str, tuple[str, ...]] = {}
+        for spec in self.specs:
+            tests = found.get(spec.task.name, ())
+            found[spec.task.name] = max(tests, spec.task.tests, key=len)
+        return found
+
+    def tested(self, model: str, arm: str, task: str) -> tuple[str, ...]:
+        """The tests of one cell: a model that cannot read the longest inputs has fewer."""
+        return self._tested[model, arm, task]
+
+    @cached_property
+    def _tested(self) -> dict[tuple[str, str, str], tuple[str, ...]]:
+        cells = ((spec.row, spec.model.arm, spec.task) for spec in self.specs)
+        return {(row, arm, task.name): task.tests for row, arm, task in cells}
 
     def test_label(self, task: str, test: str) -> str:
         """Return a test's name on axes: its length, or the longest that was trained on."""

@@ -100,6 +100,8 @@ def comparison(runs: Runs, artifact: str | None = None) -> pd.DataFrame:
         known = registry.tasks()[task].metrics.known()
         for test in tests:
             for model, arm in (row for row in runs.rows if runs.plans(*row, task)):
+                if test not in runs.tested(model, arm, task):
+                    continue
                 values = runs.values(model, arm, task, test, runs.experiment.shown)
                 solved = sum(map(level.holds, runs.values(model, arm, task, test)))
                 summary = _summary(values, solved)
@@ -241,7 +243,9 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
     rows = [(model, runs.label(model, arm), arm) for model, arm in runs.rows]
 
     def cell(model: str, arm: str, task: str, test: str) -> tuple[str, str, float]:
-        ours = found[model, arm, task, test]
+        ours = found.get((model, arm, task, test))
+        if ours is None:
+            return '<b class="none">–</b>', "longer than this model can read", np.nan
         verdict = verdicts.get((model, arm, task, test), "")
         paper = f"<i>{escape(number(ours['paper']))}</i>"
         if not ours["seeds"]:
@@ -547,7 +551,8 @@ def numbers(runs: Runs, artifact: str | None = None) -> str:
         rows = [[f"{title(task)}, length", "seeds", *map(_length, runs.tests[task])]]
         for model, arm in (row for row in runs.rows if runs.plans(*row, task)):
             cells = data.query("task == @task and model == @model and arm == @arm")
-            shown = map(_ours_and_paper, cells.itertuples())
+            by_test = {cell.test: _ours_and_paper(cell) for cell in cells.itertuples()}
+            shown = [by_test.get(test, "–") for test in runs.tests[task]]
             label = runs.label(model, arm, task)
             rows.append([f"  {label}", str(cells["seeds"].max()), *shown])
         lines += ["", *aligned(*rows)]

@@ -33,8 +33,10 @@ class Metric(NamedTuple):
     beside: str = ""
     about: str = ""
 
-    def shown(self, value: float) -> float:
-        """A recorded number as it is shown: a share in percent."""
+    def shown(self, value: float | None) -> float:
+        """A recorded number as it is shown: a share in percent; NaN if a model does not have it."""
+        if value is None:
+            return float("nan")
         return 100 * value if self.share else value
 
     @property
