@@ -279,7 +279,7 @@ class Runs:
 
     @cached_property
     def tests(self) -> dict[str, tuple[str, ...]]:
-        """{task: names of its tests}, in distribution first; those of the model with most of them."""
+        """{task: names of its tests}, in distribution first; of the model with most of them."""
         found: dict[str, tuple[str, ...]] = {}
         for spec in self.specs:
             tests = found.get(spec.task.name, ())
