@@ -60,6 +60,14 @@ def test_numbers_are_accuracies_and_each_counts_once(state):
     assert set(data["claim"]) <= set(accuracies["claim"])
 
 
+def test_few_seeds_are_no_answer(state):
+    data = against_print.numbers("mla", state)
+    enough = data.assign(seeds=5)
+    assert not against_print.sentence(enough).startswith(f"**{against_print.BEGUN}")
+    few = data.assign(seeds=3)
+    assert against_print.sentence(few).startswith(f"**{against_print.BEGUN}")
+
+
 def test_the_sentence_counts_what_the_table_has(state):
     data = against_print.numbers("mla", state)
     near = (data["ours"] - data["printed"]).abs() <= 5

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 LABELLED = 5  # outliers that are named
 # Shares of the printed numbers from which the sentence begins with a word.
 WORDS = ((0.9, "Largely"), (0.5, "In part"), (0.0, "Hardly"))
+BEGUN = "Too few seeds yet"  # instead, where no number has those of a verdict
 SHADES = {
     "reproduced": LIGHT.first,
     "contradicted": LIGHT.warning,
@@ -132,6 +133,8 @@ def sentence(data: pd.DataFrame) -> str:
     """Say in plain words whether the printed numbers come out, and which do not."""
     every, middle = count(data), count(data[data["between"].astype(bool)])
     word = next(word for share, word in WORDS if every.near >= share * every.of)
+    if (data["seeds"] < load_margins().least_seeds).all():
+        word = BEGUN
     room, (low, high) = load_margins().measures["accuracy"].around(0), load_margins().between
     said = (
         f"**{word}.** Of {every.of} printed accuracies, {every.near} come out within {room:g} "
