@@ -264,19 +264,23 @@ def _listed(values: pd.Series) -> str:
 
 
 MEASURES = {
-    "state_returns": "returns, reading",
+    "state_returns": "returns",
     "state_symbols": "by symbol",
-    "state_ends": "spread at flag",
-    "state_returns_writing": "returns, writing",
-    "state_moves": "moves, writing",
+    "state_ends": "at flag",
+    "state_returns_writing": "written",
+    "state_moves": "moves",
 }
 
 
 def table(runs: Runs) -> str:
-    """Medians of the numbers of states as plain text, a line per task and controller."""
+    """Medians of the numbers of states as plain text, a line per controller and task with runs.
+
+    *Written* are returns while writing, as *moves* are; the others are of reading.
+    """
     data = numbers(runs)
     lines = [f"States at length 30, {runs.scale} scale: medians of our runs, percent"]
-    for task in runs.tasks:
+    lines += [f"  {NOT_RUN}"] * data.empty
+    for task in (task for task in runs.tasks if (data["task"] == task).any()):
         cells = [[title(task), "runs", "accuracy", *MEASURES.values()]]
         for model, _ in with_states(runs):
             own = data[(data["task"] == task) & (data["model"] == model)]
