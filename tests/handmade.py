@@ -83,7 +83,7 @@ def record(
         "curve": curve,
         "first_losses": [2.0] * 20,
         "probe": {"validation_loss": 1.0},
-        "attention": None if streams else attention(spec),
+        "attention": attention(spec) if hasattr(spec.task, "pairs") and not streams else None,
         **({"traces": traces(spec)} if spec.model.name == "PANM" else {}),
         **({"memory": memory(spec)} if spec.model.name == "Constrained DNC" else {}),
         "cost": {"steps": 313 * epochs, "training_seconds": 120.0, "evaluation_seconds": 8.0},

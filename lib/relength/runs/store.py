@@ -38,9 +38,9 @@ from relength.specs.spec import explain, measure_of, row_name
 Record = dict[str, Any]
 CODE = (  # that it follows from whether a line is a record, and what a record says
     *("runs.schema", "runs.store", "specs", "tasks", "streams"),
-    *("models.__init__", "models.config", "models.*.__init__", "models.*.configs"),
+    *("models.__init__", "models.config", "models.*.__init__", "models.*.*configs"),
     *("models.seq2seq.attentions", "training.__init__", "training.protocols"),
-    *("papers.*.__init__", "papers.*.experiments", "papers.*.published"),
+    *("papers.*.__init__", "papers.*.*experiments", "papers.*.published"),
 )
 SUFFIX = ".runs.jsonl"
 LOCK_SECONDS = 30.0

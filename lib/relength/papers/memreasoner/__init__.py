@@ -16,7 +16,8 @@ PAPER = Paper(
     columns={"avg<=8k": "mean to 8k", "avg>=16k": "mean from 16k"},
     recounts="recounts:RECOUNTS",
     experiments=EXPERIMENTS,
-    colours={"MemReasoner": "#0b7f77", "GPT": "#b5651d"},
+    colours={"MemReasoner": "#7e58fe"},
+    variants={"GPT": "Transformer"},  # a Transformer that only decodes
     words={"babi": "bAbI"},
     selection="The last weights are tested; no test takes part in a choice.",
 )

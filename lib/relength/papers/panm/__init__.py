@@ -1,6 +1,6 @@
 """Pointer-Augmented Neural Memory."""
 
-from relength.papers.panm import dyck
+from relength.papers.panm import dyck_experiments
 from relength.papers.panm.experiments import EXPERIMENTS
 from relength.specs.paper import Arm, Paper, Speed
 
@@ -49,7 +49,7 @@ PAPER = Paper(
     headlines=("panm-table-3",),
     columns={"drecall": "Dynamic Recall", "psort": "Priority Sort", "idsort": "ID Sort"},
     recounts="recounts:RECOUNTS",
-    experiments=(*EXPERIMENTS, dyck.EXPERIMENT),
+    experiments=(*EXPERIMENTS, dyck_experiments.EXPERIMENT),
     borrowed={
         "panm_pointers": ("panm_algorithmic", ("panm-fig-2c", "panm-fig-2d")),
         "panm_address_exposure": None,
@@ -80,8 +80,8 @@ PAPER = Paper(
         "NRAM": "#8484f0",
         "PtrNet": "#a884b4",
         "ESBN": "#c0009c",
-        "SRNN": "#a07800",
     },
+    variants={"SRNN": "Neural Stack"},  # another network with a stack
     arms={
         "fixed-base": Arm("fixed base", "the repaired equations without random base addresses"),
         "mended": Arm("mended", "the code with one line set right", ("□", "s", False, -0.28)),
