@@ -102,7 +102,9 @@ def recorded(
     Readings that are not judged and have no run are left out, as pages do.
     """
     values = defaultdict(list)
-    left_out = Runs.read(found, found.usual, SHOWN.seeds, Store(RESULTS), artifacts or None).waiting
+    left_out = Runs.read(
+        found, found.usual, SHOWN.seeds, Store(RESULTS), artifacts if found.tables else None
+    ).waiting
     runs = {record["key"]: record for record in Store(RESULTS).usable()}
     for spec in specs_of(found, artifacts):
         if (spec.row, spec.model.arm) in left_out:
@@ -197,7 +199,9 @@ def test_values_in_brackets_are_the_papers(found, artifacts, text):
 @pytest.mark.parametrize(("found", "artifacts", "text"), PRINTED)
 def test_the_data_behind_tables_and_downloads_are_those_of_the_records(found, artifacts, text):
     values = recorded(found, artifacts)
-    runs = Runs.read(found, found.usual, SHOWN.seeds, Store(RESULTS), artifacts or None)
+    runs = Runs.read(
+        found, found.usual, SHOWN.seeds, Store(RESULTS), artifacts if found.tables else None
+    )
     data = tables.comparison(runs)
     assert len(data) == len(values)
     for row in data.itertuples():
