@@ -1,21 +1,18 @@
 """Epochs over fixed samples."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from relength.specs.fields import added
-from relength.streams import stream
-from relength.training.protocols.base import Clip, Protocol, Selection
+from relength.training.protocols.base import Clip, Selection
+from relength.training.protocols.fixed import FixedSamples
 from relength.training.protocols.optimiser import AdamW, OptimiserOrAdamW, Settings
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-    from relength.specs.spec import RunSpec
     from relength.tasks.base import Task
     from relength.tasks.batch import Batch
     from relength.training.course import Progress
@@ -24,16 +21,15 @@ if TYPE_CHECKING:
 PLATEAU_THRESHOLD = 1e-4
 
 
-class Epochs(Protocol):
+class Epochs(FixedSamples):
     """Epochs over fixed samples, with a schedule and an early end.
 
     Defaults: the appendix and the released configuration of the paper that it was written for.
     """
 
-    fresh: ClassVar[bool] = False
     budget: ClassVar[tuple[str, ...]] = (
-        *("epochs", "solved_accuracy", "solved_epochs"),
-        *Protocol.budget,
+        *("solved_accuracy", "solved_epochs"),
+        *FixedSamples.budget,
     )
 
     name: Literal["epochs"] = added("epochs", before="epochs")
@@ -73,13 +69,6 @@ class Epochs(Protocol):
             raise ValueError("weight_decay is adamw's here: give it inside optimiser")
         return self
 
-    @property
-    def intervals(self) -> int:
-        return self.epochs
-
-    def most_steps(self, task: "Task") -> int:
-        return self.epochs * -(-task.splits()["train"].size // self.batch_size)
-
     def course(self, measure: str) -> str:
         early = ", ended early where a run counted as solved"
         return super().course(measure) + (early if self.solved_accuracy is not None else "")
@@ -97,12 +86,6 @@ class Epochs(Protocol):
     @property
     def selection(self) -> Selection:
         return Selection(tie=self.tie)
-
-    def order(self, spec: "RunSpec", data: "Batch", interval: int) -> Iterator[np.ndarray]:
-        """Every sample once, in an order of the seed's own."""
-        order = stream(spec.seed, "order", interval).permutation(len(data))
-        for start in range(0, len(order), self.batch_size):
-            yield order[start : start + self.batch_size]
 
     def loss(self, task: "Task", model: "Module", batch: "Batch", key: "Tensor | None") -> "Tensor":
         """Return what a step minimises; of a short last batch as ``short_batch`` says."""

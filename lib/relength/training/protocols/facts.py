@@ -4,14 +4,12 @@ Source: "A Memory-Augmented LLM Architecture for Multi-Hop Reasoning" (anonymous
 Eqs. 1 and 2, Section 4.1.
 """
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import numpy as np
 from pydantic import Field
 
-from relength.streams import stream
-from relength.training.protocols.base import Clip, Protocol, Selection
+from relength.training.protocols.base import Clip, Selection
+from relength.training.protocols.fixed import FixedSamples
 from relength.training.protocols.optimiser import Adam, Settings
 
 if TYPE_CHECKING:
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from relength.training.course import Progress
 
 
-class Facts(Protocol):
+class Facts(FixedSamples):
     """Adam over fixed samples for a number of epochs; the last weights are tested.
 
     Defaults: the paper's. It leaves the weights of the terms open; 1 each is assumed. Their names
@@ -32,8 +30,7 @@ class Facts(Protocol):
     that has no such terms is trained on answers alone.
     """
 
-    fresh: ClassVar[bool] = False
-    budget: ClassVar[tuple[str, ...]] = ("epochs", "solved_accuracy", *Protocol.budget)
+    budget: ClassVar[tuple[str, ...]] = ("solved_accuracy", *FixedSamples.budget)
 
     name: Literal["facts"] = "facts"
     epochs: int = Field(200, gt=0, description="passes over the training data")
@@ -54,13 +51,6 @@ class Facts(Protocol):
     rho: float = Field(1.0, ge=0, description="weight of the other text; assumed")
 
     @property
-    def intervals(self) -> int:
-        return self.epochs
-
-    def most_steps(self, task: "Task") -> int:
-        return self.epochs * -(-task.splits()["train"].size // self.batch_size)
-
-    @property
     def moves(self) -> Settings:
         return Adam()
 
@@ -72,12 +62,6 @@ class Facts(Protocol):
     def selection(self) -> Selection:
         """The last weights, as in the paper."""
         return Selection(tie=2.0)  # no accuracy differs by more, and of equal ones the last counts
-
-    def order(self, spec: "RunSpec", data: "Batch", interval: int) -> Iterator[np.ndarray]:
-        """Every sample once, in an order of the seed's own."""
-        order = stream(spec.seed, "order", interval).permutation(len(data))
-        for start in range(0, len(order), self.batch_size):
-            yield order[start : start + self.batch_size]
 
     @property
     def weights(self) -> dict[str, float]:

@@ -1,23 +1,19 @@
 """Adam over fixed samples, a few at a time, and nothing else."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
 from pydantic import Field
 
-from relength.streams import stream
-from relength.training.protocols.base import Protocol, Selection
+from relength.training.protocols.base import Selection
+from relength.training.protocols.fixed import FixedSamples
 from relength.training.protocols.optimiser import Adam, Optimiser, Settings
 
 if TYPE_CHECKING:
     from relength.models.config import ModelConfig
-    from relength.specs.spec import RunSpec
     from relength.tasks.base import Task
-    from relength.tasks.batch import Batch
 
 
-class PlainEpochs(Protocol):
+class PlainEpochs(FixedSamples):
     """Passes over fixed samples without schedule, clip or early end; the training data select.
 
     The epoch with the highest accuracy on the training data is kept. Defaults: the paper that it
@@ -25,22 +21,12 @@ class PlainEpochs(Protocol):
     at a learning rate of 0.01.
     """
 
-    fresh: ClassVar[bool] = False
-    budget: ClassVar[tuple[str, ...]] = ("epochs", *Protocol.budget)
-
     name: Literal["plain_epochs"] = "plain_epochs"
     epochs: int = Field(5, gt=0, description="passes over the training data")
     batch_size: int = Field(1, gt=0)
     optimiser: Optimiser = Adam()
     learning_rate: float = Field(0.01, gt=0)
     precision: Literal["float32", "float64"] = "float64"
-
-    @property
-    def intervals(self) -> int:
-        return self.epochs
-
-    def most_steps(self, task: "Task") -> int:
-        return self.epochs * -(-task.splits()["train"].size // self.batch_size)
 
     @property
     def moves(self) -> Settings:
@@ -56,9 +42,3 @@ class PlainEpochs(Protocol):
                 f"plain_epochs selects on training data, and {task.name} has development sets of "
                 "its own: choose the protocol epochs"
             )
-
-    def order(self, spec: "RunSpec", data: "Batch", interval: int) -> Iterator[np.ndarray]:
-        """Every sample once, in an order of the seed's own."""
-        order = stream(spec.seed, "order", interval).permutation(len(data))
-        for start in range(0, len(order), self.batch_size):
-            yield order[start : start + self.batch_size]
