@@ -14,15 +14,15 @@ import torch
 from torch import Tensor, nn
 
 from relength.kernels.hashing import fork
-from relength.models.free_running import FreeRunning
 from relength.models.memory.stack_rnn import StackRNN, step_by_step
 from relength.models.pointers.attention import evaluation_key
 from relength.models.pointers.panm import PANM
+from relength.models.pointers.panm_tasks import OnPANM
 from relength.models.pointers.stack_configs import StackPANMConfig
 from relength.tasks.batch import Batch
 
 
-class StackPANM(FreeRunning):
+class StackPANM(OnPANM):
     """After each symbol a number from 0 to 1 for each symbol that may follow."""
 
     def __init__(self, config: StackPANMConfig, channels: int, outputs: int):
@@ -51,14 +51,9 @@ class StackPANM(FreeRunning):
         )
 
     @property
-    def fused(self) -> bool:
-        return self.panm.controller.fused
-
-    @fused.setter
-    def fused(self, value: bool) -> None:
-        for module in self.panm.modules():
-            if hasattr(module, "fused"):
-                module.fused = value
+    def starts(self) -> tuple[str, ...]:
+        """The base for all: the first step's memory has one slot."""
+        return ("base",) * len(self.panm.starts)
 
     def decode(self, inputs: Tensor, steps: int, key: Tensor | None) -> Tensor:
         inputs, within = step_by_step(inputs, steps), None if key is None else fork(key, 1)
@@ -66,7 +61,6 @@ class StackPANM(FreeRunning):
         return torch.sigmoid(self.panm(inputs, steps, base, written=inputs, key=within))
 
     def base(self, inputs: Tensor, key: Tensor | None) -> Tensor:
-        """Base addresses (B,) of a training step; without key of tests, or one for all (1,)."""
         if key is None and self.config.base_in_tests == "zero":
             return torch.zeros(1, dtype=torch.int64, device=inputs.device)
         key = evaluation_key(inputs.device) if key is None else fork(key, 0)
@@ -80,20 +74,3 @@ class StackPANM(FreeRunning):
         inputs = self._read(batch)
         outputs = self.decode(inputs, inputs.shape[1], None)
         return outputs, self.trace(inputs, inputs.shape[1]) if keep_weights else None
-
-    def trace(self, inputs: Tensor, steps: int) -> dict[str, Tensor]:
-        """Return the slots that the pointers point at: by number for Mode 1 and for Mode 2.
-
-        Pointers of Mode 1 all begin at the base, the only slot of the first step.
-        """
-        base = self.base(inputs, None).expand(len(inputs))
-        reading, _ = self.panm.read(inputs, steps, base)
-        mode1 = {
-            f"mode 1, pointer {i} from the base": weights
-            for i, weights in enumerate(reading.mode1_weights, start=1)
-        }
-        mode2 = {
-            f"mode 2, pointer {i}": weights
-            for i, weights in enumerate(reading.mode2_weights, start=1)
-        }
-        return mode1 | mode2

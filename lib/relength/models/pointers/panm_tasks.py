@@ -1,5 +1,7 @@
 """PANM on the algorithmic tasks (Section 3.1, Appendix D.1): its encoders, its arms, its sizes."""
 
+from abc import abstractmethod
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -76,7 +78,50 @@ class ForwardGRU(nn.Module):
         return states, states[:, -1]
 
 
-class AlgorithmicPANM(FreeRunning):
+class OnPANM(FreeRunning):
+    """A model that is a PANM, ``panm``, with an encoder and perhaps a decoder of its own."""
+
+    panm: PANM
+
+    @property
+    def fused(self) -> bool:
+        return self.panm.controller.fused
+
+    @fused.setter
+    def fused(self, value: bool) -> None:
+        for module in self.panm.modules():
+            if hasattr(module, "fused"):
+                module.fused = value
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        """Where each pointer of Mode 1 begins, in words."""
+        return self.panm.starts
+
+    @abstractmethod
+    def base(self, inputs: Tensor, key: Tensor | None) -> Tensor:
+        """Base addresses (B,), or one for all (1,): of a training step, without key of tests."""
+
+    def trace(self, inputs: Tensor, steps: int) -> dict[str, Tensor]:
+        """Return the slots that the pointers point at: by start for Mode 1, by number for Mode
+        2.
+        """
+        base = self.base(inputs, None).expand(len(inputs))
+        reading, _ = self.panm.read(inputs, steps, base)
+        mode1 = {
+            f"mode 1, pointer {i} from the {start}": weights
+            for i, (start, weights) in enumerate(
+                zip(self.starts, reading.mode1_weights, strict=True), start=1
+            )
+        }
+        mode2 = {
+            f"mode 2, pointer {i}": weights
+            for i, weights in enumerate(reading.mode2_weights, start=1)
+        }
+        return mode1 | mode2
+
+
+class AlgorithmicPANM(OnPANM):
     """PANM between one encoder and no decoder: the input of its controller is zero (z_t = 0)."""
 
     def __init__(self, config: PANMConfig, input_size: int, classes: int):
@@ -108,22 +153,11 @@ class AlgorithmicPANM(FreeRunning):
                 content=config.content,
             )
 
-    @property
-    def fused(self) -> bool:
-        return self.panm.controller.fused
-
-    @fused.setter
-    def fused(self, value: bool) -> None:
-        for module in self.panm.modules():
-            if hasattr(module, "fused"):
-                module.fused = value
-
     def decode(self, inputs: Tensor, steps: int, key: Tensor | None) -> Tensor:
         within = None if key is None else fork(key, 1)
         return self.panm(inputs, steps, self.base(inputs, key), key=within)
 
     def base(self, inputs: Tensor, key: Tensor | None) -> Tensor:
-        """Base addresses (B,), or one for all (1,): of a training step, without key of tests."""
         bank, count, code = self.panm.bank, len(inputs), not self.config.of_the_text
         config = self.config
         if (config.base_in_tests if key is None else config.base_in_training) == "zero":
@@ -131,21 +165,3 @@ class AlgorithmicPANM(FreeRunning):
             return torch.zeros(count if code else 1, dtype=torch.int64, device=inputs.device)
         key = evaluation_key(inputs.device) if key is None else fork(key, 0)
         return bank.random_base(count, key, bank.size + 1 if code else None)
-
-    def trace(self, inputs: Tensor, steps: int) -> dict[str, Tensor]:
-        """Return the slots that the pointers point at: by start for Mode 1, by number for Mode
-        2.
-        """
-        base = self.base(inputs, None).expand(len(inputs))
-        reading, _ = self.panm.read(inputs, steps, base)
-        mode1 = {
-            f"mode 1, pointer {i} from the {start}": weights
-            for i, (start, weights) in enumerate(
-                zip(self.panm.starts, reading.mode1_weights, strict=True), start=1
-            )
-        }
-        mode2 = {
-            f"mode 2, pointer {i}": weights
-            for i, weights in enumerate(reading.mode2_weights, start=1)
-        }
-        return mode1 | mode2
