@@ -11,7 +11,7 @@ from relength.specs import claim_files
 from relength.specs.experiments import experiments
 from relength.specs.spec import RunSpec
 from relength.training import provenance
-from relength.training.traces import _small_integers
+from relength.training.traces import small_integers
 
 # Claims of every kind, for tests of what is made from any: judging a thousand takes its time.
 FEW = {
@@ -182,13 +182,13 @@ def memory(spec: RunSpec) -> dict:
     read = np.random.default_rng(spec.seed).integers(0, 5, (2, steps + 1))
     values = np.zeros((2, 2 * steps + 2, 5))
     values[:, : steps + 1] = np.eye(5)[read]
-    small = _small_integers(values)
+    small = small_integers(values)
     found["states"] = {
         **{"test": selects, "read_steps": steps + 1, "explained": 1.0, **small},
         "read": ["".join("abcde"[numeral] for numeral in row) for row in read],
         "portraits": {
-            "encoding": _small_integers(values[:, : steps + 1, :2]),
-            "decoding": _small_integers(values[:, steps + 1 :, :2]),
+            "encoding": small_integers(values[:, : steps + 1, :2]),
+            "decoding": small_integers(values[:, steps + 1 :, :2]),
         },
     }
     return found

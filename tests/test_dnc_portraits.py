@@ -51,7 +51,7 @@ def test_the_three_best_and_the_three_worst_are_shown_and_all_of_few(runs):
     found = [record["spec"]["seed"] for record in portraits.chosen(records)]
     assert found == [6, 5, 4, 2, 1, 0]
     assert len(portraits.chosen(records[:5])) == 5
-    assert portraits.mean_accuracy(records[0]) == pytest.approx(93)
+    assert states.mean_accuracy(records[0]) == pytest.approx(93)
 
 
 def test_numbers_stand_beside_the_mean_accuracy_of_each_run(runs):

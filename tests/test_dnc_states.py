@@ -76,9 +76,9 @@ def test_a_place_per_numeral_is_explained_by_it_and_another_order_is_not():
 
 
 def kept(values: np.ndarray) -> dict:
-    from relength.training.traces import _small_integers
+    from relength.training.traces import small_integers
 
-    return _small_integers(values)
+    return small_integers(values)
 
 
 def test_an_array_comes_back_up_to_half_a_unit():

@@ -319,11 +319,7 @@ class Runs:
 
     def plans(self, model: str, arm: str, task: str) -> bool:
         """Tell whether the grid has runs of a cell, recorded or not."""
-        return (model, arm, task) in self._planned
-
-    @cached_property
-    def _planned(self) -> set[tuple[str, str, str]]:
-        return {(spec.row, spec.model.arm, spec.task.name) for spec in self.specs}
+        return (model, arm, task) in self._tested
 
     def cell(self, model: str, arm: str, task: str) -> list[Record]:
         """The runs of one cell by seed; empty where nothing is recorded."""

@@ -168,10 +168,10 @@ def _portrait(states: "Tensor") -> dict[str, Any]:
         init="random",
         random_state=0,
     ).fit_transform(flat)
-    return _small_integers(projected.reshape(*states.shape[:2], 2))
+    return small_integers(projected.reshape(*states.shape[:2], 2))
 
 
-def _small_integers(values: "np.ndarray") -> dict[str, Any]:
+def small_integers(values: "np.ndarray") -> dict[str, Any]:
     """An array as text of small integers.
 
     shape   of the array
@@ -207,4 +207,4 @@ def _principal(states: "Tensor") -> dict[str, Any]:
     directions = directions * directions[largest, torch.arange(count)].sign()  # one of two signs
     components = (centred @ directions).view(*states.shape[:2], count)
     explained = float(variances[-count:].sum() / variances.sum().clamp(min=1e-30))
-    return {"explained": explained, **_small_integers(components.numpy())}
+    return {"explained": explained, **small_integers(components.numpy())}

@@ -601,13 +601,11 @@ def check_runs(source: Source, needed: Iterable[Part]) -> None:
     if found is None:
         known = ", ".join(experiments())
         raise RelengthError(f"There is no experiment {source.experiment!r}: choose from {known}.")
-    specs = found.specs("reduced", [0])
-    arms = dict.fromkeys(spec.model.arm for spec in specs)
+    arms, cells = _planned(found)
     if source.judged_arm not in arms:
         raise RelengthError(
             f"{found.name} has no run in the arm {source.judged_arm!r}: it has {', '.join(arms)}."
         )
-    cells = dict.fromkeys((spec.row, spec.task.name) for spec in specs)
     for model, task in (cell for part in needed for sample in part.samples for cell in sample):
         if (model, task) not in cells:
             known = ", ".join(dict.fromkeys(row for row, other in cells if other == task))
@@ -615,6 +613,14 @@ def check_runs(source: Source, needed: Iterable[Part]) -> None:
                 f"{found.name} has no run of {model!r} on {task!r}: "
                 + (f"on this task it has {known}." if known else "it has no such task.")
             )
+
+
+@cache  # printed cells ask for it one by one
+def _planned(found: Experiment) -> tuple[dict[str, None], dict[Cell, None]]:
+    """The arms and the cells of an experiment's runs, in their order."""
+    specs = found.specs("reduced", [0])
+    arms = dict.fromkeys(spec.model.arm for spec in specs)
+    return arms, dict.fromkeys((spec.row, spec.task.name) for spec in specs)
 
 
 @cache

@@ -4,7 +4,7 @@ import numpy as np
 
 from relength.papers.dnc import portraits, printed_p, states, when
 from relength.papers.dnc.by_length import TRAINED, summaries
-from relength.papers.dnc.recounts import CONSTRAINED, STATEFUL
+from relength.papers.dnc.lengths import beside_stateful
 from relength.report.markdown import table
 from relength.report.outcomes import NOTHING, busiest
 from relength.report.runs import Runs
@@ -45,18 +45,14 @@ def reach(survey: Survey) -> str:
 def _ahead(runs: Runs) -> str:
     """Say which constrained controllers are ahead of the stateful one, after equal training."""
     said = []
-    for task, cells in summaries(runs, TRAINED).groupby("task", sort=False):
-        means = cells.set_index("model")["median"].dropna()
-        rivals = means[means.index.isin(CONSTRAINED)]
-        if STATEFUL not in means or rivals.empty:
-            continue
+    for task, (stateful, rivals) in beside_stateful(runs).items():
         ahead = [f"{model} ({short(mean)} %)" for model, mean in rivals.items()
-                 if mean > means[STATEFUL]]  # fmt: skip
-        others = f"Ahead of its {short(means[STATEFUL])} % are {words(ahead)}"
+                 if mean > stateful]  # fmt: skip
+        others = f"Ahead of its {short(stateful)} % are {words(ahead)}"
         nobody = f"Of {len(rivals)} constrained controllers none is ahead of its "
         said.append(
             f"**{title(task)}:** "
-            + (others if ahead else f"{nobody}{short(means[STATEFUL])} %")
+            + (others if ahead else f"{nobody}{short(stateful)} %")
             + (f", of {len(rivals)} that have runs." if ahead else ".")
         )
     if not said:

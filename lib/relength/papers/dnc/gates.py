@@ -10,7 +10,8 @@ import pandas as pd
 
 from relength.papers.dnc import states
 from relength.papers.dnc.experiments import GATES
-from relength.papers.dnc.portraits import chosen, mean_accuracy, numbers
+from relength.papers.dnc.portraits import chosen, numbers
+from relength.papers.dnc.states import mean_accuracy
 from relength.report import figures
 from relength.report.exhibits import Exhibit
 from relength.report.grid import NOT_RUN

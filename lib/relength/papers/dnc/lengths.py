@@ -348,20 +348,28 @@ def gained(runs: Runs) -> str:
     return "\n".join(lines)
 
 
-def catching_up(runs: Runs) -> str:
-    """Say how the stateful baseline ends beside the constrained controllers, trained as long."""
-    table = summaries(runs)
-    said = []
-    for task, cells in table.groupby("task", sort=False):
+def beside_stateful(runs: Runs) -> dict[str, tuple[float, pd.Series]]:
+    """{task: median of the runs' means of the stateful baseline, and those of constrained ones}.
+
+    Of tasks in which both have runs.
+    """
+    found = {}
+    for task, cells in summaries(runs).groupby("task", sort=False):
         means = cells.set_index("model")["median"].dropna()
         rivals = means[means.index.isin(CONSTRAINED)]
-        if STATEFUL not in means or rivals.empty:
-            continue
-        ahead = [model for model, mean in rivals.items() if mean > means[STATEFUL]]
+        if STATEFUL in means and len(rivals):
+            found[task] = means[STATEFUL], rivals
+    return found
+
+
+def catching_up(runs: Runs) -> str:
+    """Say how the stateful baseline ends beside the constrained controllers, trained as long."""
+    said = []
+    for task, (stateful, rivals) in beside_stateful(runs).items():
         others = ", ".join(f"{model} {short(mean)}" for model, mean in rivals.items())
         said.append(
-            f"{title(task)}: {STATEFUL} {short(means[STATEFUL])} against {others}; "
-            f"{len(ahead)} of {len(rivals)} are ahead of it."
+            f"{title(task)}: {STATEFUL} {short(stateful)} against {others}; "
+            f"{int((rivals > stateful).sum())} of {len(rivals)} are ahead of it."
         )
     if not said:
         return "Not run yet: a task with the stateful baseline and a constrained controller."

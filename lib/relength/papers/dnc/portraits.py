@@ -12,12 +12,13 @@ import pandas as pd
 
 from relength.papers.dnc import states
 from relength.papers.dnc.experiments import PORTRAITS
+from relength.papers.dnc.states import mean_accuracy
 from relength.report import figures, reach
 from relength.report.exhibits import Exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import LIGHT, Layout, aligned, canvas, colour, title
-from relength.runs.store import Record, accuracies
+from relength.runs.store import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,14 +45,6 @@ BEST, WORST = 3, 3  # runs of a controller in a portrait
 DRAWN = 10  # samples of a run that are drawn
 SHADES = 10  # steps of the colour from the first step to the last
 WORDS: dict[Phase, str] = {"encoding": "reads", "decoding": "writes"}
-
-
-def mean_accuracy(record: Record) -> float:
-    """A run's mean accuracy over lengths 2 to 45, in percent, as Table III averages it."""
-    shortest, longest = states.AVERAGED
-    return 100 * float(
-        np.mean([x for n, x in accuracies(record).items() if shortest <= int(n) <= longest])
-    )
 
 
 def with_states(runs: Runs) -> list[tuple[str, str]]:

@@ -37,6 +37,7 @@ never comes back, 100 one that comes back as often as if time played no role.
 """
 
 import base64
+import json
 from collections.abc import Mapping
 from functools import cache
 from itertools import pairwise
@@ -59,9 +60,7 @@ def shares(record: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     memory = record.get("memory")
     if not memory:
         return {}
-    shortest, longest = AVERAGED
-    reached = [x for n, x in accuracies(record).items() if shortest <= int(n) <= longest]
-    generalises = 100 * float(np.mean(reached)) >= GENERALISES
+    generalises = mean_accuracy(record) >= GENERALISES
     modes = gates(memory["modes"])
     modes["peaks_accompany"] = 100.0 * ((modes["gates_peaked"] >= PEAKED) == generalises)
     found = {memory["modes"]["test"]: modes}
@@ -70,6 +69,13 @@ def shares(record: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         states["loops_accompany"] = 100.0 * ((states["state_returns"] >= LOOPS) == generalises)
         found[memory["states"]["test"]] = found.get(memory["states"]["test"], {}) | states
     return found
+
+
+def mean_accuracy(record: Mapping[str, Any]) -> float:
+    """A run's mean accuracy over lengths 2 to 45, in percent, as Table III averages it."""
+    shortest, longest = AVERAGED
+    reached = [x for n, x in accuracies(record).items() if shortest <= int(n) <= longest]
+    return 100 * float(np.mean(reached))
 
 
 def gates(modes: Mapping[str, Any]) -> dict[str, float]:
@@ -91,6 +97,14 @@ def gates(modes: Mapping[str, Any]) -> dict[str, float]:
 
 def movement(states: Mapping[str, Any]) -> dict[str, float]:
     """The numbers of the recorded states of one run."""
+    kept = json.dumps({name: value for name, value in states.items() if name != "portraits"})
+    return dict(_movement(kept, "decoding" in states["portraits"]))
+
+
+@cache  # several figures and tables of a page ask for the same runs
+def _movement(kept: str, has_path: bool) -> dict[str, float]:
+    """The same, of the recorded states as text; whether writing has a path."""
+    states = json.loads(kept)
     values, read = decoded(states), states["read_steps"]
     reading, writing = values[:, :read], values[:, read:]
     found = {
@@ -99,7 +113,7 @@ def movement(states: Mapping[str, Any]) -> dict[str, float]:
         "state_ends": _spread(reading[:, -1]) / _spread(reading),
         "state_scatter": _spread(reading[:, min(EARLY, read - 1)]) / _spread(reading),
     }
-    if "decoding" in states["portraits"]:  # answers of one step or of several lengths have no path
+    if has_path:  # answers of one step or of several lengths have no path
         still = writing[:, min(SETTLED, writing.shape[1] - 2) :]
         found["state_moves"] = _step(still) / _step(reading)
         found["state_returns_writing"] = returns(writing)
