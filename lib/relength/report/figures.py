@@ -126,9 +126,11 @@ def accuracy(runs: Runs, artifact: str | None = None, *, number: int) -> Exhibit
             model, task = runs.rows[i][0], runs.tasks[j]
             tests = runs.tests[task]
             places = _places(tests)
+            room = float(np.diff(places).min(initial=1))  # between two tests
+            half = min(0.11, 0.45 * room)
             for place, test in zip(places, tests, strict=True):
                 if (model, task, test) in paper:
-                    ends = [place - 0.11, place + 0.11]
+                    ends = [place - half, place + half]
                     bars.append(
                         np.column_stack(
                             grid.points(i, j, ends, [paper[model, task, test] / 100] * 2)
@@ -145,7 +147,8 @@ def accuracy(runs: Runs, artifact: str | None = None, *, number: int) -> Exhibit
                 x, y = grid.points(i, j, places, line)
                 grid.axes.plot(x, y, lw=1.3 / len(lines), color=colour(model), alpha=0.8, zorder=2)
             for column, place in enumerate(places):
-                spread = place + 0.05 * (np.arange(len(records)) - (len(records) - 1) / 2)
+                apart = min(0.05, 0.9 * room / len(records))
+                spread = place + apart * (np.arange(len(records)) - (len(records) - 1) / 2)
                 dots.setdefault(model, []).append(
                     np.column_stack(grid.points(i, j, spread, values[:, column]))
                 )

@@ -10,9 +10,9 @@ import pandas as pd
 
 from relength.papers.dnc import states
 from relength.papers.dnc.experiments import GATES
-from relength.papers.dnc.portraits import chosen, numbers
+from relength.papers.dnc.portraits import EMPTY, chosen, numbers, stacked
 from relength.papers.dnc.states import mean_accuracy
-from relength.report import figures
+from relength.report import figures, reach
 from relength.report.exhibits import Exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
@@ -49,6 +49,7 @@ ARTIFACTS = tuple(GATES)
 
 def histograms(runs: Runs, task: str, gate: Gate, number: int) -> Exhibit:
     """A gate's values while reading, upwards, and while writing, downwards: best and worst runs."""
+    runs = reach.judged_runs(runs, [task])
     shown = {row: chosen(runs.cell(*row, task)) for row in runs.rows}
     across = max((len(records) for records in shown.values()), default=0) or 1
 
@@ -60,7 +61,8 @@ def histograms(runs: Runs, task: str, gate: Gate, number: int) -> Exhibit:
         blocks = -(-across // columns)
         down = blocks * (2 * side + line) + head
         top = 0.4
-        height = top + len(runs.rows) * down
+        heights = [down if shown[row] else EMPTY for row in runs.rows]
+        tops, height = stacked(top, heights)
         figure = canvas(layout, height)
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set(xlim=(0, layout.width), ylim=(height, 0))
@@ -69,13 +71,12 @@ def histograms(runs: Runs, task: str, gate: Gate, number: int) -> Exhibit:
         axes.text(left, 0.12, "above: reading; below: writing", **words)
         low, high = SHOWN[gate].low, SHOWN[gate].high
         axes.text(left, 0.27, f"left: {low}; right: {high}", **words)
-        for i, row in enumerate(runs.rows):
-            y = top + i * down
-            place = (left, y + 0.16) if layout.narrow else (left - 0.15, y + side + 0.1)
+        for row, y in zip(runs.rows, tops, strict=True):
+            place = (left, y + 0.16) if layout.narrow else (left - 0.15, y + 0.3)
             align = {"ha": "left" if layout.narrow else "right", "color": colour(row[0])}
             axes.text(*place, row[0], size=8, weight="bold", **align)
             if not shown[row]:
-                axes.text(left + 0.1, y + head + side, NOT_RUN, **words)
+                axes.text(left + 0.1, y + 0.3, NOT_RUN, **words)
             for k, record in enumerate(shown[row]):
                 block, column = divmod(k, columns)
                 corner = left + column * pitch, y + head + block * (2 * side + line)

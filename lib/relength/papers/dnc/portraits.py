@@ -43,6 +43,7 @@ PRINTED: dict[tuple[str, Phase], int] = {
 ARTIFACTS = tuple(PORTRAITS)
 BEST, WORST = 3, 3  # runs of a controller in a portrait
 DRAWN = 10  # samples of a run that are drawn
+EMPTY = 0.5  # inches of a row without runs
 SHADES = 10  # steps of the colour from the first step to the last
 WORDS: dict[Phase, str] = {"encoding": "reads", "decoding": "writes"}
 
@@ -77,6 +78,7 @@ def chosen(records: Sequence[Record]) -> list[Record]:
 
 def portraits(runs: Runs, task: str, phase: Phase, number: int) -> Exhibit:
     """Paths of the states of the best and the worst runs while they read, or while they write."""
+    runs = reach.judged_runs(runs, [task])
     rows = with_states(runs)
     shown = {row: chosen(runs.cell(*row, task)) for row in rows}
     across = max((len(records) for records in shown.values()), default=0) or 1
@@ -88,14 +90,13 @@ def portraits(runs: Runs, task: str, phase: Phase, number: int) -> Exhibit:
         head, line = 0.3, 0.36
         blocks = -(-across // columns)
         down = blocks * (pitch + line) + (head if layout.narrow else 0.1)
-        figure = canvas(layout, head + len(rows) * down)
-        height = head + len(rows) * down
+        tops, height = stacked(head, [down if shown[row] else EMPTY for row in rows])
+        figure = canvas(layout, height)
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set(xlim=(0, layout.width), ylim=(height, 0))
         axes.axis("off")
         _key(axes, left)
-        for i, row in enumerate(rows):
-            top = head + i * down
+        for row, top in zip(rows, tops, strict=True):
             place = (left, top + 0.16) if layout.narrow else (left - 0.15, top + 0.25)
             side = {"ha": "left" if layout.narrow else "right", "color": colour(row[0])}
             axes.text(*place, row[0], size=8, weight="bold", **side)
@@ -126,9 +127,14 @@ def portraits(runs: Runs, task: str, phase: Phase, number: int) -> Exhibit:
         f"Portraits of states in {title(task)}, a row per controller, while it {WORDS[phase]}. "
         f"Mean accuracy and returns of the runs shown: {said or NOT_RUN}."
     )
-    data = numbers(runs)
-    own = data[data["task"] == task] if len(data) else data
-    return figures.exhibit(runs, number, draw, f"{task}-{phase}", caption, alt, own)
+    name = f"{task}-{phase}"
+    return figures.exhibit(runs, number, draw, name, caption, alt, numbers(runs))
+
+
+def stacked(first: float, heights: Sequence[float]) -> tuple[list[float], float]:
+    """Where rows begin that lie below each other from `first` on, and where the last one ends."""
+    ends = first + np.cumsum(heights)
+    return [first, *ends[:-1].tolist()], float(ends[-1])
 
 
 def _returns(record: Record, phase: Phase) -> float:
