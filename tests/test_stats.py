@@ -1,5 +1,7 @@
 """The statistics, against numbers worked out by hand worked examples of papers and SciPy."""
 
+from fractions import Fraction
+from itertools import combinations
 from math import comb
 
 import numpy as np
@@ -91,6 +93,36 @@ def test_permutation_by_hand():
     assert stats.permutation_order([1, 2, 4], [3]) == pytest.approx((0.75, 0.5))
 
 
+def in_fractions(a, b) -> tuple[float, float]:
+    """Both p values of values with one decimal, without rounding."""
+    tenths = [round(10 * value) for value in (*a, *b)]
+    whole, first = sum(tenths), len(a)
+
+    def difference(total: int) -> Fraction:
+        return Fraction(total, first) - Fraction(whole - total, len(b))
+
+    given = difference(sum(tenths[:first]))
+    splits = [difference(sum(chosen)) for chosen in combinations(tenths, first)]
+    above, below = sum(s >= given for s in splits), sum(s <= given for s in splits)
+    return above / len(splits), below / len(splits)
+
+
+def test_splits_that_are_equal_count_as_equal_however_large_the_values():
+    a, b = [99.3, 99.3, 99.9, 99.9, 100], [98.8, 99.1, 99.2, 99.5, 99.7]
+    assert stats.permutation_order(a, b) == pytest.approx((14 / 252, 244 / 252), abs=1e-3)
+    a, b = [99.2, 99.7, 99.7], [98.9, 99.1, 99.2]
+    assert stats.permutation_order(a, b).p_greater == pytest.approx(2 / 20)
+
+
+decimals = st.lists(st.integers(0, 1000).map(lambda n: n / 10), min_size=2, max_size=5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(decimals, decimals)
+def test_listing_all_splits_gives_the_shares_of_exact_arithmetic(a, b):
+    assert stats.permutation_order(a, b) == pytest.approx(in_fractions(a, b))
+
+
 @pytest.mark.equality
 @settings(max_examples=30, deadline=None)
 @given(at_least_two, at_least_two)
@@ -98,12 +130,12 @@ def test_listing_all_splits_is_scipys_permutation_test(a, b):
     def p(alternative):
         return scipy_stats.permutation_test(
             (np.sort(a), np.sort(b)),
-            lambda x, y, axis: x.mean(axis=axis) - y.mean(axis=axis),
+            lambda x, y, axis: (x.mean(axis=axis) - y.mean(axis=axis)).round(9),
             vectorized=True,
             alternative=alternative,
         ).pvalue
 
-    assert stats.permutation_order(a, b) == (p("greater"), p("less"))
+    assert stats.permutation_order(a, b) == pytest.approx((p("greater"), p("less")))
 
 
 def test_where_there_are_too_many_splits_random_ones_come_close(monkeypatch):

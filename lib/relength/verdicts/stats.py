@@ -17,7 +17,9 @@ from numpy.typing import ArrayLike
 # Splits of the pooled values up to which the permutation test lists all of them (10 against 10:
 # 184,756).
 EXACT_SPLITS = 200_000
-TIE = 100 * np.finfo(float).eps  # relative: differences that only rounding tells apart, as in SciPy
+# Relative to the values: differences that only rounding tells apart. SciPy's own room is relative
+# to the difference, and so misses equal splits of values near 100.
+TIE = 100 * np.finfo(float).eps
 
 
 class Summary(NamedTuple):
@@ -134,8 +136,8 @@ def _permutation_order(a: tuple[float, ...], b: tuple[float, ...]) -> Order:
         return Order(*(_drawn_p(a, b, alternative) for alternative in ("greater", "less")))
     pooled = np.array([*a, *b])[_splits(len(a), len(b))]
     differences = pooled[:, : len(a)].mean(axis=1) - pooled[:, len(a) :].mean(axis=1)
-    given = differences[0]
-    above, below = differences >= given - TIE * abs(given), differences <= given + TIE * abs(given)
+    given, room = differences[0], TIE * np.abs(pooled[0]).max()
+    above, below = differences >= given - room, differences <= given + room
     return Order(float(above.mean()), float(below.mean()))
 
 
@@ -154,7 +156,7 @@ def _drawn_p(a: tuple[float, ...], b: tuple[float, ...], alternative: str) -> fl
     """One-sided p value of the permutation test, from random splits."""
     test = scipy.stats.permutation_test(
         (np.array(a), np.array(b)),
-        lambda x, y, axis: x.mean(axis=axis) - y.mean(axis=axis),
+        lambda x, y, axis: (x.mean(axis=axis) - y.mean(axis=axis)).round(9),  # equal is equal
         permutation_type="independent",
         vectorized=True,
         n_resamples=EXACT_SPLITS,
