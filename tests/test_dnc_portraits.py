@@ -1,5 +1,6 @@
 """Portraits of states and histograms of gates, drawn from runs made by hand."""
 
+import copy
 import re
 
 import handmade
@@ -9,8 +10,10 @@ import pytest
 from relength.papers.dnc import gates, portraits, states
 from relength.papers.dnc.experiments import EXPERIMENTS, GATES, PORTRAITS
 from relength.report.runs import Runs
-from relength.runs.store import Store
+from relength.runs.store import Store, frame
 from relength.specs import published
+from relength.training.traces import small_integers
+from relength.verdicts import claims
 
 FOUND = EXPERIMENTS[0]
 SEEDS = 7
@@ -64,6 +67,22 @@ def test_numbers_stand_beside_the_mean_accuracy_of_each_run(runs):
     generalises = data["accuracy"][together.index] >= states.GENERALISES
     loops = data["state_returns"][together.index] >= states.LOOPS
     assert ((together == 100) == (generalises == loops)).all() and loops.all()
+
+
+def test_runs_that_say_nothing_of_loops_are_no_seeds_of_claims_on_them(runs):
+    """Of the first of five runs the states move on, and it does not generalise."""
+    records = copy.deepcopy(runs.cell("COMPR", "paper", "dnc_sort")[:5])
+    drift = np.cumsum(np.ones((2, 31, 5)), axis=1)
+    quiet = records[0]
+    quiet["memory"]["states"] |= small_integers(np.concatenate([drift, drift], axis=1))
+    for test in quiet["checkpoints"]["selected"]["tests"].values():
+        test["digit_accuracy"] = 0.5
+    (claim,) = (c for c in claims.load("dnc") if c.id == "dnc-043")
+    alone = claim.model_copy(
+        update={"parts": [p for p in claim.parts if p.model == "COMPR" and "dnc_sort" in p.tests]}
+    )
+    verdict = claims.judge(alone, frame(records))
+    assert (verdict.seeds, verdict.outcome) == (4, "inconclusive")
 
 
 def test_a_portrait_has_a_panel_per_run_and_its_numbers(runs, nothing):

@@ -37,6 +37,17 @@ def test_coming_to_rest_is_no_return(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("trembling", [0.01, 0.05, 0.2])
+def test_trembling_at_one_place_is_no_return_and_jumping_still_is(seed, trembling):
+    """Relative to the spread of states that have been elsewhere before."""
+    settled = noise(seed, 1)
+    settled[:, 5:] = noise(seed + 9, trembling)[:, 5:]
+    far = states.LEFT * states._spread(np.concatenate([spots(seed), settled], axis=1))
+    assert states.returns(settled, far) < 0.05
+    assert states.returns(spots(seed), far) == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.parametrize("seed", range(3))
 def test_states_without_an_order_return_as_often_as_shuffled_ones(seed):
     assert states.returns(noise(seed, 1)) == pytest.approx(1, abs=0.1)
     assert states.returns(spots(seed)) == pytest.approx(1, abs=0.1)
@@ -126,26 +137,38 @@ def test_gates_of_histograms_by_hand():
     assert found["write_gate_reading"] == pytest.approx(97.5)
     assert found["write_gate_writing"] == pytest.approx(2.5)
     assert found["write_modes_apart"] == pytest.approx(95)
+    assert found["write_mixed"] == pytest.approx(2.5)
     assert found["read_gate_reading"] == found["read_gate_writing"] == pytest.approx(50)
     assert found["read_modes_apart"] == pytest.approx(0)
     assert found["gates_peaked"] == pytest.approx((100 + 100 + 10 + 50) / 4)
 
 
-@pytest.mark.parametrize(("accuracy", "together"), [(0.95, 100), (0.5, 0)])
-def test_loops_accompany_runs_that_generalise(accuracy, together):
+def record_of(values: dict, accuracy: float) -> dict:
+    """A run with these states and one accuracy up to length 45."""
     tests = {str(n): {"digit_accuracy": accuracy if n <= 45 else 0.0} for n in range(2, 101)}
-    record = {
+    return {
         "spec": {"task": {"name": "dnc_sort"}},
         "checkpoints": {"selected": {"tests": tests}},
         "memory": {
             "modes": modes(),
             "states": {
-                **kept(spots(7)),
+                **values,
                 **{"test": "30", "read_steps": STEPS, "read": letters(numerals(7))},
                 "portraits": {"encoding": ...},
             },
         },
     }
+
+
+def test_what_neither_generalises_nor_has_loops_says_nothing_of_either():
+    drift = kept(np.cumsum(noise(3, 0.3) + 1, axis=1))
+    assert "loops_accompany" not in states.shares(record_of(drift, 0.5))["30"]
+    assert states.shares(record_of(drift, 0.95))["30"]["loops_accompany"] == 0
+
+
+@pytest.mark.parametrize(("accuracy", "together"), [(0.95, 100), (0.5, 0)])
+def test_loops_accompany_runs_that_generalise(accuracy, together):
+    record = record_of(kept(spots(7)), accuracy)
     found = states.shares(record)
     assert set(found) == {"15", "30"}
     assert found["30"]["loops_accompany"] == found["15"]["peaks_accompany"] == together

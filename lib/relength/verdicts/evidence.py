@@ -41,11 +41,13 @@ class Evidence:
 
     def __init__(self, source: Source, frame: pd.DataFrame):
         self.source = source
-        self._runs = frame[
-            (frame["experiment"] == source.experiment)
-            & (frame["checkpoint"] == source.checkpoint)
-            & frame["scale"].isin(SCALES)
-        ]
+        self._runs = self._counted(
+            frame[
+                (frame["experiment"] == source.experiment)
+                & (frame["checkpoint"] == source.checkpoint)
+                & frame["scale"].isin(SCALES)
+            ]
+        )
         twice = self._runs[self._runs.duplicated([*CELL, "seed", "test"])]
         if len(twice):
             run = twice.iloc[0]
@@ -70,6 +72,12 @@ class Evidence:
         self._margins: dict[tuple[str, ...], frozenset[str] | None] = {}
         self._origins: dict[tuple[str, ...], Origin | None] = {}
 
+    def _counted(self, runs: pd.DataFrame) -> pd.DataFrame:
+        """Leave out runs of which a paper's own metric says nothing: they are no seeds of claims."""
+        if self.source.metric in registry.metrics():
+            return runs[runs[self.source.metric].notna()]
+        return runs
+
     def runs(self, scale: str, model: str, arm: str, task: str) -> pd.DataFrame:
         """Rows of one cell that has runs."""
         cell = scale, model, arm, task
@@ -87,7 +95,7 @@ class Evidence:
         runs: the rows of these executions, of this experiment, checkpoint and scale
         """
         other = copy(self)
-        each = runs.groupby([*CELL, "run_id"], sort=False)
+        each = self._counted(runs).groupby([*CELL, "run_id"], sort=False)
         other._instead = {}
         for (*cell, _), run in each:
             other._instead.setdefault(tuple(cell), []).append(run)

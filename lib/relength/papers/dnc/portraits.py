@@ -19,6 +19,7 @@ from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import LIGHT, Layout, aligned, canvas, colour, title
 from relength.runs.store import Record
+from relength.specs import registry
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,8 +64,8 @@ def numbers(runs: Runs) -> pd.DataFrame:
                 found = {k: v for test in states.shares(record).values() for k, v in test.items()}
                 who = {"task": task, "model": model, "seed": record["spec"]["seed"]}
                 rows.append({**who, "accuracy": mean_accuracy(record), **found})
-    columns = ["task", "model", "seed", "accuracy", "state_returns"]
-    return pd.DataFrame(rows, columns=None if rows else columns)
+    columns = ["task", "model", "seed", "accuracy", *registry.papers()["dnc"].metrics]
+    return pd.DataFrame(rows, columns=columns)
 
 
 # Portraits

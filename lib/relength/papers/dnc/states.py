@@ -17,23 +17,27 @@ write_gate_reading    mean of the allocation gate while reading: 100 writes by a
                       content; write_gate_writing the same while writing
 read_gate_reading     mean share of content in the read modes: 100 reads by content, 0 along the
                       links; read_gate_writing the same while writing
+write_mixed           how far the allocation gate's mean is from the nearer end of its range, in the
+                      phase in which it is nearer: 0 for one way alone, 50 for both in equal parts
 write_modes_apart     write_gate_reading less write_gate_writing: 100 where reading allocates and
                       writing goes by content, 0 where both phases have the same mixture
 read_modes_apart      read_gate_writing less read_gate_reading: 100 where the memory is read along
                       the links while reading, and by content while writing
 gates_peaked          share of a histogram in its two fullest neighbouring bins, of 20; mean of the
                       four histograms
-loops_accompany       100 where a run generalises and has loops, or does neither; else 0
-peaks_accompany       the same of peaked gates
+loops_accompany       100 where a run generalises and has loops, 0 where it does one of the two;
+                      none where it does neither, which says nothing of what accompanies what
+peaks_accompany       100 where a run generalises and has peaked gates, or does neither; else 0
 
 A run generalises here if its mean accuracy over lengths 2 to 45 is at least 90 %, has loops from 50
 on, and peaked gates from 50 on: assumptions, as the paper says these words of pictures.
 
 **Loops.** A state *returns* at a later step if both states are among the closest tenth of all pairs
 of its phase, and a state between them, not that close to either, is at least as far from both as
-half of all pairs are apart. Steady movement never returns, and neither do states that have come to
-rest. The count is compared with its mean over the same states in shuffled orders: 0 is a path that
-never comes back, 100 one that comes back as often as if time played no role.
+half of all pairs are apart, and at least a quarter of the spread of all states of both phases, so
+that the trembling of states that have come to rest is none. Steady movement never returns. The
+count is compared with its mean over the same states in shuffled orders: 0 is a path that never
+comes back, 100 one that comes back as often as if time played no role.
 """
 
 import base64
@@ -50,6 +54,7 @@ from relength.runs.store import accuracies
 AVERAGED = (2, 45)  # lengths of Table III
 GENERALISES, LOOPS, PEAKED = 90.0, 50.0, 50.0  # percent, see above
 CLOSE, FAR = 0.1, 0.5  # quantiles of the distances of all pairs
+LEFT = 0.25  # of the spread of all states: nearer states have not been left
 SHUFFLES = 20  # orders that the count of returns is compared with
 EARLY, SETTLED = 9, 4  # steps, counted from 0
 PHASES = {"encoding": "reading", "decoding": "writing"}
@@ -66,7 +71,9 @@ def shares(record: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     found = {memory["modes"]["test"]: modes}
     if "states" in memory:
         states = movement(memory["states"])
-        states["loops_accompany"] = 100.0 * ((states["state_returns"] >= LOOPS) == generalises)
+        loops = states["state_returns"] >= LOOPS
+        if loops or generalises:
+            states["loops_accompany"] = 100.0 * (loops and generalises)
         found[memory["states"]["test"]] = found.get(memory["states"]["test"], {}) | states
     return found
 
@@ -88,7 +95,9 @@ def gates(modes: Mapping[str, Any]) -> dict[str, float]:
             middle = (np.arange(len(bins)) + 0.5) / len(bins)
             found[f"{gate}_gate_{name}"] = 100 * float(bins @ middle)
             peaked.append(max(a + b for a, b in pairwise(bins)))
+    write = found["write_gate_reading"], found["write_gate_writing"]
     return found | {
+        "write_mixed": min(min(mean, 100 - mean) for mean in write),
         "write_modes_apart": found["write_gate_reading"] - found["write_gate_writing"],
         "read_modes_apart": found["read_gate_writing"] - found["read_gate_reading"],
         "gates_peaked": 100 * float(np.mean(peaked)),
@@ -107,8 +116,9 @@ def _movement(kept: str, has_path: bool) -> dict[str, float]:
     states = json.loads(kept)
     values, read = decoded(states), states["read_steps"]
     reading, writing = values[:, :read], values[:, read:]
+    least = LEFT * _spread(values)
     found = {
-        "state_returns": returns(reading),
+        "state_returns": returns(reading, least),
         "state_symbols": explained(reading, states["read"]),
         "state_ends": _spread(reading[:, -1]) / _spread(reading),
         "state_scatter": _spread(reading[:, min(EARLY, read - 1)]) / _spread(reading),
@@ -116,7 +126,7 @@ def _movement(kept: str, has_path: bool) -> dict[str, float]:
     if has_path:  # answers of one step or of several lengths have no path
         still = writing[:, min(SETTLED, writing.shape[1] - 2) :]
         found["state_moves"] = _step(still) / _step(reading)
-        found["state_returns_writing"] = returns(writing)
+        found["state_returns_writing"] = returns(writing, least)
     return {name: 100 * value for name, value in found.items()}
 
 
@@ -126,14 +136,18 @@ def decoded(kept: Mapping[str, Any]) -> np.ndarray:
     return values.reshape(kept["shape"]) * kept["unit"]
 
 
-def returns(states: np.ndarray) -> float:
-    """Returns of the samples of states (B, S, D), per those of shuffled orders; 1 is chance."""
+def returns(states: np.ndarray, least: float = 0.0) -> float:
+    """Returns of the samples of states (B, S, D), per those of shuffled orders; 1 is chance.
+
+    least: a distance that a state has to have been left by
+    """
     shuffled = _orders(states.shape[1])
     real = by_chance = 0.0
     for sample in states:
         apart = np.linalg.norm(sample[:, None] - sample, axis=-1)
         pairs = apart[np.triu_indices(len(sample), 1)]
         close, far = np.quantile(pairs, [CLOSE, FAR])
+        far = max(far, least)
         real += count_returns(apart, close, far)
         by_chance += np.mean([count_returns(apart[o][:, o], close, far) for o in shuffled])
     return float(real / by_chance) if by_chance else 0.0

@@ -17,7 +17,8 @@ TRAINING: dict[Scale, dict[str, Any]] = {
     "reduced": {"epochs": 2, "batch_size": 32, "learning_rate": 1e-3, "clip_norm": 1.0},
     "paper": {},
 }
-# Trained until they know the training distribution, as the paper trains its baselines.
+# Trained until they know the training distribution, as the paper trains its baselines, or to
+# the last epoch.
 UNTIL_FITTED: dict[Scale, dict[str, Any]] = {
     "smoke": {},
     "reduced": {"epochs": 10, "solved_accuracy": 0.99},
