@@ -73,7 +73,7 @@ class Evidence:
         self._origins: dict[tuple[str, ...], Origin | None] = {}
 
     def _counted(self, runs: pd.DataFrame) -> pd.DataFrame:
-        """Leave out runs of which a paper's own metric says nothing: they are no seeds of claims."""
+        """Leave out runs of which a paper's own metric says nothing: they are no seeds."""
         if self.source.metric in registry.metrics():
             return runs[runs[self.source.metric].notna()]
         return runs
