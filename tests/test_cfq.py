@@ -275,6 +275,7 @@ def test_a_notebook_says_what_it_cannot_train(folder, tmp_path, capsys, monkeypa
     assert re.search(r"Not run: data\. cfq is an archive of \d+ MB", said)
     assert "not in the folder that RELENGTH_DATA names" in said and str(folder) not in said
     monkeypatch.delenv("RELENGTH_DATA")
+    monkeypatch.delenv("RELENGTH_OFFLINE", raising=False)
     assert "is fetched from https://" in data.way_in("cfq")
     monkeypatch.setenv("RELENGTH_OFFLINE", "1")
     assert "RELENGTH_OFFLINE forbids" in data.way_in("cfq")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from relength.papers.dnc import by_length, lengths
-from relength.papers.dnc.by_length import EXTENDED
+from relength.papers.dnc.by_length import EXTENDED, TRAINED
 from relength.papers.dnc.experiments import CONTROLLERS, EXPERIMENTS, TASKS
 from relength.report.runs import Runs
 from relength.runs.store import Store, frame
@@ -126,15 +126,25 @@ def test_a_larger_memory_is_summed_up_on_its_own_lengths(runs):
 def test_lengths_gained_are_those_with_the_larger_memory_over_the_others(runs):
     table = by_length.gains(runs).set_index(["task", "model"])
     cell = table.loc["dnc_sort", "REG"]
-    assert (cell["small"], cell["large"], cell["below"]) == (46, 200, 250)
+    assert (cell["small"], cell["small_below"]) == (46, 47)
+    assert (cell["large"], cell["large_below"]) == (200, 250)
     assert cell["ratio"] == pytest.approx(200 / 46)
     assert cell["each"][:4] == pytest.approx([200 / 46] * 4) and np.isnan(cell["each"][4])
     lost = table.loc["dnc_sort", "COMPR&REG"]
-    assert (lost["large"], lost["below"], lost["ratio"]) == (0, 5, 0)
+    assert (lost["large"], lost["large_below"], lost["ratio"]) == (0, 5, 0)
     copy = table.loc["dnc_copy", "COMPR&REG"]
     assert copy["seeds"] == 0 and np.isnan(copy["ratio"])
     assert copy["printed_ratio"] == pytest.approx(150 / 39)
     assert np.isnan(table.loc["dnc_logic", "STATELESS-BASELINE"]["printed_ratio"])  # 0 of 0
+
+
+def test_a_limit_lies_between_lengths_that_were_tested_or_beyond_the_last():
+    spec = FOUND.specs("reduced", [0])[0]
+    beyond = [by_length._next(TRAINED, spec, n) for n in (0, 46, 99, 100, np.nan)]
+    assert beyond[:4] == [2, 47, 100, np.inf] and np.isnan(beyond[4])
+    assert [by_length._next(EXTENDED, spec, n) for n in (0, 200, 500)] == [5, 250, np.inf]
+    words = [lengths._reached(n, to) for n, to in ((46, 47), (200, 250), (100, np.inf), (0, 5))]
+    assert words == ["46", "[200, 250)", "≥ 100", "0"]
 
 
 def test_a_run_that_was_not_tested_with_a_larger_memory_has_no_gain(runs, tmp_path):

@@ -154,7 +154,7 @@ def test_exhibits_say_not_run_where_there_is_none(runs, nothing):
     assert full.html.count("not run") == 60 and not full.waits
     assert "&lt; 0." in full.html and "COMPR&amp;REG" in full.html
     assert "not run" not in comparisons.p_values(runs).data.to_csv()
-    for family in comparisons.FAMILIES:
+    for family in comparisons.OURS:
         assert comparisons.p_values(nothing, EXTENDED, family).waits
     assert comparisons.numbers(nothing).count("not run") == 70
     assert comparisons.decided(nothing) == "Table 4: no pair of approaches has runs yet."

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relength.papers.dnc import when
+from relength.papers.dnc import budget, when
 from relength.papers.dnc.experiments import EXPERIMENTS
 from relength.report import tables
 from relength.report.runs import Runs
 from relength.runs.store import Store
 
-FOUND = EXPERIMENTS[0]
+FOUND, WHEN = EXPERIMENTS[0], EXPERIMENTS[2]
 SEEDS, POINTS = 3, 50
 # The point, counted from 1, from which a length is known; None: never. A row per seed.
 KNOWN = {
@@ -165,3 +165,41 @@ def test_the_page_is_about_no_claim(runs):
 
     page = replace(runs, artifacts=(), page="dnc_when")
     assert tables.verdict_counts(page) == "No claim of the paper is about these runs alone."
+
+
+def test_budgets_are_half_once_and_twice_the_steps_and_share_the_middle_with_the_main_page():
+    specs = WHEN.specs("reduced", range(5))
+    assert [(s.row, s.training.steps, s.training.select_from) for s in specs] == [
+        (row, steps, steps // 2)
+        for steps in (25_000, 50_000, 100_000)
+        for row in ("STATEFUL-BASELINE", "COMPR")
+    ]
+    assert [WHEN.keeper(spec).name for spec in specs] == [
+        "dnc_when" if spec.training.steps != 50_000 else "dnc_generalization" for spec in specs
+    ]
+
+
+def test_budgets_are_compared_by_what_each_run_reaches(tmp_path):
+    store = Store(tmp_path)
+    for spec in WHEN.specs("reduced", [0]):
+        if spec.row == "COMPR" and spec.training.steps < 100_000:
+            far = 20 if spec.training.steps == 25_000 else 40
+            made = handmade.record(
+                spec, lambda _, test, far=far: float(int(test) <= far), experiment="dnc_when"
+            )
+            store.append("dnc", made | {"curve": curve(spec)})
+    runs = Runs.read(WHEN, "reduced", 5, store)
+    data = budget.by_steps(runs).set_index(["model", "steps"])
+    assert len(data) == 6 and data["mean"].notna().sum() == 2
+    half, usual = data.loc["COMPR", 25_000], data.loc["COMPR", 50_000]
+    assert (half["longest"], usual["longest"]) == (20, 40)
+    assert half["mean"] == pytest.approx(100 * 19 / 44)  # of lengths 2 to 45
+    assert (usual["first_15"], usual["first_45"]) == (4000, np.inf)
+    assert "COMPR" in budget.table(runs).html and budget.table(nothing_of(WHEN, tmp_path)).waits
+    assert [line.split()[0] for line in budget.ahead(runs).splitlines()] == [
+        *("25,000", "50,000", "100,000")
+    ]
+
+
+def nothing_of(experiment, folder) -> Runs:
+    return Runs.read(experiment, "reduced", 5, Store(folder / "nothing"))

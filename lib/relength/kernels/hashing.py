@@ -26,10 +26,14 @@ def dropout_mask(shape: torch.Size, rate: float, key: Tensor) -> Tensor:
     ``key`` is a scalar int32 tensor that already mixes seed, site and step (:func:`step_key`). An
     element's value does not depend on how far the batch is padded, so padding never changes a run.
     """
+    return _element_hashes(shape, key) >= least_kept(rate)
+
+
+def _element_hashes(shape: torch.Size, key: Tensor) -> Tensor:
+    """Hash batch, position and channel: int32 (B, S, C)."""
     # Each axis is scrambled before the next is added: a plain linear index would leave lattices.
     channel = torch.arange(shape[2], dtype=torch.int32, device=key.device)
-    bits = _scramble(row_hashes(shape, key)[:, :, None] + channel * GOLDEN)  # (B, S, C)
-    return bits >= least_kept(rate)
+    return _scramble(row_hashes(shape, key)[:, :, None] + channel * GOLDEN)
 
 
 def row_hashes(shape: torch.Size, key: Tensor, max_length: int = 8192) -> Tensor:
@@ -67,11 +71,10 @@ def hashed_normal(shape: torch.Size, key: Tensor) -> Tensor:
 
     Box and Muller's transform of two uniform numbers per element.
     """
-    channel = torch.arange(shape[2], dtype=torch.int32, device=key.device)
 
     def uniform(site: int) -> Tensor:
         """Between 0 and 1, neither of them included."""
-        bits = _scramble(row_hashes(shape, fork(key, site))[:, :, None] + channel * GOLDEN)
+        bits = _element_hashes(shape, fork(key, site))
         return ((bits.long() & 0xFFFFFFFF).double() + 0.5) / 2**32
 
     return (-2 * uniform(0).log()).sqrt() * (2 * math.pi * uniform(1)).cos()

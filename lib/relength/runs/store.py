@@ -541,7 +541,7 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
         for checkpoint, kept in record["checkpoints"].items():
             for test, metrics in kept["tests"].items():
                 percent = {
-                    name: nan if (share := metrics.get(name)) is None else 100 * share
+                    name: nan if metrics[name] is None else 100 * metrics[name]
                     for name in kind.shares()
                 }
                 rows.append(

@@ -20,7 +20,6 @@ PAPER = Paper(
     borrowed={
         "dnc_memory_extension": ("dnc_generalization", ("dnc-fig-2", "dnc-table-5", "dnc-table-6")),
         "dnc_statistics": ("dnc_generalization", ("dnc-table-4", "dnc-table-7")),
-        "dnc_when": ("dnc_generalization", ()),
         "dnc_state_space": ("dnc_generalization", tuple(PORTRAITS)),
         "dnc_memory_modes": ("dnc_generalization", tuple(GATES)),
     },

@@ -49,6 +49,12 @@ class Memory:
         task = spec.task
         return task.extended_lengths if self is EXTENDED else tuple(map(int, task.tests))
 
+    @property
+    def span(self) -> str:
+        """The lengths that are averaged, in words."""
+        low, high = self.averaged
+        return f"{low} to {high}"
+
     def slots(self, spec: RunSpec) -> int:
         """Slots of this memory."""
         return spec.training.test_slots if self is EXTENDED else spec.model.slots
@@ -128,13 +134,13 @@ def _printed(artifact: str) -> dict[tuple[str, str, str], float]:
 def gains(runs: Runs) -> pd.DataFrame:
     """How much longer inputs get with the larger memory, a row per task and controller.
 
-    Columns: task, model, seeds; small and large (longest inputs, of the median), below (the next
-    length that was tested with the larger memory, NaN for none), ratio (large over small); each
-    (the ratio of every run); printed_small, printed_large, printed_ratio. A ratio to a length of 0
-    is NaN.
+    Columns: task, model, seeds; small and large (longest inputs, of the median); small_below and
+    large_below (the next length that was tested, infinite for none: the limit is below it); ratio
+    (large over small); each (the ratio of every run); printed_small, printed_large, printed_ratio.
+    A ratio to a length of 0 is NaN.
     """
     small, large = (summaries(runs, memory) for memory in (TRAINED, EXTENDED))
-    tested = {spec.task.name: EXTENDED.tested(spec) for spec in runs.specs}
+    specs = {spec.task.name: spec for spec in runs.specs}
     data = small[["task", "model", "seeds"]].assign(
         small=small["longest"],
         large=large["longest"],
@@ -146,15 +152,19 @@ def gains(runs: Runs) -> pd.DataFrame:
         ],
     )
     return data.assign(
-        below=[
-            min((n for n in tested[cell.task] if n > cell.large), default=np.nan)
-            for cell in data.itertuples()
-        ],
+        small_below=[_next(TRAINED, specs[c.task], c.small) for c in data.itertuples()],
+        large_below=[_next(EXTENDED, specs[c.task], c.large) for c in data.itertuples()],
         ratio=[_ratio(cell.small, cell.large) for cell in data.itertuples()],
         printed_ratio=[
             _ratio(cell.printed_small, cell.printed_large) for cell in data.itertuples()
         ],
     )
+
+
+def _next(memory: Memory, spec: RunSpec, length: float) -> float:
+    """The next length that is tested with a memory, infinite for none; NaN of NaN."""
+    longer = (float(n) for n in memory.tested(spec) if n > length)
+    return length if np.isnan(length) else min(longer, default=np.inf)
 
 
 def _ratio(small: float, large: float) -> float:

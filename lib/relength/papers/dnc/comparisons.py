@@ -20,13 +20,13 @@ from scipy import stats
 
 from relength.papers.dnc.by_length import TRAINED, Memory, summaries
 from relength.papers.dnc.printed_p import (
-    FAMILY_WORDS,
-    SIGNIFICANT,
+    FAMILIES,
     TABLES,
     least,
     p_value,
     short_pair,
 )
+from relength.papers.dnc.recounts import SIGNIFICANT
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.grid import NOT_RUN
@@ -37,7 +37,7 @@ from relength.report.wording import words
 from relength.specs import published
 from relength.verdicts.stats import permutation_order
 
-FAMILIES = ("table", "task")  # corrected together; the printed numbers speak for the first
+OURS = ("table", "task")  # corrected together; the printed numbers speak for the first
 SIDES = ("one", "two")
 
 
@@ -187,9 +187,9 @@ def decided(runs: Runs, memory: Memory = TRAINED) -> str:
         f"Significant at {number(SIGNIFICANT)} of these {len(there)}:",
     ]
     for side in SIDES:
-        for family in FAMILIES:
+        for family in OURS:
             count = int((there[f"{side}_{family}"] <= SIGNIFICANT).sum())
-            lines.append(f"  {f'{side}-sided, {FAMILY_WORDS[family]}':<24}{count:>3}")
+            lines.append(f"  {f'{side}-sided, {FAMILIES[family]}':<24}{count:>3}")
     lines.append(f"  {'printed':<24}{int((there['printed'] <= SIGNIFICANT).sum()):>3}")
     agree = (there["one_table"] <= SIGNIFICANT) == (there["printed"] <= SIGNIFICANT)
     tasks = words(title(task) for task in there["task"].unique())

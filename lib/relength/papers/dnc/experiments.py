@@ -16,10 +16,14 @@ TASKS = (
     *("dnc_differentiation", "dnc_add"),
     *("dnc_shift", "dnc_search", "dnc_logic"),
 )
+STATEFUL, COMPRESSED = (
+    {"controller": "lstm", "constraint": "none"},
+    {"controller": "peephole", "constraint": "compression"},
+)
 CONTROLLERS: tuple[dict[str, str], ...] = (
-    {"controller": "lstm", "constraint": "none"},  # STATEFUL-BASELINE
+    STATEFUL,  # STATEFUL-BASELINE
     {"controller": "ffnn", "constraint": "none"},  # STATELESS-BASELINE
-    {"controller": "peephole", "constraint": "compression"},  # COMPR
+    COMPRESSED,  # COMPR
     {"controller": "peephole", "constraint": "regularisation"},  # REG
     {"controller": "peephole", "constraint": "both"},  # COMPR&REG
 )
@@ -40,6 +44,7 @@ TRAINING: dict[Scale, dict[str, Any]] = {
     },
     "paper": {},
 }
+BUDGETS = (0.5, 1, 2)  # of a scale's steps
 # Lengths with the larger memory: the paper's grid grows from steps of 5 to steps of 100.
 SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {
@@ -115,6 +120,23 @@ def peephole(scale: Scale, seed: int) -> list[RunSpec]:
     return grid(scale, seed, (*stateful, *WITHOUT_PEEPHOLES), ["dnc_sort"])
 
 
+def budgets(scale: Scale, seed: int) -> list[RunSpec]:
+    """Sort, trained half as long, as long and twice as long: one seed of two controllers."""
+    if seed:
+        return []
+    usual = grid(scale, seed, (STATEFUL, COMPRESSED), ["dnc_sort"])
+    return [
+        spec
+        for times in BUDGETS
+        for training in [usual[0].training]
+        for spec in grid(
+            *(scale, seed, (STATEFUL, COMPRESSED), ["dnc_sort"]),
+            steps=round(times * training.steps),
+            select_from=round(times * training.select_from),
+        )
+    ]
+
+
 EXPERIMENTS = (
     Experiment(
         name="dnc_generalization",
@@ -140,5 +162,14 @@ EXPERIMENTS = (
         judged_arm="paper",
         grid=peephole,
         title="Figure 5",
+    ),
+    Experiment(
+        name="dnc_when",
+        paper="dnc",
+        artifacts=(),
+        judged_arm="paper",
+        grid=budgets,
+        title="The length of training",
+        remark=lambda spec: f"{spec.training.steps:,} steps",
     ),
 )

@@ -3,7 +3,7 @@
 import numpy as np
 
 from relength.papers.dnc import portraits, printed_p, states, when
-from relength.papers.dnc.by_length import TRAINED, summaries
+from relength.papers.dnc.by_length import ABOVE, TRAINED, summaries
 from relength.papers.dnc.lengths import beside_stateful
 from relength.report.markdown import table
 from relength.report.outcomes import NOTHING, busiest
@@ -23,8 +23,9 @@ def reach(survey: Survey) -> str:
     found = found[found["seeds"] > 0]
     if found.empty:
         return NOTHING
+    over = f"mean {TRAINED.span}"
     body = table(
-        ("task", "controller", "seeds", "longest", "printed", "mean 2 to 45", "printed mean"),
+        ("task", "controller", "seeds", "longest", "printed", over, "printed mean"),
         (
             (
                 title(row.task), row.model, row.seeds,
@@ -34,10 +35,10 @@ def reach(survey: Survey) -> str:
             for row in found.itertuples()
         ),
         name="tab-findings-dnc-reach",
-        caption="How far our runs get: for each seed the longest input above 95 %, and the mean "
-        f"accuracy in percent over lengths 2 to 45, at scale *{runs.scale}*; beside them what the "
-        "paper prints of ten runs.",
-        numbers=("seeds", "longest", "printed", "mean 2 to 45", "printed mean"),
+        caption=f"How far our runs get: for each seed the longest input above {ABOVE:.0f} %, and "
+        f"the mean accuracy in percent over lengths {TRAINED.span}, at scale *{runs.scale}*; "
+        "beside them what the paper prints of ten runs.",
+        numbers=("seeds", "longest", "printed", over, "printed mean"),
     )  # fmt: skip
     return f"{_ahead(runs)}\n\n{body}"
 
@@ -59,7 +60,7 @@ def _ahead(runs: Runs) -> str:
         return "The stateful baseline and a constrained controller have no task in common yet."
     return (
         "Does the stateful baseline catch up if it is trained as long? Medians of the mean "
-        f"accuracy over lengths 2 to 45: {' '.join(said)}"
+        f"accuracy over lengths {TRAINED.span}: {' '.join(said)}"
     )
 
 
@@ -85,9 +86,9 @@ def when_it_comes(survey: Survey) -> str:
         ("task", "controller", *heads),
         rows,
         name="tab-findings-dnc-when",
-        caption="When does it come? Median step from which the accuracy is above 95 % three times "
-        f"in a row, at the longest length trained on and at the one that selects, of "
-        f"{runs.specs[0].training.steps:,} steps.",
+        caption=f"When does it come? Median step from which the accuracy is above {ABOVE:.0f} % "
+        f"{when.HELD} times in a row, at the longest length trained on and the one that selects, "
+        f"of {runs.specs[0].training.steps:,} steps.",
         numbers=heads,
     )
 
@@ -120,7 +121,7 @@ def significance(survey: Survey) -> str:
         .sum()
     )
     fits = found[(found["impossible"] == 0) & (found["numbers"] > 0)]
-    named = words([f"*{test}, {printed_p.FAMILY_WORDS[family]}*" for test, family in fits.index])
+    named = words([f"*{test}, {printed_p.FAMILIES[family]}*" for test, family in fits.index])
     return (
         f"Of {len(found)} readings of the test and of its correction, {len(fits)} can give every "
         f"printed p value that can be checked: {named}.\n"

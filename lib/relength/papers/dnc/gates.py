@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from relength.papers.dnc import states
+from relength.papers.dnc.by_length import TRAINED
 from relength.papers.dnc.experiments import GATES
-from relength.papers.dnc.portraits import EMPTY, chosen, numbers, stacked
+from relength.papers.dnc.portraits import BEST, EMPTY, WORST, chosen, numbers, stacked
 from relength.papers.dnc.states import mean_accuracy
 from relength.report import figures, reach
 from relength.report.exhibits import Exhibit
@@ -95,9 +96,9 @@ def histograms(runs: Runs, task: str, gate: Gate, number: int) -> Exhibit:
     caption = (
         f"How the memory is {'written' if gate == 'write' else 'read'}: {title(task)}, histograms "
         f"of the {SHOWN[gate].name} (the paper's Figure {PRINTED[task, gate]}). A panel is a run, "
-        "from the best to the worst of its row (at most three of each). Bars up: while it reads "
-        "its input. Bars down: while it writes its answer. Below: the run's mean accuracy over "
-        "lengths 2 to 45. The highest bar of a histogram has the full height."
+        f"from the best to the worst of its row (at most {BEST} and {WORST}). Bars up: while it "
+        "reads its input. Bars down: while it writes its answer. Below: the run's mean accuracy "
+        f"over lengths {TRAINED.span}. The highest bar of a histogram has the full height."
     )
     alt = (
         f"Histograms of the {SHOWN[gate].name} in {title(task)}, a row per controller. Mean "

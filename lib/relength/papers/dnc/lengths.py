@@ -40,23 +40,30 @@ def figure_1(runs: Runs, number: int) -> Exhibit:
     caption = (
         "How long may an input get? Accuracy after rounding in percent (search: hit rate, logic: "
         "truth values) against length. A thin line is a run, a thick one the median of a "
-        "controller's runs. Shaded: the lengths trained on. Dashed: the 50 slots of the memory. "
-        "Rings stand at 95 percent, at the longest input that the paper prints above it."
+        "controller's runs. Shaded: the lengths trained on. Dashed: the "
+        f"{TRAINED.slots(runs.specs[0])} slots of the memory. Rings stand at {ABOVE:.0f} percent, "
+        "at the longest input that the paper prints above it."
     )
     return _figure(runs, number, TRAINED, caption)
 
 
 def figure_2(runs: Runs, number: int) -> Exhibit:
     """The same with the larger memory, on a logarithmic axis; dots are the lengths tested."""
+    few, many = _slots(runs)
     caption = (
         "What does a larger memory give? Accuracy in percent against length, on a logarithmic "
-        "axis, of the networks of Figure 1 with 500 slots in place of 50 and no further training. "
-        "A thin line is a run, with a dot at each length that was tested; a thick one the median "
-        "of a controller's runs. Shaded: the lengths trained on. Dashed: 50 slots and 500. Rings "
-        "stand at 95 percent, at the longest input that the paper prints above it; where it "
-        "prints 0 there is none."
+        f"axis, of the networks of Figure 1 with {many} slots in place of {few} and no further "
+        "training. A thin line is a run, with a dot at each length that was tested; a thick one "
+        "the median of a controller's runs. Shaded: the lengths trained on. Dashed: "
+        f"{few} slots and {many}. Rings stand at {ABOVE:.0f} percent, at the longest input that "
+        "the paper prints above it; where it prints 0 there is none."
     )
     return _figure(runs, number, EXTENDED, caption)
+
+
+def _slots(runs: Runs) -> tuple[int, int]:
+    """Slots of the memory trained with, and of the larger one."""
+    return TRAINED.slots(runs.specs[0]), EXTENDED.slots(runs.specs[0])
 
 
 def _figure(runs: Runs, number: int, memory: Memory, caption: str) -> Exhibit:
@@ -141,7 +148,7 @@ def _in_words(table: pd.DataFrame) -> str:
         parts.append(f"{title(task)}: {', '.join(done) or NOT_RUN}")
     return (
         "Accuracy against input length, a panel per task and a line per controller. Longest input "
-        f"with a median above 95 percent: {'; '.join(parts)}."
+        f"with a median above {ABOVE:.0f} percent: {'; '.join(parts)}."
     )
 
 
@@ -161,7 +168,7 @@ def printed_table(memory: Memory = TRAINED) -> Exhibit:
     columns = {"task": "text", **dict.fromkeys(map(escape, cells.columns), "number")}
     caption = (
         f"<b>{published.name_of(artifact)} of the paper, as printed.</b> The longest input with a "
-        "median above 95 %, of ten trials; 0 for none."
+        f"median above {ABOVE:.0f} %, of ten trials; 0 for none."
     )
     name = f"{artifact}-printed"
     html = exhibits.table(rows_table(columns, rows), caption, name, [exhibits.csv(name, data)])
@@ -181,8 +188,8 @@ def table_5(runs: Runs) -> Exhibit:
 def _longest_table(runs: Runs, memory: Memory, remark: str) -> Exhibit:
     caption = (
         f"<b>{published.name_of(memory.longest)} of the paper, side by side.</b> {{}} The longest "
-        f"input whose median over runs is above 95 %, 0 for none; {remark}below, smaller: what the "
-        "paper prints. Point at a cell to see each run's own."
+        f"input whose median over runs is above {ABOVE:.0f} %, 0 for none; {remark}below, smaller: "
+        "what the paper prints. Point at a cell to see each run's own."
     )
 
     def cell(row: Any) -> tuple[str, str, str]:
@@ -201,21 +208,20 @@ def _grid_in_words(runs: Runs) -> str:
 
 
 def table_3(runs: Runs) -> Exhibit:
-    """Means over lengths 2 to 45: what the runs are like, ours beside the printed ones."""
+    """Means over lengths: what the runs are like, ours beside the printed ones."""
     return _means_table(runs, TRAINED, "")
 
 
 def table_6(runs: Runs) -> Exhibit:
-    """Means over lengths up to 450 with the larger memory."""
+    """The same with the larger memory."""
     remark = "Each length that was tested counts once; which those of the paper are is not printed."
     return _means_table(runs, EXTENDED, f" {remark}")
 
 
 def _means_table(runs: Runs, memory: Memory, remark: str) -> Exhibit:
-    low, high = memory.averaged
     caption = (
         f"<b>{published.name_of(memory.means)} of the paper, side by side.</b> {{}} Each run's "
-        f"mean over lengths {low} to {high}, in percent: the median over runs (in brackets the "
+        f"mean over lengths {memory.span}, in percent: the median over runs (in brackets the "
         "best), then mean ± standard deviation; below, smaller: what the paper prints, of ten "
         f"runs.{remark} Point at a cell to see each run's own."
     )
@@ -271,19 +277,20 @@ def _grid(
 
 def gains_table(runs: Runs) -> Exhibit:
     """Longest inputs with the larger memory over those with the small one, ours and printed."""
-    table = gains(runs)
+    table, (few, many) = gains(runs), _slots(runs)
     caption = (
-        "<b>How much length does the memory give?</b> {} The longest input above 95 % with 500 "
-        "slots over that with 50, of the medians over runs; then both lengths, where [a, b) is "
-        "from a on and below b, the next length that was tested. ×10 would be as much as the "
-        "memory grew. Last: the same of Tables 2 and 5 of the paper. Point at a cell to see each "
-        "run's own ratio."
+        "<b>How much length does the memory give?</b> {} The longest input above "
+        f"{ABOVE:.0f} % with {many} slots over that with {few}, of the medians over runs; then "
+        "both lengths, where [a, b) is from a on and below b, the next length that was tested, and "
+        f"≥ stands at the longest that was. {_times(many / few)} would be as much as the memory "
+        "grew. Last: the same of Tables 2 and 5 of the paper. Point at a cell to see each run's "
+        "own ratio."
     )
 
     def cell(row: Any) -> tuple[str, str, str]:
-        lengths = f"{number(row.small)} to {_reached(row)}"
+        small, large = _reached(row.small, row.small_below), _reached(row.large, row.large_below)
         printed = f"{number(row.printed_small)} to {number(row.printed_large)}"
-        ours = f"{_times(row.ratio)}<br><small>{lengths}</small>"
+        ours = f"{_times(row.ratio)}<br><small>{small} to {large}</small>"
         theirs = f"{_times(row.printed_ratio)}, {printed}"
         return ours, ", ".join(map(_times, row.each)), theirs
 
@@ -295,11 +302,14 @@ def _times(ratio: float) -> str:
     return "–" if np.isnan(ratio) else f"×{ratio:.1f}"
 
 
-def _reached(row: Any) -> str:
-    """The longest input of a coarse grid, as what it stands for: [150, 200)."""
-    if not row.large or np.isnan(row.below):
-        return number(row.large)
-    return f"[{row.large:.0f}, {row.below:.0f})"
+def _reached(length: float, below: float) -> str:
+    """The longest input of a grid, as what it stands for: 46, [150, 200), ≥ 1000.
+
+    below: the next length that was tested, infinite for none
+    """
+    if not length or np.isnan(length) or below == length + 1:
+        return number(length)
+    return f"[{length:.0f}, {below:.0f})" if np.isfinite(below) else f"≥ {length:.0f}"
 
 
 def _listed(values: Sequence[float]) -> str:
@@ -311,13 +321,13 @@ def _listed(values: Sequence[float]) -> str:
 
 def numbers(runs: Runs, memory: Memory = TRAINED) -> str:
     """Both tables as plain text, a line per task and controller; in brackets the paper's values."""
-    table, (low, high) = summaries(runs, memory), memory.averaged
+    table = summaries(runs, memory)
     names = " and ".join(published.name_of(name) for name in (memory.longest, memory.means))
     names = names.replace(" and Table ", " and ").replace("Table", "Tables", 1)
     head = f"{names}, {runs.scale} scale: of our seeds (paper's value), lengths and percent"
     lines = [head]
     for task, cells in table.groupby("task", sort=False):
-        averaged = f"{low}-{high}"
+        averaged = "{}-{}".format(*memory.averaged)
         rows = [[title(task), "seeds", "longest", f"median {averaged}", f"mean {averaged}"]]
         for cell in cells.itertuples():
             ours = [cell.longest, cell.median, cell.mean]
@@ -333,11 +343,13 @@ def numbers(runs: Runs, memory: Memory = TRAINED) -> str:
 
 def gained(runs: Runs) -> str:
     """The gains as plain text, a line per task and controller."""
-    lines = ["Longest input above 95 % with 50 slots, with 500, and their ratio (printed):"]
+    few, many = (f"{slots} slots" for slots in _slots(runs))
+    lines = [f"Longest input above {ABOVE:.0f} % with {few}, with {many}, their ratio (printed):"]
     for task, cells in gains(runs).groupby("task", sort=False):
-        rows = [[title(task), "seeds", "50 slots", "500 slots", "ratio"]]
+        rows = [[title(task), "seeds", few, many, "ratio"]]
         for cell in cells.itertuples():
-            ours = [number(cell.small), _reached(cell), _times(cell.ratio)]
+            lengths = (cell.small, cell.small_below), (cell.large, cell.large_below)
+            ours = [*(_reached(*length) for length in lengths), _times(cell.ratio)]
             theirs = [number(cell.printed_small), number(cell.printed_large)]
             shown = [
                 f"{mine if cell.seeds else NOT_RUN} ({said})"
@@ -373,4 +385,5 @@ def catching_up(runs: Runs) -> str:
         )
     if not said:
         return "Not run yet: a task with the stateful baseline and a constrained controller."
-    return "\n".join(["Means over lengths 2 to 45 after equal training, medians of runs:", *said])
+    head = f"Means over lengths {TRAINED.span} after equal training, medians of runs:"
+    return "\n".join([head, *said])

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from relength.papers.dnc import states
+from relength.papers.dnc.by_length import TRAINED
 from relength.papers.dnc.experiments import PORTRAITS
 from relength.papers.dnc.states import mean_accuracy
 from relength.report import figures, reach
@@ -120,9 +121,9 @@ def portraits(runs: Runs, task: str, phase: Phase, number: int) -> Exhibit:
     caption = (
         f"States on their way: {title(task)}, as the controller {WORDS[phase]} (the paper's "
         f"Figure {printed}). A panel is a run, from the best to the worst of its row (at most "
-        f"three of each); a line is one of {DRAWN} inputs of length 30, projected by t-SNE. Below: "
-        "the run's mean accuracy over lengths 2 to 45, and its returns, of which 100 are as many "
-        "as in a shuffled order. Distances between panels mean nothing."
+        f"{BEST} and {WORST}); a line is one of {DRAWN} inputs of length 30, projected by t-SNE. "
+        f"Below: the run's mean accuracy over lengths {TRAINED.span}, and its returns, of which "
+        "100 are as many as in a shuffled order. Distances between panels mean nothing."
     )
     alt = (
         f"Portraits of states in {title(task)}, a row per controller, while it {WORDS[phase]}. "
@@ -208,9 +209,10 @@ def loops(runs: Runs, number: int) -> Exhibit:
         return figure
 
     caption = (
-        "Do loops accompany generalisation? A dot is a run: its mean accuracy over lengths 2 to 45 "
-        "against how often its states return while it reads, in percent of a shuffled order. The "
-        "claims ask for the shaded corners: loops and generalisation, or neither."
+        "Do loops accompany generalisation? A dot is a run: its mean accuracy over lengths "
+        f"{TRAINED.span} against how often its states return while it reads, in percent of a "
+        "shuffled order. The claims ask for the shaded corner, loops and generalisation; runs at "
+        "the lower left have neither and say nothing."
     )
     return figures.exhibit(runs, number, draw, "loops", caption, _loops_in_words(data), data)
 
@@ -221,7 +223,6 @@ def _loops_panel(axes: "Axes", task: str, data: pd.DataFrame, rows: list[str]) -
     right = max(120.0, float(own["state_returns"].max()) + 8 if len(own) else 0)
     axes.set(xlim=(-6, right), ylim=(0, 104))
     look = {"color": LIGHT.surface, "linewidth": 0, "zorder": 0}
-    axes.fill_between([-6, states.LOOPS], 0, states.GENERALISES, **look)
     axes.fill_between([states.LOOPS, right], states.GENERALISES, 104, **look)
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)

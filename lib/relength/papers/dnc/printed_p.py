@@ -21,12 +21,12 @@ import pandas as pd
 from scipy import stats
 
 from relength.papers.dnc.by_length import EXTENDED, TRAINED
+from relength.papers.dnc.recounts import SIGNIFICANT, statistic
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, rows_table
 from relength.report.wording import grid, words
 from relength.specs.published import name_of
 
-SIGNIFICANT = 0.05
 ROUNDED = 0.005  # a printed number stands for what is at most so far from it
 PERFECT = 100.0
 TABLES = {"dnc-table-4": TRAINED, "dnc-table-7": EXTENDED}
@@ -36,8 +36,7 @@ TESTS = {
     "two-sided, normal": ("two", "asymptotic"),
     "two-sided, exact": ("two", "exact"),
 }
-FAMILIES = ("none", "task", "pair", "table")  # corrected together
-FAMILY_WORDS = {
+FAMILIES = {  # what is corrected together
     "none": "not corrected",
     "task": "per task",
     "pair": "per pair",
@@ -102,7 +101,7 @@ def _groups(
 
 def _maybe_equal(artifact: str) -> pd.DataFrame:
     """Whether runs of a pair may be equal: both have a best run of 100 %, as it is printed."""
-    best, pairs = _statistic(artifact, "max") == PERFECT, grid(artifact).index
+    best, pairs = statistic(TABLES[artifact].means, "max") == PERFECT, grid(artifact).index
     return pd.DataFrame(
         [best.loc[first] & best.loc[second] for first, second in map(split, pairs)], index=pairs
     )
@@ -112,13 +111,6 @@ def split(pair: str) -> tuple[str, str]:
     """The two approaches of a row of Tables 4 and 7."""
     first, _, second = pair.partition(" vs ")
     return first, second
-
-
-def _statistic(artifact: str, name: str) -> pd.DataFrame:
-    """A printed statistic of the means that were tested: a row per approach, a column per task."""
-    cells = grid(TABLES[artifact].means)
-    chosen = [column for column in cells.columns if column.endswith(f"/{name}")]
-    return cells[chosen].rename(columns=lambda column: column.partition("/")[0])
 
 
 def readings() -> pd.DataFrame:
@@ -153,7 +145,7 @@ def readings_table() -> Exhibit:
     columns |= {name_of(artifact): "number" for artifact in TABLES}
     found = {(row.test, row.family, row.artifact): _counted(row) for row in data.itertuples()}
     rows = [
-        [test, FAMILY_WORDS[family], *(found[test, family, artifact] for artifact in TABLES)]
+        [test, FAMILIES[family], *(found[test, family, artifact] for artifact in TABLES)]
         for test in TESTS
         for family in FAMILIES
     ]
@@ -174,7 +166,7 @@ def readings_in_words() -> str:
     lines = ["Printed numbers of both tables that a reading cannot give:"]
     for (test, family), row in data.sort_values("impossible", kind="stable").iterrows():
         found = f"{row['impossible']} of {row['numbers']}"
-        lines.append(f"  {test + ', ' + FAMILY_WORDS[family]:<34}{found:>10}")
+        lines.append(f"  {test + ', ' + FAMILIES[family]:<34}{found:>10}")
     return "\n".join(lines)
 
 
@@ -214,7 +206,7 @@ def directions() -> str:
     for artifact in TABLES:
         signs = {}
         for name in ("median", "mean"):
-            values = _statistic(artifact, name)
+            values = statistic(TABLES[artifact].means, name)
             signs[name] = pd.DataFrame(
                 {
                     pair: np.sign(values.loc[split(pair)[0]] - values.loc[split(pair)[1]])

@@ -11,7 +11,7 @@ CONSTRAINED = ["COMPR", "REG", "COMPR&REG"]
 SIGNIFICANT = 0.05
 
 
-def _statistic(artifact: str, name: str) -> pd.DataFrame:
+def statistic(artifact: str, name: str) -> pd.DataFrame:
     """One statistic of Table III or VI: a row per approach, a column per task."""
     cells = grid(artifact)
     chosen = [column for column in cells.columns if column.endswith(f"/{name}")]
@@ -20,7 +20,7 @@ def _statistic(artifact: str, name: str) -> pd.DataFrame:
 
 def best_stateful_trial() -> str:
     """The best stateful trial beside the medians of the others, in sort and copy."""
-    best, median = (_statistic("dnc-table-3", name) for name in ("max", "median"))
+    best, median = (statistic("dnc-table-3", name) for name in ("max", "median"))
     found = []
     for task in ("sort", "copy"):
         others = median[task].drop(STATEFUL)
@@ -34,7 +34,7 @@ def best_stateful_trial() -> str:
 
 def ties_at_the_top() -> str:
     """The best trials in add and differentiation."""
-    best = _statistic("dnc-table-3", "max")
+    best = statistic("dnc-table-3", "max")
     return (
         f"Table III, best trials in the order of its columns: add {numbers(best['add'])}, "
         f"differentiation {numbers(best['differentiation'])}."
@@ -65,7 +65,7 @@ def baselines_with_memory() -> str:
         for task in before.columns
         if after.loc[STATEFUL, task] > before.loc[STATEFUL, task]
     ]
-    best = _statistic("dnc-table-6", "max").loc[STATEFUL]
+    best = statistic("dnc-table-6", "max").loc[STATEFUL]
     high = [f"{number(value)} in {task}" for task, value in best.items() if value >= 95]
     none = int((after.loc[STATELESS] == 0).sum())
     return (
@@ -76,7 +76,7 @@ def baselines_with_memory() -> str:
 
 def stateless_in_sort() -> str:
     """The stateless controller beside the constrained approaches in sort."""
-    length, median = grid("dnc-table-2")["sort"], _statistic("dnc-table-3", "median")["sort"]
+    length, median = grid("dnc-table-2")["sort"], statistic("dnc-table-3", "median")["sort"]
     return (
         f"Sort: longest input {number(length[STATELESS])} against {numbers(length[CONSTRAINED])}, "
         f"median accuracy {number(median[STATELESS])} against {numbers(median[CONSTRAINED])}."

@@ -41,11 +41,10 @@ comes back, 100 one that comes back as often as if time played no role.
 """
 
 import base64
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -106,24 +105,36 @@ def gates(modes: Mapping[str, Any]) -> dict[str, float]:
 
 def movement(states: Mapping[str, Any]) -> dict[str, float]:
     """The numbers of the recorded states of one run."""
-    kept = json.dumps({name: value for name, value in states.items() if name != "portraits"})
-    return dict(_movement(kept, "decoding" in states["portraits"]))
+    kept = Kept(
+        *(states["values"], tuple(states["shape"]), states["unit"], states["read_steps"]),
+        *(tuple(states["read"]), "decoding" in states["portraits"]),
+    )
+    return dict(_movement(kept))
+
+
+class Kept(NamedTuple):
+    """What a record keeps of the states of one run; has_path: whether writing has a path."""
+
+    values: str
+    shape: tuple[int, ...]
+    unit: float
+    read_steps: int
+    read: tuple[str, ...]
+    has_path: bool
 
 
 @cache  # several figures and tables of a page ask for the same runs
-def _movement(kept: str, has_path: bool) -> dict[str, float]:
-    """The same, of the recorded states as text; whether writing has a path."""
-    states = json.loads(kept)
-    values, read = decoded(states), states["read_steps"]
-    reading, writing = values[:, :read], values[:, read:]
+def _movement(kept: Kept) -> dict[str, float]:
+    values = decoded(kept._asdict())
+    reading, writing = values[:, : kept.read_steps], values[:, kept.read_steps :]
     least = LEFT * _spread(values)
     found = {
         "state_returns": returns(reading, least),
-        "state_symbols": explained(reading, states["read"]),
+        "state_symbols": explained(reading, kept.read),
         "state_ends": _spread(reading[:, -1]) / _spread(reading),
-        "state_scatter": _spread(reading[:, min(EARLY, read - 1)]) / _spread(reading),
+        "state_scatter": _spread(reading[:, min(EARLY, kept.read_steps - 1)]) / _spread(reading),
     }
-    if has_path:  # answers of one step or of several lengths have no path
+    if kept.has_path:  # answers of one step or of several lengths have no path
         still = writing[:, min(SETTLED, writing.shape[1] - 2) :]
         found["state_moves"] = _step(still) / _step(reading)
         found["state_returns_writing"] = returns(writing, least)
@@ -178,7 +189,7 @@ def _orders(steps: int) -> list[np.ndarray]:
     return [random.permutation(steps) for _ in range(SHUFFLES)]
 
 
-def explained(states: np.ndarray, letters: list[str]) -> float:
+def explained(states: np.ndarray, letters: Sequence[str]) -> float:
     """Share of the variance of states (B, S, D) that the letter of each step explains."""
     flat = states.reshape(-1, states.shape[-1])
     names = np.array([letter for text in letters for letter in text])

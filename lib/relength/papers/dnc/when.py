@@ -23,6 +23,7 @@ from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import LIGHT, Layout, aligned, beside, canvas, colour, title
+from relength.runs.store import Record
 from relength.specs.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -43,22 +44,28 @@ def lengths_of(spec: RunSpec) -> tuple[int, ...]:
 def courses(runs: Runs) -> pd.DataFrame:
     """Accuracy over training. Columns: task, model, seed, length, step, accuracy (percent)."""
     specs = {spec.key: spec for spec in runs.specs}
-    rows = []
-    for model, arm in runs.rows:
-        for task in runs.tasks:
-            for record in runs.cell(model, arm, task):
-                spec = specs[record["key"]]
-                rows += [
-                    (task, model, spec.seed, length, point["step"], 100 * reached)
-                    for point in record["curve"]
-                    for length, reached in _measured(spec, point).items()
-                ]
+    parts = [
+        course_of(specs[record["key"]], record).assign(
+            task=task, model=model, seed=record["spec"]["seed"]
+        )
+        for task in runs.tasks
+        for model, arm in runs.rows
+        for record in runs.cell(model, arm, task)
+    ]
     columns = ["task", "model", "seed", "length", "step", "accuracy"]
-    data = pd.DataFrame(rows, columns=columns)
+    data = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
     kinds = {"seed": int, "length": int, "step": int, "accuracy": float}
-    order = {task: i for i, task in enumerate(runs.tasks)}
-    by_task = {"key": lambda tasks: tasks.map(order), "kind": "stable"}
-    return data.astype(kinds).sort_values("task", ignore_index=True, **by_task)
+    return data[columns].astype(kinds)
+
+
+def course_of(spec: RunSpec, record: Record) -> pd.DataFrame:
+    """The learning curve of a run. Columns: length, step, accuracy (percent)."""
+    rows = [
+        (length, point["step"], 100 * reached)
+        for point in record["curve"]
+        for length, reached in _measured(spec, point).items()
+    ]
+    return pd.DataFrame(rows, columns=["length", "step", "accuracy"])
 
 
 def _measured(spec: RunSpec, point: dict[str, Any]) -> dict[int, float]:
@@ -233,10 +240,10 @@ def figure(runs: Runs, number: int) -> Exhibit:
     caption = (
         "When does it come? Accuracy over training in percent (search: hit rate, logic: truth "
         "values), at lengths that a network is trained on (up to 15) and that it is not. Every "
-        "seed is a thin line; the grey rule is 95 percent. Read along a row: the bar stands where "
-        f"the median run has arrived, the first of {HELD} points in a row above 95 percent, and "
-        "moves to the right as inputs get longer. No bar: half of the runs or more do not arrive "
-        f"within the training.{_without(runs, tasks)}"
+        f"seed is a thin line; the grey rule is {ABOVE:.0f} percent. Read along a row: the bar "
+        f"stands where the median run has arrived, the first of {HELD} points in a row above "
+        f"{ABOVE:.0f} percent, and moves to the right as inputs get longer. No bar: half of the "
+        f"runs or more do not arrive within the training.{_without(runs, tasks)}"
     )
     return figures.exhibit(runs, number, draw, "when", caption, _in_words(runs, found), data)
 
@@ -252,7 +259,9 @@ def _in_words(runs: Runs, found: pd.DataFrame) -> str:
     for task, cells in found[found["seeds"] > 0].groupby("task", sort=False):
         said = [
             f"{cell.model} "
-            + ", ".join(f"{n}: {_steps(getattr(cell, f'first_{n}'))}" for n in _lengths(runs))
+            + ", ".join(
+                f"{n}: {steps_in_words(getattr(cell, f'first_{n}'))}" for n in _lengths(runs)
+            )
             for cell in cells.itertuples()
         ]
         parts.append(f"{title(task)}: {'; '.join(said)}")
@@ -356,7 +365,8 @@ def _arrivals_panel(
 # In numbers and in words
 
 
-def _steps(step: float) -> str:
+def steps_in_words(step: float) -> str:
+    """A step of arrival; NaN for no run, infinite for none within the training."""
     if np.isnan(step):
         return NOT_RUN
     return f"{step:,.0f}" if np.isfinite(step) else NOT_WITHIN
@@ -368,9 +378,9 @@ def arrivals_table(runs: Runs) -> Exhibit:
     known, further = runs.specs[0].task.iid_length, runs.specs[0].task.dev_length
     caption = (
         f"<b>Steps to each length.</b> {badges(runs.scale, runs.freshness)} The median over runs "
-        f"of the step at which accuracy is above 95 % for the first of {HELD} points in a row; in "
-        "brackets how many runs arrive at all. Below, smaller: the median step from which runs "
-        f"stay above. {NOT_WITHIN.capitalize()}: half of the runs or more are not there when "
+        f"of the step at which accuracy is above {ABOVE:.0f} % for the first of {HELD} points in a "
+        "row; in brackets how many runs arrive at all. Below, smaller: the median step from which "
+        f"runs stay above. {NOT_WITHIN.capitalize()}: half of the runs or more are not there when "
         f"training ends. The last column is the median of each run's own steps between {known} and "
         f"{further}, of the runs that know {known}. Point at a cell to see each run's own."
     )
@@ -380,22 +390,23 @@ def arrivals_table(runs: Runs) -> Exhibit:
     columns = {"task": "text", "controller": "text", "runs": "number"}
     columns |= {f"length {n}": "number" for n in lengths} | {f"{known} to {further}": "number"}
     rows, nothing = [], f"<small>{NOT_RUN}</small>"
-    for task, cells in found.groupby("task", sort=False):
-        if not cells["seeds"].any():
-            rows.append([title(task), "all", "0", *[nothing] * (len(lengths) + 1)])
-    begun = found[found.groupby("task")["seeds"].transform("sum") > 0]
-    for at, cell in enumerate(begun.itertuples()):
+    begun = found.groupby("task")["seeds"].transform("sum") > 0
+    for cell in found[begun].itertuples():
         own = each[(each["task"] == cell.task) & (each["model"] == cell.model)]
         row = [title(cell.task), escape(cell.model), str(cell.seeds)]
         if not cell.seeds:
-            rows.insert(at, [*row, *[nothing] * (len(lengths) + 1)])
+            rows.append([*row, *[nothing] * (len(lengths) + 1)])
             continue
         for n in lengths:
-            hint = ", ".join(map(_steps, own[own["length"] == n].sort_values("seed")["first"]))
-            first, later = (_steps(getattr(cell, f"{of}_{n}")) for of in ("first", "stays"))
+            hint = ", ".join(
+                map(steps_in_words, own[own["length"] == n].sort_values("seed")["first"])
+            )
+            first, later = (steps_in_words(getattr(cell, f"{of}_{n}")) for of in ("first", "stays"))
             reached = f"({getattr(cell, f'reached_{n}')}/{cell.seeds})"
             row.append(f'<b title="{hint}">{first}</b> {reached}<br><small>{later}</small>')
-        rows.insert(at, [*row, "–" if np.isnan(cell.lag) else _steps(cell.lag)])
+        rows.append([*row, "–" if np.isnan(cell.lag) else steps_in_words(cell.lag)])
+    for task in found.loc[~begun, "task"].unique():
+        rows.append([title(task), "all", "0", *[nothing] * (len(lengths) + 1)])
     links = [exhibits.csv(name, each), exhibits.notebook(runs.page)]
     html = exhibits.table(rows_table(columns, rows), caption, name, links)
     done = int((found["seeds"] > 0).sum())
@@ -405,12 +416,12 @@ def arrivals_table(runs: Runs) -> Exhibit:
 def numbers(runs: Runs) -> str:
     """The medians as plain text, a line each; in brackets how many runs arrive."""
     found, lengths = medians(runs), _lengths(runs)
-    lines = [f"Steps to 95 %, {runs.scale} scale: median arrival (runs that arrive)"]
+    lines = [f"Steps to {ABOVE:.0f} %, {runs.scale} scale: median arrival (runs that arrive)"]
     for task, cells in found.groupby("task", sort=False):
         rows = [[title(task), "runs", *(f"length {n}" for n in lengths)]]
         for cell in cells.itertuples():
             shown = [
-                f"{_steps(getattr(cell, f'first_{n}'))} ({getattr(cell, f'reached_{n}')})"
+                f"{steps_in_words(getattr(cell, f'first_{n}'))} ({getattr(cell, f'reached_{n}')})"
                 if cell.seeds
                 else NOT_RUN
                 for n in lengths
@@ -433,13 +444,13 @@ def lags(runs: Runs) -> str:
         lines.append(title(task))
         for cell in cells.itertuples():
             there = getattr(cell, f"reached_{known}")
-            start = _steps(getattr(cell, f"first_{known}"))
+            start = steps_in_words(getattr(cell, f"first_{known}"))
             if not there:
                 lines.append(f"  {cell.model}: does not know length {known}.")
             elif np.isfinite(cell.lag):
                 lines.append(
-                    f"  {cell.model}: {known} at step {start}, {further} after {_steps(cell.lag)} "
-                    f"more; {cell.lags} of {cell.seeds} arrive."
+                    f"  {cell.model}: {known} at step {start}, {further} after "
+                    f"{steps_in_words(cell.lag)} more; {cell.lags} of {cell.seeds} arrive."
                 )
             else:
                 lines.append(
