@@ -1,6 +1,6 @@
 """Every task by name. A new task is one file in this folder and one line here."""
 
-from relength.tasks import algorithmic, state_space
+from relength.tasks import algorithmic, mathematics, state_space
 from relength.tasks.base import Task
 from relength.tasks.cfq import Cfq
 from relength.tasks.copying import (
@@ -49,4 +49,5 @@ TASKS: dict[str, type[Task]] = {
     "dyck_2_unique": Dyck2Unique,
     "dyck_3_unique": Dyck3Unique,
     "babi_one_fact": OneFact,
+    **mathematics.TASKS,
 }
