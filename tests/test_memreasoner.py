@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache, partial
+from itertools import pairwise
 
 import pytest
 import torch
@@ -16,7 +17,8 @@ from relength.specs.spec import make_spec
 from relength.tasks import TASKS
 from relength.tasks.base import EOS, SOS
 from relength.tasks.batch import FactsToAnswer
-from relength.training.evaluate import unchanged
+from relength.training.course import Course, Scores
+from relength.training.evaluate import Measured, unchanged
 
 WORDS, LINE = 30, 6
 SIZES = {"width": 8, "heads": 2, "inner_size": 12, "latent_size": 10, "slots": 12}
@@ -185,13 +187,44 @@ def test_two_hops_by_hand():
     assert ours.update == 3.0
 
 
+@torch.no_grad()
 def test_reading_stops_once_readouts_are_closer_than_the_threshold():
     own = alone(batch(), int(batch().input_lengths.argmax()))
     lines = int(own.input_lengths)
     assert lines > 2
+    every = model(hops=lines).read(model().codes(own))
     for threshold, reads in ((1e9, 2), (1e-12, lines)):
         ours = model(hops=lines, threshold=threshold)
-        assert len(ours.read(ours.codes(own))) == reads
+        found = ours.read(ours.codes(own))
+        assert len(found) == lines
+        for hop, readout in enumerate(found):
+            torch.testing.assert_close(readout, every[min(hop, reads - 1)])
+        moves = [float((b - a).norm()) for a, b in pairwise(found)]
+        assert min(moves[: reads - 1]) > 0 == sum(moves[reads - 1 :])
+
+
+@torch.no_grad()
+def test_when_a_sample_stops_reading_does_not_depend_on_its_batch():
+    whole = batch(6, most=9)
+    hops = int(whole.input_lengths.min())
+    free = model(hops=hops, inverse="ridge")
+    free = torch.stack(free.read(free.codes(whole)))  # (hops, B, D)
+    first = (free[1] - free[0]).norm(dim=1)
+    between = float(first.sort().values[2:4].mean())  # three stop after two reads, the others later
+    ours = model(hops=hops, threshold=between, inverse="ridge")
+    together = torch.stack(ours.read(ours.codes(whole)))
+    stopped = (together[-1] == together[1]).all(1)
+    assert hops > 2 and stopped.tolist() == (first < between).tolist() and int(stopped.sum()) == 3
+    for i in range(6):
+        torch.testing.assert_close(
+            torch.stack(ours.read(ours.codes(alone(whole, i))))[:, 0], together[:, i]
+        )
+    written, _ = ours.generate(whole, 2)
+    assert written.read.shape == (6, hops)
+    for i in range(6):
+        own, _ = ours.generate(alone(whole, i), 2)
+        assert (own.tokens[0] == written.tokens[i]).all()
+        assert (own.read[0] == written.read[i]).all()
 
 
 def test_more_hops_than_lines_are_refused():
@@ -230,13 +263,39 @@ def test_terms_of_the_loss_by_hand():
     assert [float(term) for term in none] == [0, 0, 0, 0]
 
 
-def written(ours: MemReasoner, sentence: torch.Tensor) -> torch.Tensor:
-    """Mean -ln p of a sentence's words and its end, given its own code."""
+def test_facts_of_two_hops_are_written_from_the_lines_that_were_read():
+    """-ln p(c_s | z_i*) of each hop: from the line nearest to its readout, not the wanted one."""
+    ours, whole = model(hops=2, inverse="ridge"), batch(hops=2)
+    terms = ours.with_terms(whole, None, ("facts", "autoencoded", "order"))[1]
+    codes = ours.codes(whole)
+    sums = {"facts": 0.0, "autoencoded": 0.0, "order": 0.0}
+    astray = 0
+    for hop, readout in enumerate(ours.read(codes)):
+        for i, lines in enumerate(whole.input_lengths.tolist()):
+            s = int(whole.supports[i, hop])
+            apart = (codes.ordered[i, :lines] - readout[i]).norm(dim=1)
+            read = int(apart.argmin())
+            astray += read != s
+            fact = whole.sentences[whole.inputs[i, s]]
+            sums["facts"] += written(ours, fact, codes.unordered[i, read])
+            sums["autoencoded"] += written(ours, fact, codes.unordered[i, s])
+            sums["order"] += apart[s] + torch.logsumexp(-apart, 0)
+    assert 0 < astray < 6  # so that both kinds are among them
+    for name, total in sums.items():
+        torch.testing.assert_close(getattr(terms, name), total / 3)
+    assert not torch.isclose(terms.facts, terms.autoencoded)
+
+
+def written(
+    ours: MemReasoner, sentence: torch.Tensor, code: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Mean -ln p of a sentence's words and its end, given a code (D,), its own if there is none."""
     words = sentence[sentence > 0]
-    code = ours.encode(words[None]) if len(words) else ours.encode(sentence[None])
+    own = words if len(words) else sentence
+    codes = ours.encode(own[None]) if code is None else code[None]
     given = torch.cat([torch.tensor([SOS]), words])[None]
     wanted = torch.cat([words, torch.tensor([EOS])])
-    return F.cross_entropy(ours.decode(code, given)[0], wanted)
+    return F.cross_entropy(ours.decode(codes, given)[0], wanted)
 
 
 def test_slopes_of_the_whole_loss_are_those_of_finite_differences():
@@ -290,6 +349,18 @@ def test_protocol_weighs_the_terms_and_leaves_out_those_without_weight():
     torch.testing.assert_close(
         spec.training.loss(spec.task, plain, batch(), key), spec.task.loss(plain(batch()), batch())
     )
+
+
+def test_the_last_weights_are_selected_whatever_they_score():
+    task, training = {"name": "babi_one_fact"}, {"name": "facts", "epochs": 3}
+    spec = make_spec(task=task, model="GPT", training=training, scale="smoke", seed=0)
+    course = Course(spec)
+    for epoch, accuracy in enumerate((0.5, 0.9, 0.1)):
+        scores = Measured(accuracy, 1.0)
+        course.end_epoch(1.0, Scores(scores, scores), lambda epoch=epoch: {"at": epoch})
+    assert course.progress.kept["selected"] == (2, {"at": 2})
+    assert course.progress.kept["best_iid"] == (1, {"at": 1})
+    assert spec.training.selection.words == "the longest training"
 
 
 def test_a_model_of_other_samples_is_refused_with_those_that_fit():

@@ -226,11 +226,13 @@ class Course:
                 }
             )
             progress.since = []
-        deciding = getattr(getattr(scores, rule.split), rule.by)
+        measured, by_loss = getattr(scores, rule.split), rule.by == "loss"
+        deciding = measured.loss if by_loss else measured.accuracy
         progress.latest = [*progress.latest, deciding][-rule.mean_of :]
-        score = fmean(progress.latest) * (1 if rule.by == "accuracy" else -1)
+        score = fmean(progress.latest) * (-1 if by_loss else 1)
         # Of equal scores the last one is kept.
         better = score > progress.best or abs(score - progress.best) < rule.tie
+        better = better or rule.by == "last"
         if progress.epoch < rule.first:
             progress.impatience = 0
         elif better:
@@ -240,7 +242,7 @@ class Course:
         else:
             progress.impatience += 1
         if self.asks_iid:
-            known = scores.iid.accuracy if rule.by == "accuracy" else -scores.iid.loss
+            known = -scores.iid.loss if by_loss else scores.iid.accuracy
             if known >= progress.best_validation:
                 progress.best_validation = known
                 progress.kept["best_iid"] = (progress.epoch, weights())

@@ -27,6 +27,9 @@ class GPT(LanguageModel):
         self.words = nn.Embedding(words, config.width)
         self.layers = nn.ModuleList(Layer(*sizes) for _ in range(config.layers))
         self.last = nn.LayerNorm(config.width)
+        for name in ("cosine", "sine"):  # as many as were needed so far, see _turns
+            empty = torch.empty(0, config.width // config.heads)
+            self.register_buffer(name, empty, persistent=False)
 
     def context(self, batch: FactsToAnswer) -> tuple[Tensor, Tensor]:
         """Words (B, S) of lines, question and prompt, padded at the right, and how many (B,).
@@ -51,13 +54,18 @@ class GPT(LanguageModel):
 
     def scores(self, tokens: Tensor, places: Tensor) -> Tensor:
         """Scores (B, T, words) of the words after the places (B, T) of tokens (B, S)."""
-        head = self.config.width // self.config.heads
-        turn = tuple(x.to(self.words.weight) for x in rotations(tokens.shape[1], head))
         x = self.words(tokens)
         for layer in self.layers:
-            x = layer(x, causal=True, rotation=turn)
+            x = layer(x, causal=True, rotation=self._turns(tokens.shape[1]))
         x = x.gather(1, places[:, :, None].expand(-1, -1, x.shape[2]))
         return F.linear(self.last(x), self.words.weight)
+
+    def _turns(self, positions: int) -> tuple[Tensor, Tensor]:
+        """Cosines and sines (positions, d/heads), computed anew only for a longer text."""
+        if len(self.cosine) < positions:
+            turns = rotations(positions, self.config.width // self.config.heads)
+            self.cosine, self.sine = (turn.to(self.words.weight) for turn in turns)
+        return self.cosine[:positions], self.sine[:positions]
 
     def forward(self, batch: FactsToAnswer, key: Tensor | None = None) -> Tensor:
         tokens, lengths = self.context(batch)
@@ -71,13 +79,14 @@ class GPT(LanguageModel):
     def generate(
         self, batch: FactsToAnswer, steps: int, keep_weights: bool = False
     ) -> tuple[Answered, None]:
-        longest = int(self.context(batch)[1].max()) + steps
-        parts = batch.chunks(max(WORDS // longest, 1))
-        return Answered(torch.cat([self._generate(some, steps) for some in parts])), None
-
-    def _generate(self, batch: FactsToAnswer, steps: int) -> Tensor:
         tokens, lengths = self.context(batch)
-        tokens = F.pad(tokens, (0, steps), value=PAD)
+        size = max(WORDS // (tokens.shape[1] + steps), 1)
+        parts = zip(tokens.split(size), lengths.split(size), strict=True)
+        return Answered(torch.cat([self._written(*part, steps) for part in parts])), None
+
+    def _written(self, tokens: Tensor, lengths: Tensor, steps: int) -> Tensor:
+        """The likeliest words (B, steps) after texts (B, S) of these lengths (B,)."""
+        tokens = F.pad(tokens[:, : int(lengths.max())], (0, steps), value=PAD)
         written = []
         for step in range(steps):
             place = lengths[:, None] + step

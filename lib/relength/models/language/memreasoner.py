@@ -181,6 +181,9 @@ class MemReasoner(LanguageModel):
     def read(self, codes: Codes, key: Tensor | None = None) -> list[Tensor]:
         """Write the lines, then read in hops: z̃_r (B, D) of each (Algorithm 1, lines 6, 7, 18 on).
 
+        There are always ``hops`` of them. A sample whose readouts have come closer than τ reads no
+        more, whatever the others of its batch do: its last readout is repeated.
+
         key: of the noise ξ and η; None for none
 
         Raises RelengthError where there are more hops than lines.
@@ -196,7 +199,8 @@ class MemReasoner(LanguageModel):
             written = written + self.config.noise * noise  # Z_ξ
         memory = episodic.write(written * codes.lines[:, :, None], self.first, self.inverse)
         inverse = self.inverse(memory)
-        query, readouts = codes.query, []
+        query, readouts, threshold = codes.query, [], self.config.threshold
+        reading = torch.ones(len(query), dtype=torch.bool, device=query.device)
         for hop in range(self.config.hops):
             if readouts:
                 query = query + self.update * readouts[-1]
@@ -205,11 +209,12 @@ class MemReasoner(LanguageModel):
                 shape = (len(query), 1, memory.shape[1])
                 noise = hashed_normal(shape, fork(key, hop + 1))[:, 0].to(query.dtype)
                 noise = self.config.noise * noise  # η
-            readouts.append(episodic.read(self.to_query(query), memory, inverse, noise))
-            if self.config.threshold is not None and len(readouts) > 1:
-                step = (readouts[-1] - readouts[-2]).norm(dim=-1)
-                if bool((step < self.config.threshold).all()):
-                    break
+            found = episodic.read(self.to_query(query), memory, inverse, noise)
+            if threshold is not None and readouts:
+                found = torch.where(reading[:, None], found, readouts[-1])
+                # One that has ended moves no more, so it stays below the threshold.
+                reading = (found - readouts[-1]).norm(dim=-1) >= threshold
+            readouts.append(found)
         return readouts
 
     @staticmethod

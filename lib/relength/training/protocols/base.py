@@ -31,7 +31,8 @@ class Selection(NamedTuple):
 
     split    ``dev``, the task's development sets, as a rule longer than training; or ``iid``, its
              validation set in distribution
-    by       ``accuracy``, the higher the better; or ``loss``, the lower the better
+    by       ``accuracy``, the higher the better; ``loss``, the lower the better; or ``last``, the
+             last weights whatever they score
     mean_of  how many of the latest evaluations the deciding number is the mean of
     tie      numbers that differ by less count as equal, and the later checkpoint wins
     first    the first interval whose checkpoint may be selected, counted from 0
@@ -39,7 +40,7 @@ class Selection(NamedTuple):
     """
 
     split: Literal["dev", "iid"] = "dev"
-    by: Literal["accuracy", "loss"] = "accuracy"
+    by: Literal["accuracy", "loss", "last"] = "accuracy"
     mean_of: int = 1
     tie: float = 1e-9  # rounding
     first: int = 0
@@ -48,7 +49,7 @@ class Selection(NamedTuple):
     @property
     def words(self) -> str:
         """What the selected checkpoint has: *the highest accuracy on the development set*."""
-        if self.tie > 1:  # more than accuracies can differ by
+        if self.by == "last":
             return "the longest training"
         best = "highest accuracy" if self.by == "accuracy" else "lowest loss"
         usual = "the development set" if self.split == "dev" else "the lengths trained on"

@@ -61,7 +61,7 @@ class Facts(FixedSamples):
     @property
     def selection(self) -> Selection:
         """The last weights, as in the paper."""
-        return Selection(tie=2.0)  # no accuracy differs by more, and of equal ones the last counts
+        return Selection(by="last")
 
     @property
     def weights(self) -> dict[str, float]:

@@ -1,0 +1,188 @@
+"""Beyond the paper: which terms of the loss decide what is left of accuracy in long contexts.
+
+No table of the paper leaves a term out. Of each ablation the recorded runs tell, length by length,
+how many answers are right, and how often the memory is read at the wanted line.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from relength.papers.memreasoner.experiments import LOSSES, terms_of
+from relength.report import exhibits
+from relength.report.exhibits import Exhibit, badges, rows_table
+from relength.report.figures import exhibit
+from relength.report.grid import NOT_RUN
+from relength.report.runs import Runs
+from relength.report.style import LIGHT, Layout, aligned, canvas, colour
+from relength.specs.spec import RunSpec
+from relength.tasks.facts import LENGTHS, PLACES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ALL, FEW = "all terms", "answer and ordering"
+CHANCE = 100 / len(PLACES)
+SHORT, LONG = LENGTHS[1], LENGTHS[-1]
+
+
+def accuracies(runs: Runs) -> pd.DataFrame:
+    """A row per run and length. Columns: terms, seed, length, accuracy, found (both percent)."""
+    rows = []
+    for record in runs.records:
+        spec = RunSpec.recorded(record["spec"])
+        tests = record["checkpoints"]["selected"]["tests"]
+        for length in spec.task.lengths:
+            shares = (100 * tests[length][name] for name in ("answer_accuracy", "facts_found"))
+            rows.append((terms_of(spec), spec.seed, length, *shares))
+    data = pd.DataFrame(rows, columns=["terms", "seed", "length", "accuracy", "found"])
+    return data.astype({"seed": int, "accuracy": float, "found": float})
+
+
+def medians(runs: Runs, of: str = "accuracy") -> pd.DataFrame:
+    """Medians over seeds, a row per choice of terms that has runs, a column per length."""
+    data = accuracies(runs)
+    found = data.groupby(["terms", "length"])[of].median().unstack()
+    names = [name for name in LOSSES if name in found.index]
+    lengths = [length for length in LENGTHS if length in found.columns]
+    return found.loc[names, lengths]
+
+
+def figure(runs: Runs, number: int) -> Exhibit:
+    """Accuracy against length, a panel per choice of terms: every seed, their median, and the
+    median with all terms.
+    """
+    data = accuracies(runs)
+    middle = medians(runs)
+    lengths = list(runs.specs[0].task.lengths)
+
+    def draw(layout: Layout) -> "Figure":
+        across = 1 if layout.narrow else 2
+        down = -(-len(LOSSES) // across)
+        head, tall, foot, left = 0.34, 1.05, 0.3, 0.42
+        block, pitch = head + tall + foot, layout.width / across
+        size = np.array([layout.width, down * block] * 2)
+        drawing = canvas(layout, down * block)
+        for k, terms in enumerate(LOSSES):
+            row, column = divmod(k, across)
+            corner = column * pitch + left, (down - 1 - row) * block + foot
+            axes = drawing.add_axes(np.array([*corner, pitch - left - 0.2, tall]) / size)
+            _panel(axes, terms, data[data["terms"] == terms], middle, lengths)
+        return drawing
+
+    caption = (
+        "What is each term of the loss worth? Percent of questions answered, against the length of "
+        "the context in thousand tokens; each panel leaves out what its title says. A thin line "
+        f"with dots is a run, the thick one their median. The grey line is the median with {ALL}. "
+        "Dashed: one of six places, guessed."
+    )
+    told = "; ".join(
+        f"{terms}: " + ", ".join(f"{length} {value:.0f} %" for length, value in row.items())
+        for terms, row in middle.iterrows()
+    )
+    alt = f"Accuracy against length without some terms of the loss. Medians: {told or NOT_RUN}."
+    return exhibit(runs, number, draw, "lengths", caption, alt, data)
+
+
+def _panel(
+    axes: "Axes", terms: str, data: pd.DataFrame, middle: pd.DataFrame, lengths: list[str]
+) -> None:
+    x = np.arange(len(lengths))
+    axes.patch.set_visible(False)
+    axes.set(xlim=(-0.3, len(lengths) - 0.7), ylim=(-4, 104))
+    for level in (0, 50, 100):
+        axes.axhline(level, color=LIGHT.rule, linewidth=0.6, zorder=0)
+    axes.axhline(CHANCE, color=LIGHT.muted, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
+    axes.set_yticks([0, 50, 100], ["0", "50", "100 %"])
+    axes.set_xticks(x, [length.removesuffix("k") for length in lengths])
+    axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
+    axes.spines[:].set_visible(False)
+    axes.set_title(terms, loc="left", size=8.6, weight="bold", color=LIGHT.ink, pad=5)
+    if terms != ALL and ALL in middle.index:
+        axes.plot(x, middle.loc[ALL, lengths], color=LIGHT.muted, lw=1.2, alpha=0.6, zorder=2)
+    if data.empty:
+        place = {"transform": axes.transAxes, "ha": "center", "va": "center", "style": "italic"}
+        axes.text(0.5, 0.5, NOT_RUN, color=LIGHT.muted, size=7.5, **place)
+        return
+    shade = colour("MemReasoner")
+    wide = data.pivot(index="length", columns="seed", values="accuracy").loc[lengths]
+    for seed in wide:
+        thin = {"lw": 0.5, "alpha": 0.7, "marker": "o", "markersize": 2, "clip_on": False}
+        axes.plot(x, wide[seed], color=shade, zorder=3, **thin)
+    if wide.shape[1] > 2:
+        axes.plot(x, wide.median(axis=1), color=shade, lw=1.7, zorder=4)
+
+
+def table(runs: Runs) -> Exhibit:
+    """Medians of accuracy by length, below each the share of questions whose line was read."""
+    right, found = medians(runs), medians(runs, "found")
+    seeds = accuracies(runs).groupby("terms")["seed"].nunique()
+    lengths = list(runs.specs[0].task.lengths)
+    rows = []
+    for terms in LOSSES:
+        cells = [f"<small>{NOT_RUN}</small>"] * len(lengths)
+        if terms in right.index:
+            cells = [
+                f"<b>{right.loc[terms, n]:.0f}</b><br><small>{found.loc[terms, n]:.0f}</small>"
+                for n in lengths
+            ]
+        rows.append((terms, str(seeds.get(terms, 0)), *cells))
+    caption = (
+        f"<b>Right answers, and right lines.</b> {badges(runs.scale, runs.freshness)} Medians over "
+        "seeds, in percent, by length of the context: questions answered, and below, smaller, "
+        "questions for which the memory was read at the wanted line."
+    )
+    name, data = f"{runs.page}-table", accuracies(runs)
+    if not runs.records:
+        return exhibits.waiting(caption, name, exhibits.training(runs), data)
+    columns = {"terms": "text", "seeds": "number", **dict.fromkeys(lengths, "number")}
+    links = [exhibits.csv(name, data), exhibits.notebook(runs.page)]
+    html = exhibits.table(rows_table(columns, rows), caption, name, links)
+    return Exhibit(html, f"{len(right)} of {len(LOSSES)} choices of terms have runs.", data)
+
+
+def numbers(runs: Runs) -> str:
+    """Both medians as plain text, a line per choice of terms."""
+    lengths, lines = list(runs.specs[0].task.lengths), []
+    seeds = accuracies(runs).groupby("terms")["seed"].nunique()
+    for of, said in (("accuracy", "answers right"), ("found", "lines found")):
+        middle = medians(runs, of)
+        rows = [[said, "seeds", *lengths]]
+        for terms in LOSSES:
+            known = terms in middle.index
+            cells = [f"{middle.loc[terms, n]:.0f}" if known else "–" for n in lengths]
+            rows.append([f"  {terms}", str(seeds.get(terms, 0)), *cells])
+        lines += ["", *aligned(*rows)]
+    head = f"Without terms of the loss, {runs.scale} scale: medians over seeds, percent"
+    return "\n".join([head, *lines])
+
+
+def outcome(runs: Runs) -> str:
+    """Say in words what leaving each term out does at the shortest and longest context with
+    books, seed by seed beside the run with all terms.
+    """
+    data = accuracies(runs)
+    wide = data.pivot(index=["length", "seed"], columns="terms", values="accuracy")
+    said = []
+    for terms in LOSSES:
+        if terms == ALL or not {terms, ALL} <= set(wide.columns):
+            continue
+        parts = []
+        for length in (SHORT, LONG):
+            if length not in wide.index.get_level_values("length"):
+                continue
+            pairs = wide.loc[length, [terms, ALL]].dropna()
+            gain = pairs[terms] - pairs[ALL]
+            if len(gain):
+                parts.append(
+                    f"{gain.median():+.0f} points at {length} (better in {int((gain > 0).sum())} "
+                    f"of {len(gain)} seeds)"
+                )
+        if parts:
+            said.append(f"{terms}: {', '.join(parts)}.")
+    if not said:
+        return "Not run yet: a choice of terms beside the run of its seed with all of them."
+    head = "Against the run of the same seed with all terms, median over seeds:"
+    return "\n".join([head, *said])
