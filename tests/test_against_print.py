@@ -7,6 +7,7 @@ from pathlib import Path
 
 import handmade
 import numpy as np
+import pandas as pd
 import pytest
 
 from relength.paths import BOOK
@@ -66,6 +67,31 @@ def test_few_seeds_are_no_answer(state):
     assert not against_print.sentence(enough).startswith(f"**{against_print.BEGUN}")
     few = data.assign(seeds=3)
     assert against_print.sentence(few).startswith(f"**{against_print.BEGUN}")
+
+
+def test_numbers_without_the_seeds_of_a_verdict_do_not_choose_the_word(state):
+    """Of five numbers with five seeds none comes out; whatever those with fewer do, it is so."""
+    data = against_print.numbers("mla", state)
+    off, near = (pd.concat([data[data["near"] == held]] * 60) for held in (False, True))
+    off, near = off.head(5), near.head(60)
+    mixed = pd.concat([off.assign(seeds=5), near.assign(seeds=3)], ignore_index=True)
+    said = against_print.sentence(mixed)
+    assert said.startswith("**Hardly.**")
+    numbers = [int(n) for n in re.findall(r"\d+", said)]
+    assert numbers[:3] == [5, 5, 0] and {60} <= set(numbers)  # of five with five seeds none
+    assert against_print.sentence(mixed.assign(seeds=5)).startswith("**Largely.**")
+
+
+def test_contradicted_numbers_are_named_first_and_those_of_few_seeds_last(state):
+    data = against_print.numbers("mla", state)
+    off = data[~data["near"].astype(bool)].drop_duplicates("model")
+    nearest = (off["ours"] - off["printed"]).abs().idxmin()
+    against = data.assign(seeds=5)
+    against.loc[nearest, "label"] = "contradicted (reduced)"
+    assert against_print.outliers(against).iloc[0]["claim"] == data.loc[nearest, "claim"]
+    alone = data.assign(seeds=3)
+    alone.loc[nearest, "seeds"] = 5
+    assert against_print.outliers(alone).iloc[0]["claim"] == data.loc[nearest, "claim"]
 
 
 def test_the_sentence_counts_what_the_table_has(state):

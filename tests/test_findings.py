@@ -494,7 +494,7 @@ def claims() -> pd.DataFrame:
         row
         | {"claim": name, "statement": f"{name} holds.", "verdict": verdict, "label": label}
         | {"prose": prose, "quote": "" if name == "panm-2" else "Said."}
-        | {"hardly": None, "fragile": name == "panm-3"}
+        | {"hardly": None, "fragile": name == "panm-3", "claim_changed": None}
         for name, verdict, label, prose in verdicts
     )
 
@@ -529,7 +529,8 @@ def test_demonstrations_in_letters_show_what_they_say(letter):
 
 def test_a_letter_counts_the_claims_of_its_paper(three):
     row = {"paper": "mla", "page": "", "prose": True, "where": "§1", "artifact": "mla-table-2"}
-    row |= {"same_runs_as": ""} | dict.fromkeys(("verdict", "label"), "inconclusive")
+    row |= {"same_runs_as": ""} | dict.fromkeys(("verdict", "label", "outcome"), "inconclusive")
+    row |= {"seeds": 5, "hardly": None, "between": None, "repeated": 0, "fragile": False}
     ledger = pd.DataFrame(
         [
             row,
@@ -544,6 +545,7 @@ def test_a_letter_counts_the_claims_of_its_paper(three):
             row | {"paper": "panm"},
         ]
     )
+    ledger["claim"] = [f"mla-{n:03d}" for n in range(len(ledger))]
     state = three._replace(ledger=ledger)
     kinds = findings_counts.by_kind("mla", state)
     assert [counts.total() for counts in kinds.values()] == [2, 1, 1, 1]
@@ -552,7 +554,10 @@ def test_a_letter_counts_the_claims_of_its_paper(three):
         r"^\| \[reproduced \(reduced\)\]\S+ .*\| 1 \| – \| – \| – \|$", said, re.MULTILINE
     )
     assert re.search(r"^\| \[inconclusive\]\S+ .*\| 1 \| 1 \| 1 \| 1 \|$", said, re.MULTILINE)
-    assert "| all | 2 | 1 | 1 | 1 |" in said
+    assert "| all | 2 | 1 | 1 | 1 |" in said and "Contradicted" not in said
+    ledger.loc[[0, 2], "outcome"] = "contradicted"
+    against = findings.standing("mla", three._replace(ledger=ledger))
+    assert "Contradicted are {ref}`mla-000 <claim-mla-000>` and 1 printed number." in against
     count, hours = findings_counts.trainings("mla", state)
     assert count == 12 and hours == pytest.approx(12 * 128 / 3600)
 

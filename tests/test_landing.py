@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import handmade
 import pytest
@@ -309,3 +310,31 @@ def test_a_column_that_does_not_name_all_its_claims_leads_to_all_of_them(full):
     assert count > landing.SHOWN
     address = 'href="claims_ledger.html#what=sentence&amp;paper=mla&amp;verdict=reproduced"'
     assert f"<a {address}>all {count}</a>" in shown
+    kinds = {
+        verdict_kind(row.label)
+        for row in full.ledger[full.ledger["prose"] & (full.ledger["paper"] == "mla")].itertuples()
+        if row.outcome not in ("reproduced", "contradicted")
+        and row.verdict not in ("not run", "not testable")
+    }
+    left_open = shown.split("outcome-open")[1]
+    every = int(re.search(r"<b>(\d+)</b> open", left_open)[1])
+    addresses = re.findall(r"verdict=([\w,-]+)\">all", left_open)
+    assert len(addresses) == (every > landing.SHOWN)
+    assert all(set(address.split(",")) == kinds for address in addresses)
+
+
+def test_a_decided_claim_says_whether_its_runs_were_cut_and_whether_that_may_be_why():
+    row = {"outcome": "reproduced", "cautious": True}
+    assert "hold only because" in landing._budget(SimpleNamespace(**row))
+    assert "fail only because" in landing._budget(
+        SimpleNamespace(**row | {"outcome": "contradicted"})
+    )
+    assert landing._budget(SimpleNamespace(**row | {"cautious": False})) == ""
+
+
+def test_the_scale_of_a_verdict_stands_on_the_first_page(begun):
+    """Claims of few seeds at scale reduced are open, and say with which label."""
+    rows = begun.ledger[begun.ledger["prose"] & (begun.ledger["paper"] == "mla")]
+    rows = rows[rows["seeds"] > 0]
+    shown = held(begun, "mla")
+    assert len(rows) and all(f"<small>{label}</small>" in shown for label in set(rows["label"]))

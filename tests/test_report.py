@@ -43,7 +43,7 @@ from relength.tasks import TASKS
 from relength.training.protocols import Epochs
 from relength.training.protocols.base import Selection
 from relength.training.provenance import code_fingerprint
-from relength.verdicts import claims
+from relength.verdicts import claims, judged
 
 ARTIFACT = "mla-table-2"
 EXPERIMENT = experiment("mla_table2")
@@ -475,6 +475,19 @@ def test_verdicts_shown_are_those_of_the_claims_engine(full):
     assert tables.counts_of_verdicts(full)["printed cells"] == cells.to_dict()
     shown = Page(tables.verdicts(full).html)
     assert len(shown.rows) == 1 + (~ledger["claim"].str.contains("/")).sum()
+
+
+def test_a_page_of_five_seeds_judges_stage_two_as_the_ledger_does(tmp_path):
+    """A sixth seed of cells that fail in all five contradicts them on the page, too."""
+    store = store_of(tmp_path, EXPERIMENT.specs("reduced", range(6)))
+    page = runs_of(store)
+    assert {record["spec"]["seed"] for record in page.records} == set(range(5))
+    whole = judged.ledger("mla", store).set_index("claim")
+    mine = page.ledger.set_index("claim")
+    assert len(mine) and mine["verdict"].equals(whole.loc[mine.index, "verdict"])
+    assert (mine["verdict"] == "contradicted").any()
+    few = Runs.read(EXPERIMENT, "reduced", 3, store).ledger
+    assert not few["verdict"].isin(("contradicted", "reproduced")).any()
 
 
 def test_claims_that_another_arm_decides_are_found_for_the_caption():

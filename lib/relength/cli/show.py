@@ -85,6 +85,8 @@ def plan(
         console.print("Hours are unknown: there is no GPU here, and no run of one is recorded.")
     elif priced.kind == "cuda" and not gpu_here():
         console.print(f"There is no GPU here: hours are of {priced}, by recorded runs.")
+    elif (other := agenda.instead(store_of(results), priced)) not in (None, priced):
+        console.print(f"What this machine has never run has the hours of {other}.")
 
 
 def status(

@@ -109,11 +109,17 @@ def count(rows: pd.DataFrame) -> Count:
 
 
 def outliers(data: pd.DataFrame) -> pd.DataFrame:
-    """The numbers that are furthest from print: one per model and task, at most LABELLED."""
+    """The numbers that are named: one per model, at most LABELLED, none of them near.
+
+    Contradicted ones come first, then those with the seeds of a verdict; of these the furthest.
+    """
     apart = (data["ours"] - data["printed"]).abs()
-    far = data.assign(apart=apart)[~data["near"].astype(bool)]
-    far = far.sort_values("apart", ascending=False, kind="stable")
-    return far.drop_duplicates("model").head(LABELLED)
+    against = data["label"].map(verdict_kind).eq("contradicted")
+    few = ~data.index.isin(decided(data).index)
+    far = data.assign(apart=apart, against=against, few=few)[~data["near"].astype(bool)]
+    order = {"by": ["against", "few", "apart"], "ascending": [False, True, False]}
+    far = far.sort_values(**order, kind="stable")
+    return far.drop_duplicates("model").head(LABELLED).drop(columns=["against", "few"])
 
 
 def mostly(data: pd.DataFrame) -> tuple[str, int] | None:
@@ -129,25 +135,43 @@ def mostly(data: pd.DataFrame) -> tuple[str, int] | None:
     return (name, most) if 3 * most >= len(off) else None
 
 
+def decided(data: pd.DataFrame) -> pd.DataFrame:
+    """The rows of :func:`numbers` that have the seeds of a verdict."""
+    return data[data["seeds"] >= load_margins().least_seeds]
+
+
 def sentence(data: pd.DataFrame) -> str:
-    """Say in plain words whether the printed numbers come out, and which do not."""
-    every, middle = count(data), count(data[data["between"].astype(bool)])
+    """Say in plain words whether the printed numbers come out, and which do not.
+
+    Counted are those with the seeds of a verdict, if there are any; the others stand in a clause.
+    """
+    enough = decided(data)
+    shown = enough if len(enough) else data
+    every, middle = count(shown), count(shown[shown["between"].astype(bool)])
     word = next(word for share, word in WORDS if every.near >= share * every.of)
-    if (data["seeds"] < load_margins().least_seeds).all():
-        word = BEGUN
     room, (low, high) = load_margins().measures["accuracy"].around(0), load_margins().between
+    seeds = load_margins().least_seeds
+    whose = f" that have the {seeds} seeds of a verdict" if len(enough) else ""
     said = (
-        f"**{word}.** Of {every.of} printed accuracies, {every.near} come out within {room:g} "
-        f"points. Of the {middle.of} printed between {low:g} and {high:g} %, the hard ones, "
-        f"{middle.near} come out."
+        f"**{word if len(enough) else BEGUN}.** Of {every.of} printed accuracies{whose}, "
+        f"{every.near} come out within {room:g} points. Of the {middle.of} printed between "
+        f"{low:g} and {high:g} %, the hard ones, {middle.near} come out."
     )
-    if eased := int(data["eased"].sum()):
+    if 0 < len(enough) < len(data):
+        rest = count(data.drop(enough.index))
         said += (
-            f" How easily is known of the {eased} with a verdict: {int(data['hardly'].sum())} of "
-            "these {ref}`could hardly fail <severity>`, which makes them weak evidence."
+            f" Of {rest.of} more with fewer seeds {rest.near} come out so far, which decides "
+            "nothing."
         )
+    if reproduced := int(shown["label"].map(verdict_kind).eq("reproduced").sum()):
+        eased, hardly = int(shown["eased"].sum()), int(shown["hardly"].sum())
+        said += (
+            f" Of the {reproduced} with the verdict *reproduced*, {hardly} "
+            "{ref}`could hardly fail <severity>`, which makes them weak evidence"
+        )
+        said += f"; of {reproduced - eased} that is not known." if eased < reproduced else "."
     left = every.of - every.near
-    if left and (group := mostly(data)):
+    if left and (group := mostly(shown)):
         said += f" Of the {left} that do not, {group[1]} are of {group[0]}."
     return said
 

@@ -87,10 +87,11 @@ class Wish(NamedTuple):
 def agenda(store: Store, device: Device | None, scales: Sequence[str] = SCALES) -> list[Step]:
     """The steps in the order in which they are worth running.
 
-    device  where prices are those of; None for none at all
+    device  where prices are those of; None for none at all. Runs like none of its own have the
+            prices of the most recorded one of its kind
     """
     recorded = own_runs(store)
-    prices = Prices(recorded, device)
+    prices = Prices(recorded, device, instead(store, device))
     grids = {
         (name, scale): {
             (spec.row, spec.model.arm, spec.task.name): cell(spec)
@@ -277,6 +278,11 @@ def most_recorded(store: Store, kinds: Sequence[str] = ("cpu", "cuda")) -> Devic
     made = (Device.of(record) for record in store.usable())
     counts = Counter(device for device in made if device.kind in kinds)
     return counts.most_common(1)[0][0] if counts else None
+
+
+def instead(store: Store, device: Device | None) -> Device | None:
+    """The device whose prices stand for what a device has never run; None for none."""
+    return None if device is None else most_recorded(store, (device.kind,))
 
 
 class Missing(NamedTuple):

@@ -42,6 +42,7 @@ from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import marks, title
 from relength.report.tables import printed, short, signed
+from relength.report.wording import words
 from relength.specs import published, registry
 from relength.specs.margins import load_margins
 from relength.verdicts.claims import DECIDED, LEFT_OPEN, VERDICTS, counted, numbers_in_words, plural
@@ -237,6 +238,7 @@ def standing(paper: str, survey: Survey) -> str:
             *(
                 (badge(label), *(counts[label] or "" for counts in kinds.values()))
                 for label in order
+                if any(counts[label] for counts in kinds.values())
             ),
             ("all", *(counts.total() for counts in kinds.values())),
         ],
@@ -245,17 +247,29 @@ def standing(paper: str, survey: Survey) -> str:
         + " A ratio of speeds on a core need not carry over to a GPU." * (SPEED in kinds),
         numbers=tuple(kinds),
     )
-    parts, runs = [], busiest(survey, main_table(paper))
+    parts, runs = [_contradicted(judged)], busiest(survey, main_table(paper))
     if len(beside := judged_rows(runs, beside_printed(runs))):
         tables = runs.experiment.tables
         names = dict.fromkeys(published.name_of(tables[place]) for place in (0, -1))
         parts.append(f"{' to '.join(names)}: {_come_out(runs, beside)}{few_seeds(beside['seeds'])}")
+    parts.append(numbers_in_words(judged))
     parts.append(near_by_reading(main_runs(paper, survey)))
     parts.append(at_full_scale(paper, survey))
     count, hours = trainings(paper, survey)
     trained = f"Behind all of this stand {count:,} trainings, which took {hours:,.1f} hours."
     parts.append(trained if count else "No training is recorded yet.")
     return f"{body}\n{' '.join(filter(None, parts))}\n"
+
+
+def _contradicted(judged: pd.DataFrame) -> str:
+    """Name a paper's contradicted sentences, and count its contradicted numbers."""
+    rows = judged[judged["outcome"] == "contradicted"]
+    named = [
+        f"{{ref}}`{row.claim} <claim-{row.claim}>`" for row in rows[rows["prose"]].itertuples()
+    ]
+    if numbers := int((~rows["prose"].astype(bool)).sum()):
+        named.append(plural(numbers, "printed number"))
+    return f"Contradicted {'is' if len(rows) == 1 else 'are'} {words(named)}." if named else ""
 
 
 PASSAGES = {

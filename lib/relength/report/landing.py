@@ -168,16 +168,24 @@ def _columns(paper: Paper, rows: pd.DataFrame) -> str:
                 {
                     **{"claim": row.claim, "statement": row.statement, "label": row.label},
                     "marks": marks(row),
+                    "budget": _budget(row),
                     "untrained": row.page != "",
                 }
                 for row in some.head(SHOWN).itertuples()
             ],
             paper=paper.name,
+            verdicts=",".join(dict.fromkeys(map(verdict_kind, some["label"]))),
             more=len(some) > SHOWN,
         )
         for word, some in kinds
     )
     return raw(f'<div class="outcomes">{"".join(filled)}</div>')
+
+
+def _budget(row: Any) -> str:
+    """Why a decided claim may be so at reduced scale alone."""
+    verb = "hold" if row.outcome == "reproduced" else "fail"
+    return f"may {verb} only because training was cut" if row.cautious else ""
 
 
 def _tested(rows: pd.DataFrame) -> pd.Series:

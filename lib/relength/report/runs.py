@@ -21,6 +21,7 @@ from relength.runs.store import (
 )
 from relength.specs import registry
 from relength.specs.experiments import Experiment, page_of
+from relength.specs.margins import load_margins
 from relength.specs.spec import RunSpec, Scale, row_name
 from relength.tasks.metrics import Metric
 from relength.verdicts import claims, judged
@@ -181,28 +182,43 @@ class Runs:
 
     @cached_property
     def ledger(self) -> pd.DataFrame:
-        """Claims on the artifacts with the verdicts that exactly these runs give.
+        """Claims on the artifacts with the verdicts that these runs give.
 
-        They are rows of the paper's ledger, unless that is judged by other runs of the experiment,
-        too: by further seeds or those of another scale.
+        Further seeds count that stage two of a claim asks for, where the runs are those of stage
+        one. They are rows of the paper's ledger, unless that is judged by other runs of the
+        experiment, too, as those of another scale.
         """
         paper, every = self.experiment.paper, own_records(self.experiment, self.store)
-        if {r["run_id"] for r in every} == {r["run_id"] for r in self.records}:
+        judging = self.records + self._stage_two(every)
+        if {r["run_id"] for r in every} == {r["run_id"] for r in judging}:
             whole = judged.ledger(paper, self.store)
             mine = whole["claim"].isin([claim.id for claim in self._claims])
             return whole[mine].reset_index(drop=True)
-        shown = digest(*self.artifacts).hex()[:8]
+        shown, keys = digest(*self.artifacts).hex()[:8], {record["key"] for record in judging}
+        again = self.experiment.own(self.store.further(*self.experiment.files))
+        again = tuple(record for record in again if record["key"] in keys)
         return kept(
             self.store.named(f"ledger-{self.experiment.name}-{shown}"),
-            lambda: claims.ledger(self._claims, self.frame, frame(self.further)),
-            *(
-                self.experiment.name,
-                *self.artifacts,
-                digest_of(self.records),
-                digest_of(self.further),
-            ),
+            lambda: claims.ledger(self._claims, frame(judging), frame(again)),
+            *(self.experiment.name, *self.artifacts, digest_of(judging), digest_of(again)),
             claims.written(paper),
             code=judged.code(),
+        )
+
+    def _stage_two(self, every: Sequence[Record]) -> tuple[Record, ...]:
+        """Recorded runs of the same cells with later seeds, where stage one's are all asked for."""
+        seeds = {spec.seed for spec in self.specs}
+        if len(seeds) < load_margins().least_seeds:
+            return ()
+        cells = {(spec.row, spec.model.arm, spec.task.name) for spec in self.specs}
+        specs = {record["run_id"]: self.experiment.spec_of(record) for record in every}
+        return tuple(
+            record
+            for record in every
+            for spec in [specs[record["run_id"]]]
+            if spec.scale == self.scale
+            and spec.seed not in seeds
+            and (spec.row, spec.model.arm, spec.task.name) in cells
         )
 
     @cached_property

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from relength.specs import registry
 from relength.specs.paper import Arm
+from relength.verdicts.wording import NEW
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -157,8 +158,11 @@ def verdict_kind(verdict: str) -> str:
 
 
 def marks(row: Any) -> list[str]:
-    """What stands beside a verdict of the ledger: that it could hardly fail, that it is fragile."""
-    told = {"could hardly fail": row.hardly, "fragile": row.fragile}
+    """What stands beside a verdict of the ledger: that it could hardly fail, that it is fragile,
+    that the claim was put into rules when its first runs were known already.
+    """
+    late = NEW in (row.claim_changed or ())
+    told = {"could hardly fail": row.hardly, "fragile": row.fragile, "rule after runs": late}
     return [mark for mark, holds in told.items() if holds == 1]  # None where it is unknown
 
 

@@ -56,18 +56,25 @@ class Prices:
 
     records  usable ones (:func:`own_runs`); those of other devices tell how many steps runs take
     device   None for none at all: everything is unknown
+    instead  whose paces are taken where the device has none, as plans do that need an order
     """
 
-    def __init__(self, records: Iterable[OwnRun], device: Device | None):
+    def __init__(
+        self, records: Iterable[OwnRun], device: Device | None, instead: Device | None = None
+    ):
         steps: dict[str, list[int]] = {}
-        made: dict[Key, list[Record]] = {}
+        made: dict[Device, dict[Key, list[Record]]] = {}
         for spec, record in records:
             steps.setdefault(cell(spec), []).append(record["cost"]["steps"])
             # A smoke run is over before its pace is that of a real one.
-            if Device.of(record) == device and spec.scale != "smoke":
-                made.setdefault(_work(spec), []).append(record)
+            if (by := Device.of(record)) in (device, instead) and spec.scale != "smoke":
+                made.setdefault(by, {}).setdefault(_work(spec), []).append(record)
         self._steps = {kind: int(median(taken)) for kind, taken in steps.items()}
-        self._paces = {kind: min(map(pace_of, mine)) for kind, mine in made.items()}
+        self._paces = {
+            work: min(map(pace_of, mine))
+            for one in (instead, device)
+            for work, mine in made.get(one, {}).items()
+        }
 
     @classmethod
     def on(cls, device: str, records: Iterable[OwnRun]) -> "Prices":

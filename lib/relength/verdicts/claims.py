@@ -572,7 +572,7 @@ COLUMNS = (
     *("arm", "verdict", "label", "outcome", "scale", "seeds", "seen", "at_full_scale", "needed"),
     *("p", "q", "margins_changed", "claim_changed", "others", "beside", "votes", "parts"),
     *("severity", "rivals", "one_symbol", "hardly", "repeated", "fragile", "otherwise", "between"),
-    "same_runs_as",
+    *("same_runs_as", "cautious"),
 )
 
 
@@ -595,7 +595,7 @@ def ledger(
     of executions changes it, otherwise what it then is (:mod:`relength.verdicts.stability`).
     between says of a single printed percentage whether it is neither at the floor nor at the
     ceiling; None for anything else. same_runs_as names the table that has another number of the
-    same runs; see :func:`once`.
+    same runs; see :func:`once`. cautious is Verdict.cautious.
 
     further: later usable executions of runs of the frame
     """
@@ -623,7 +623,7 @@ def ledger(
                     name: getattr(verdict, name)
                     for name in (
                         *("arm", "verdict", "label", "outcome", "seeds", "seen", "at_full_scale"),
-                        "needed",
+                        *("needed", "cautious"),
                     )
                 },
                 "scale": verdict.scale or "",
