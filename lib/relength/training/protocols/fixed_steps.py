@@ -20,8 +20,8 @@ class FixedSteps(CountedSteps):
     """Steps over fixed samples, pass after pass, without schedule, early end or selection.
 
     All batches have ``batch_size`` samples: what is left of a pass begins the next pass's first
-    batch. Defaults: the code that "Plug, Play, and Generalize" names for SCAN, and 50,000 steps, as
-    its text has it; every how many of them there is an evaluation is ours.
+    batch. Defaults: the code that the paper names which it was written for, and the 50,000
+    steps of its text; after how many of them there is an evaluation is ours.
     """
 
     fresh: ClassVar[bool] = False
