@@ -1,6 +1,6 @@
 """Pointer-Augmented Neural Memory."""
 
-from relength.papers.panm import dyck_experiments
+from relength.papers.panm import dyck_experiments, scan_experiments
 from relength.papers.panm.experiments import EXPERIMENTS
 from relength.specs.paper import Arm, Paper, Speed
 
@@ -45,11 +45,13 @@ PAPER = Paper(
         "drecall": "panm_dynamic_recall",
         "psort": "panm_priority_sort",
         "idsort": "panm_id_sort",
+        **{f"scan/{n}": f"scan_{n}/length" for n in scan_experiments.CUT_OFFS},
     },
+    row_names={"PANM (Ours)": "PANM on TRM"},
     headlines=("panm-table-3",),
     columns={"drecall": "Dynamic Recall", "psort": "Priority Sort", "idsort": "ID Sort"},
     recounts="recounts:RECOUNTS",
-    experiments=(*EXPERIMENTS, dyck_experiments.EXPERIMENT),
+    experiments=(*EXPERIMENTS, dyck_experiments.EXPERIMENT, scan_experiments.EXPERIMENT),
     borrowed={
         "panm_pointers": ("panm_algorithmic", ("panm-fig-2c", "panm-fig-2d")),
         "panm_address_exposure": None,
@@ -81,7 +83,12 @@ PAPER = Paper(
         "PtrNet": "#a884b4",
         "ESBN": "#c0009c",
     },
-    variants={"SRNN": "Neural Stack"},  # another network with a stack
+    variants={
+        "SRNN": "Neural Stack",  # another network with a stack
+        "TRM": "Transformer",
+        "TRM+RPE": "Location Attention",  # it knows where others stand, too
+        "U.": "Hybrid Attention",  # universal
+    },
     arms={
         "fixed-base": Arm("fixed base", "the repaired equations without random base addresses"),
         "mended": Arm("mended", "the code with one line set right", ("□", "s", False, -0.28)),
