@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from relength.errors import RelengthError
 from relength.kernels.hashing import step_key
 from relength.models import MODELS
+from relength.models.pointers.transformer_configs import BACKBONES
 from relength.models.seq2seq.attention import sinusoid
 from relength.models.transformers.attention import MultiHead, Remembered, skewed
 from relength.models.transformers.configs import VARIANTS

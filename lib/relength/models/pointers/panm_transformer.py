@@ -1,8 +1,8 @@
 """PANM as the last layer of a Transformer's decoder (Section 3.3 and Appendix D.3 of its paper).
 
-The encoder is that of TRM or TRM+RPE, and its vectors are the memory M, one slot per token of the source with
-its start and end marks. The decoder has a layer less than theirs, attends to the same vectors, and
-its vectors are z_t of Eq. 7; the controller writes.
+The encoder is that of TRM or TRM+RPE, and its vectors are the memory M, one slot per token of the
+source with its start and end marks. The decoder has a layer less than TRM's, attends to the same
+vectors, and its vectors are z_t of Eq. 7; the controller writes.
 """
 
 from typing import NamedTuple
@@ -33,9 +33,9 @@ class TransformerPANM(FromSource):
     def __init__(self, config: TransformerPANMConfig, vocabulary_size: int):
         super().__init__()
         self.config, d = config, config.width
-        kind = {"tokens": vocabulary_size, "relative": config.relative, "universal": False}
-        self.encoder = Encoder(config, config.encoder_layers, **kind)
-        self.decoder = Decoder(config, config.decoder_layers, **kind)
+        kind = {"tokens": vocabulary_size, "universal": False}
+        self.encoder = Encoder(config, config.encoder_layers, relative=config.relative, **kind)
+        self.decoder = Decoder(config, config.decoder_layers, relative=False, **kind)
         self.panm = PANM(
             nn.Identity(),  # the memory is made outside, where dropout has its keys
             n_mode1=config.n_mode1,

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from relength.models.transformers.configs import LayerSizes
 
 TEMPERATURES = {"paper": 1.0, "repaired": 0.1}
-# name -> whether positions of encoder and decoder are relative
+# name -> whether positions of the encoder are relative; the decoder is that of TRM (Section 3.3)
 BACKBONES = {"PANM on TRM": False, "PANM on TRM+RPE": True}
 
 
@@ -23,7 +23,7 @@ class TransformerPANMConfig(LayerSizes):
 
     name: Literal[tuple(BACKBONES)]
     arm: Literal[tuple(TEMPERATURES)] = "paper"
-    relative: bool = Field(description="positions as distances, in encoder and decoder")
+    relative: bool = Field(description="positions as distances, in the encoder")
     decoder_layers: int = Field(2, gt=0, description="one less than TRM has (Appendix D.3)")
     n_mode1: int = Field(2, ge=0, le=3, description="H^a")
     n_mode2: int = Field(1, ge=0, description="H^c")
@@ -50,7 +50,9 @@ class TransformerPANMConfig(LayerSizes):
     @model_validator(mode="after")
     def _is_what_its_name_says(self) -> "TransformerPANMConfig":
         if self.relative != BACKBONES[self.name]:
-            raise ValueError(f"{self.name} has relative={BACKBONES[self.name]}: choose another name")
+            raise ValueError(
+                f"{self.name} has relative={BACKBONES[self.name]}: choose another name"
+            )
         return self
 
     @model_validator(mode="after")
