@@ -19,7 +19,7 @@ OTHERS: tuple[dict[str, Any], ...] = (
 
 TRAINING: dict[Scale, dict[str, Any]] = {
     "smoke": {"steps": 20, "validate_every": 10, "batch_size": 8},
-    "reduced": {"steps": 6_000, "validate_every": 500, "batch_size": 64, "learning_rate": 1e-3},
+    "reduced": {"steps": 3_000, "validate_every": 300, "batch_size": 64, "learning_rate": 1e-3},
     "paper": {
         **{"steps": 50_000, "validate_every": 2_500, "batch_size": 256},
         **{"learning_rate": 1e-4, "clip_norm": 0.1},
