@@ -66,4 +66,5 @@ EXPERIMENT = Experiment(
     grid=cut_offs,
     parts={"panm-fig-6": _drawn},
     title="Table 4, left, and Figure 6",
+    ordered=tuple(f"scan_{n}" for n in sorted(CUT_OFFS)),
 )
