@@ -1006,9 +1006,10 @@ def cells_of(c: Claim, value, spread: float = 0.0, seeds: int = 5) -> pd.DataFra
     """Seeds of every cell of a claim, value(model, task, test) in each, give or take."""
     tests = {}
     for part in c.parts:
-        for task, lengths in (
-            part.tests.items() if isinstance(part.tests, dict) else [(part.task, part.tests)]
-        ):
+        named = part.tests or tuple(part.printed)  # of a printed value, where it is one test's
+        more = [*(getattr(part, "other_tests", None) or {}).items()]
+        more += named.items() if isinstance(named, dict) else [(part.task, named)]
+        for task, lengths in more:
             tests[task] = (*tests.get(task, ()), *lengths)
     found = {"experiment": c.source.experiment, "scale": "paper"}
     around = [spread * (seed - 2) for seed in range(seeds)]
@@ -1123,6 +1124,55 @@ def test_claims_on_dyck_languages_hold_and_fail_as_they_say(
     # A contradiction takes more seeds the more parts a claim has.
     frame = cells_of(c, value, spread=0.1, seeds=5 if outcome == "reproduced" else 8)
     assert claims.judge(c, frame).outcome == outcome
+
+
+SCAN_MODELS = ("TRM", "U. TRM", "TRM+RPE", "U. TRM+RPE", "PANM on TRM")
+PRINTED = {  # a few of Table 4's numbers; the others do not matter here
+    "PANM on TRM": {22: 22, 24: 47},
+    "U. TRM+RPE": {22: 20, 24: 12, 25: 71},
+    "TRM+RPE": {22: 20, 24: 12, 25: 31},
+    "U. TRM": dict.fromkeys(range(41), 10),
+    "TRM": dict.fromkeys(range(41), 10),
+}
+
+
+@pytest.mark.parametrize(
+    ("claim_id", "other", "outcome"),
+    [
+        ("panm-001", {}, "reproduced"),
+        ("panm-001", {"PANM on TRM": {40: 80}}, "contradicted"),
+        ("panm-045", {}, "contradicted"),  # a lead of 2 at cut-off 22 is within the margin
+        ("panm-045", {"PANM on TRM": {22: 40, 24: 47}}, "reproduced"),
+        ("panm-046", {}, "reproduced"),
+        ("panm-046", {"PANM on TRM": {22: 99, 24: 99}}, "contradicted"),
+        ("panm-047", {}, "reproduced"),
+        ("panm-047", {"U. TRM+RPE": {27: 80}}, "contradicted"),
+        ("panm-048", {}, "reproduced"),
+        ("panm-048", {"TRM": {}}, "contradicted"),
+        ("panm-052", {}, "reproduced"),
+        ("panm-052", {"PANM on TRM": {25: 20, 24: 47}}, "contradicted"),
+    ],
+)
+def test_claims_on_scan_hold_and_fail_as_they_say(panm, claim_id, other, outcome):
+    (c,) = [c for c in panm if c.id == claim_id]
+    has = PRINTED | other
+    assert {model for model, _ in c.cells} <= set(SCAN_MODELS)
+
+    def value(model: str, task: str, test: str) -> float:
+        assert test == "length"
+        return has[model].get(int(task.removeprefix("scan_")), 100)
+
+    frame = cells_of(c, value, spread=0.1, seeds=5 if outcome == "reproduced" else 10)
+    assert claims.judge(c, frame).outcome == outcome
+
+
+def test_printed_cells_of_scan_are_claims_and_those_of_mathematics_are_none(panm):
+    cells = [c for c in panm if c.artifact == "panm-table-4" and "/" in c.id]
+    assert len(cells) == 5 * 11
+    (best,) = [c for c in cells if c.id == "panm-table-4/PANM (Ours)/scan_24/length"]
+    assert set(best.cells) == {("PANM on TRM", "scan_24")}
+    assert best.parts[0].printed == {"length": 47.0}
+    assert not any("math" in c.id for c in cells)
 
 
 def test_what_cannot_fail_is_no_test(panm):

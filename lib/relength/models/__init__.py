@@ -14,8 +14,10 @@ from relength.models.language import configs as language
 from relength.models.memory import configs as memory
 from relength.models.pointers.configs import PANMConfig
 from relength.models.pointers.stack_configs import StackPANMConfig
+from relength.models.pointers.transformer_configs import BACKBONES, TransformerPANMConfig
 from relength.models.seq2seq.attentions import ATTENTIONS
 from relength.models.seq2seq.configs import Seq2SeqConfig
+from relength.models.transformers.configs import VARIANTS, TransformerSeq2SeqConfig
 
 if TYPE_CHECKING:
     from torch import nn
@@ -75,6 +77,17 @@ MODELS: dict[str, Model] = {
     "NRAM": Model(memory.NRAMConfig, "relength.models.memory.nram.NRAM"),
     "SRNN": Model(memory.SRNNConfig, "relength.models.memory.stack_rnn.SRNN"),
     "PANM on SRNN": Model(StackPANMConfig, "relength.models.pointers.panm_stack.StackPANM"),
+    **dict.fromkeys(
+        VARIANTS,
+        Model(
+            TransformerSeq2SeqConfig,
+            "relength.models.transformers.encoder_decoder.TransformerSeq2Seq",
+        ),
+    ),
+    **dict.fromkeys(
+        BACKBONES,
+        Model(TransformerPANMConfig, "relength.models.pointers.panm_transformer.TransformerPANM"),
+    ),
     "ESBN": Model(memory.ESBNConfig, "relength.models.memory.esbn.ESBN"),
     "MemReasoner": Model(
         language.MemReasonerConfig, "relength.models.language.memreasoner.MemReasoner"

@@ -71,21 +71,24 @@ class FreeRunning(nn.Module, ABC):
         """
         with torch.no_grad():
             for name, parameter in self.named_parameters():
-                numbers = _initial(self, name, stream(seed, "initialisation", name))
+                numbers = first_values(self, name, stream(seed, "initialisation", name))
                 if numbers is not None:
                     parameter.copy_(torch.from_numpy(np.asarray(numbers)))
         return self
 
 
-def _initial(module: nn.Module, name: str, random: np.random.Generator) -> np.ndarray | None:
-    """The first values of the parameter ``name`` below ``module``; None where they are constant."""
+def first_values(module: nn.Module, name: str, random: np.random.Generator) -> np.ndarray | None:
+    """First values of the parameter ``name`` below ``module``; None where it stays as it is made.
+
+    How a module says what they are, is in :meth:`FreeRunning.initialise`.
+    """
     child, _, rest = name.partition(".")
     if rest:
         if hasattr(module, "initial_of"):
             numbers = module.initial_of(name, random)
             if numbers is not NotImplemented:
                 return numbers
-        return _initial(getattr(module, child), rest, random)
+        return first_values(getattr(module, child), rest, random)
     if hasattr(module, "initial"):
         return module.initial(name, random)
     parameter = getattr(module, name)

@@ -300,7 +300,8 @@ class Runs:
         for spec in self.specs:
             tests = found.get(spec.task.name, ())
             found[spec.task.name] = max(tests, spec.task.tests, key=len)
-        return found
+        order = self.experiment.ordered or tuple(found)
+        return {task: found[task] for task in order if task in found}
 
     def tested(self, model: str, arm: str, task: str) -> tuple[str, ...]:
         """The tests of one cell: a model that cannot read the longest inputs has fewer."""
@@ -321,7 +322,7 @@ class Runs:
 
     @property
     def tasks(self) -> list[str]:
-        """Tasks in the order of the experiment's grid."""
+        """Tasks in the order of pages."""
         return list(self.tests)
 
     @cached_property

@@ -21,6 +21,7 @@ class Experiment:
     title       what pages call it, if not by its first artifact
     shows       the metric of its tables, if it is not what its tasks are measured by
     many        models whose success rate is asked for, which takes more seeds than verdicts do
+    ordered     its tasks in the order of pages, where that is not the order of the grid
     usual       scale of the runs that its page shows unless asked for others
     remark      what a run has otherwise than runs of the paper's main experiment with equal model,
                 arm and task have; empty for most
@@ -37,6 +38,7 @@ class Experiment:
     title: str = ""
     shows: str = ""
     many: tuple[str, ...] = ()
+    ordered: tuple[str, ...] = ()
     usual: Scale = "reduced"
     remark: Callable[[RunSpec], str] = field(default=lambda _: "", hash=False, compare=False)
 

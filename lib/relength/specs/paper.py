@@ -77,7 +77,8 @@ class Paper:
 
     What it prints:
 
-    task_names  {task in its tables: task here}, where the two differ
+    task_names  {task in its tables: task here}, where the two differ; a whole column, as
+                ``"task/test"``, where its test is another, too
     row_names   {row of its tables: model here}, where the two differ
     headlines   the tables that carry its main claim
     columns     {column of these tables: heading}, where the last part of its name is none

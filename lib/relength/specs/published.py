@@ -88,15 +88,18 @@ def prose_claims() -> pd.DataFrame:
 def _numbers(name: str) -> pd.DataFrame:
     paper = name.rpartition("/")[2].partition("-")[0]
     cells = _read(paper, name)
-    split = [column.rpartition("/") for column in cells["column"]]
     names, rows = registry.papers()[paper].task_names, registry.papers()[paper].row_names
+    split = [names.get(column, column).rpartition("/") for column in cells["column"]]
+    shares = cells["unit"] == "fraction"  # ours are in percent
+    factor = shares.map({True: 100.0, False: 1.0})
     return cells.assign(
+        unit=cells["unit"].mask(shares, "%"),
         model=[rows.get(row, row) for row in cells["row"]],
         task=[names.get(task or test, task or test) for task, _, test in split],
         test=[_test(test) if task and test not in STATISTICS else "" for task, _, test in split],
         statistic=[test if task and test in STATISTICS else "" for task, _, test in split],
-        value=pd.to_numeric(cells["value"]).astype(float),
-        spread=pd.to_numeric(cells["spread"]).astype(float),
+        value=(pd.to_numeric(cells["value"]).astype(float) * factor).round(6),
+        spread=(pd.to_numeric(cells["spread"]).astype(float) * factor).round(6),
         n=pd.to_numeric(cells["n"]).astype("Int64"),
     )
 

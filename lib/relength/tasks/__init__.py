@@ -1,6 +1,6 @@
 """Every task by name. A new task is one file in this folder and one line here."""
 
-from relength.tasks import algorithmic, mathematics, state_space
+from relength.tasks import algorithmic, mathematics, scan_cut_offs, state_space
 from relength.tasks.base import Task
 from relength.tasks.cfq import Cfq
 from relength.tasks.copying import (
@@ -30,6 +30,7 @@ TASKS: dict[str, type[Task]] = {
     "dedupe": DeDupe,
     "posretrieve": PosRetrieve,
     "scan": Scan,
+    **scan_cut_offs.TASKS,
     "cfq": Cfq,
     "panm_copy": algorithmic.Copy,
     "panm_reverse": algorithmic.Reverse,

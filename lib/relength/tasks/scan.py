@@ -108,11 +108,11 @@ class Scan(TextTask):
 
     def draw(self, random: np.random.Generator, length: int) -> Pair:
         """One of the commands with this many actions, at random."""
-        those = _by_length().get(length)
+        those = by_length().get(length)
         if those is None:
             raise RelengthError(
                 f"Task {self.name} has no command of {length} actions: choose one of "
-                f"{', '.join(map(str, sorted(_by_length())))}."
+                f"{', '.join(map(str, sorted(by_length())))}."
             )
         return those[random.integers(len(those))]
 
@@ -136,7 +136,7 @@ class Scan(TextTask):
 
 
 @lru_cache(maxsize=1)
-def _by_length() -> dict[int, list[Pair]]:
+def by_length() -> dict[int, list[Pair]]:
     found: dict[int, list[Pair]] = {}
     for pair in commands():
         found.setdefault(len(pair.target), []).append(pair)

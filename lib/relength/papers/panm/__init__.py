@@ -1,6 +1,6 @@
 """Pointer-Augmented Neural Memory."""
 
-from relength.papers.panm import dyck_experiments
+from relength.papers.panm import dyck_experiments, mathematics_experiments, scan_experiments
 from relength.papers.panm.experiments import EXPERIMENTS
 from relength.specs.paper import Arm, Paper, Speed
 
@@ -45,11 +45,29 @@ PAPER = Paper(
         "drecall": "panm_dynamic_recall",
         "psort": "panm_priority_sort",
         "idsort": "panm_id_sort",
+        **{f"scan/{n}": f"scan_{n}/length" for n in scan_experiments.CUT_OFFS},
+        "math/add_or_sub": "math_add_or_sub/length",
+        "math/place_value": "math_place_value/length",
+    },
+    row_names={
+        "PANM (Ours)": "PANM on TRM",
+        # Table 19: what the paper ran itself, and else what it cites
+        "PANM TRM base (Ours)": "PANM on TRM",
+        "PANM TRM + RPE base (Ours)": "PANM on TRM+RPE",
+        "TRM (diamond)": "TRM",
+        "TRM + RPE (diamond)": "TRM+RPE",
+        "U. TRM (club)": "U. TRM",
+        "U. TRM+ RPE (club)": "U. TRM+RPE",
     },
     headlines=("panm-table-3",),
     columns={"drecall": "Dynamic Recall", "psort": "Priority Sort", "idsort": "ID Sort"},
     recounts="recounts:RECOUNTS",
-    experiments=(*EXPERIMENTS, dyck_experiments.EXPERIMENT),
+    experiments=(
+        *EXPERIMENTS,
+        dyck_experiments.EXPERIMENT,
+        scan_experiments.EXPERIMENT,
+        mathematics_experiments.EXPERIMENT,
+    ),
     borrowed={
         "panm_pointers": ("panm_algorithmic", ("panm-fig-2c", "panm-fig-2d")),
         "panm_address_exposure": None,
@@ -81,7 +99,12 @@ PAPER = Paper(
         "PtrNet": "#a884b4",
         "ESBN": "#c0009c",
     },
-    variants={"SRNN": "Neural Stack"},  # another network with a stack
+    variants={
+        "SRNN": "Neural Stack",  # another network with a stack
+        "TRM": "Transformer",
+        "TRM+RPE": "Location Attention",  # it knows where others stand, too
+        "U.": "Hybrid Attention",  # universal
+    },
     arms={
         "fixed-base": Arm("fixed base", "the repaired equations without random base addresses"),
         "mended": Arm("mended", "the code with one line set right", ("□", "s", False, -0.28)),

@@ -6,6 +6,7 @@ Importing them takes no torch: what needs it is imported where it is computed.
 from relength.training.protocols.base import Protocol
 from relength.training.protocols.epochs import Epochs
 from relength.training.protocols.facts import Facts
+from relength.training.protocols.fixed_steps import FixedSteps
 from relength.training.protocols.plain_epochs import PlainEpochs
 from relength.training.protocols.state_space import StateSpace
 from relength.training.protocols.streaming import Streaming
@@ -16,4 +17,5 @@ PROTOCOLS: dict[str, type[Protocol]] = {
     "state_space": StateSpace,
     "plain_epochs": PlainEpochs,
     "facts": Facts,
+    "fixed_steps": FixedSteps,
 }

@@ -1,19 +1,17 @@
 """The part that all protocols share whose samples are drawn afresh at every step."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Self
-
-from pydantic import Field, model_validator
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from relength.streams import EVALUATION_SEED, stream
-from relength.training.protocols.base import Protocol
+from relength.training.protocols.counted import CountedSteps
 
 if TYPE_CHECKING:
     from relength.specs.spec import RunSpec
     from relength.tasks.base import Task
 
 
-class FreshSamples(Protocol):
+class FreshSamples(CountedSteps):
     """A number of steps, each on samples of one length that nobody has seen before.
 
     A task draws them with ``draw(random, batch_size, length)`` and makes a batch of them, on the
@@ -21,29 +19,6 @@ class FreshSamples(Protocol):
     """
 
     fresh: ClassVar[bool] = True
-    budget: ClassVar[tuple[str, ...]] = ("steps", *Protocol.budget)
-
-    steps: int = Field(gt=0, description="optimiser steps, whole intervals of them")
-    validate_every: int = Field(gt=0, description="steps of an interval")
-
-    @model_validator(mode="after")
-    def _whole_intervals(self) -> Self:
-        if self.steps % self.validate_every:
-            raise ValueError(
-                f"{self.steps} steps are no whole number of intervals of {self.validate_every}"
-            )
-        return self
-
-    @property
-    def intervals(self) -> int:
-        return self.steps // self.validate_every
-
-    @property
-    def interval_steps(self) -> int:
-        return self.validate_every
-
-    def most_steps(self, task: "Task") -> int:
-        return self.steps
 
     def lengths(self, task: "Task", interval: int) -> list[int]:
         """The length of each step's batch: uniform over the task's range, equal for all seeds.

@@ -1,0 +1,149 @@
+"""Figures of SCAN with cut-offs: accuracy by cut-off (Table 4), and over training (Figure 6)."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from relength.papers.panm.scan_experiments import CUT_OFFS, DRAWN, PANM
+from relength.report.exhibits import Exhibit
+from relength.report.figures import exhibit
+from relength.report.grid import NOT_RUN
+from relength.report.runs import Runs
+from relength.report.style import ARM_LABELS, LIGHT, Layout, canvas, colour
+from relength.report.tables import printed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TEST = "length"  # commands beyond the cut-off
+
+
+def _percent(axes: "Axes") -> None:
+    """The look of a panel whose heights are percent."""
+    axes.set_facecolor(LIGHT.surface)
+    axes.set_ylim(-5, 107)
+    axes.set_yticks([0, 50, 100], ["0", "50", "100 %"])
+    axes.tick_params(colors=LIGHT.muted, labelsize=6.5, length=0)
+    axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[:].set_visible(False)
+
+
+def by_cut_off(runs: Runs, number: int) -> Exhibit:
+    """Table 4, left, as a picture: exact match beyond each cut-off, a panel per model."""
+    paper, cut_offs = printed("panm-table-4"), sorted(CUT_OFFS)
+    known = {f"scan_{n}": n for n in cut_offs}
+    data = runs.selected.query("test == @TEST").assign(cut_off=lambda d: d["task"].map(known))
+    data = data[["key", "run_id", "scale", "model", "arm", "seed", "cut_off", "accuracy"]]
+    places = {n: i for i, n in enumerate(cut_offs)}
+
+    def draw(layout: Layout) -> "Figure":
+        across = 1 if layout.narrow else 2
+        down = -(-len(runs.rows) // across)
+        pitch, block = layout.width / across, 1.35
+        height = down * block + 0.1
+        figure = canvas(layout, height)
+        for k, (model, arm) in enumerate(runs.rows):
+            i, j = divmod(k, across)
+            left, bottom = j * pitch + 0.42, height - (i + 1) * block + 0.22
+            box = np.array((left, bottom, pitch - 0.56, block - 0.52))
+            axes = figure.add_axes(box / ([layout.width, height] * 2))
+            _percent(axes)
+            axes.set_xlim(-0.6, len(cut_offs) - 0.4)
+            axes.set_xticks(range(len(cut_offs)), [str(n) for n in cut_offs])
+            axes.set_title(
+                runs.label(model, arm), loc="left", size=8, weight="bold", color=colour(model)
+            )
+            for n, place in places.items():
+                height_there = paper.get((model, f"scan_{n}", TEST))
+                if height_there is not None:
+                    axes.plot(place, height_there, "o", ms=6.5, mfc="none", mew=0.9, c=LIGHT.ink)
+            own = data[(data["model"] == model) & (data["arm"] == arm)]
+            if own.empty:
+                middle = (len(cut_offs) - 1) / 2
+                axes.text(middle, 50, NOT_RUN, ha="center", va="center", size=7,
+                          style="italic", color=LIGHT.muted)  # fmt: skip
+                continue
+            medians = own.groupby("cut_off")["accuracy"].median().sort_index()
+            axes.plot(medians.index.map(places), medians, lw=1.2, color=colour(model), alpha=0.8)
+            x = own["cut_off"].map(places) + 0.08 * (own["seed"] - own["seed"].mean())
+            axes.scatter(x, own["accuracy"], s=8, color=colour(model), linewidth=0, zorder=3)
+        return figure
+
+    caption = (
+        "Exact match on all commands beyond a cut-off, by the cut-off trained to. Dots are our "
+        "seeds, the line is their median. Rings: what the paper prints. A step from a cut-off to "
+        "the next has no reason to be small: a longer training set may be the first that has a "
+        "command of a certain build."
+    )
+    said = [
+        f"{runs.label(model, arm).replace(', ', ' ')}: "
+        + (", ".join(f"{v:.0f} at {n}" for n, v in cell.groupby("cut_off")["accuracy"].median()
+                     .items()) or NOT_RUN)
+        for model, arm in runs.rows
+        for cell in [data[(data["model"] == model) & (data["arm"] == arm)]]
+    ]  # fmt: skip
+    alt = f"Accuracy by cut-off, a panel per model. Medians in percent: {'; '.join(said)}."
+    return exhibit(runs, number, draw, "by-cut-off", caption, alt, data)
+
+
+def over_steps(runs: Runs, number: int) -> Exhibit:
+    """Figure 6: PANM's exact match beyond the cut-off over training steps, in both readings."""
+    data = _courses(runs)
+    steps = max(spec.training.steps for spec in runs.specs)
+    rows = [(model, arm) for model, arm in runs.rows if model == PANM["name"]]
+
+    def draw(layout: Layout) -> "Figure":
+        across = 2 if layout.narrow else len(DRAWN)
+        down = -(-len(DRAWN) // across) * len(rows)
+        pitch, block = layout.width / across, 1.5
+        height = down * block + 0.1
+        figure = canvas(layout, height)
+        for k, (arm, n) in enumerate((arm, n) for _, arm in rows for n in DRAWN):
+            i, j = divmod(k, across)
+            left, bottom = j * pitch + 0.42, height - (i + 1) * block + 0.28
+            box = np.array((left, bottom, pitch - 0.62, block - 0.6))
+            axes = figure.add_axes(box / ([layout.width, height] * 2))
+            _percent(axes)
+            axes.set_xlim(0, steps)
+            axes.set_xticks([0, steps], ["0", f"{steps:,}"])
+            axes.set_title(f"{n}, {ARM_LABELS[arm]}", loc="left", size=7.5, color=LIGHT.ink)
+            own = data[(data["arm"] == arm) & (data["cut_off"] == n)]
+            if own.empty:
+                axes.text(steps / 2, 50, NOT_RUN, ha="center", va="center", size=7,
+                          style="italic", color=LIGHT.muted)  # fmt: skip
+            for _, run in own.groupby("seed"):
+                axes.plot(run["step"], run["held_out"], lw=0.6, color=LIGHT.ink, alpha=0.6)
+                axes.plot(run["step"], run["beyond"], lw=1.2, color=colour(PANM["name"]))
+        return figure
+
+    caption = (
+        "Learning curves of PANM at four cut-offs: exact match under teacher forcing, which is "
+        "that of greedy decoding, over training steps, a line per seed. Coloured: commands beyond "
+        "the cut-off. Thin: commands within it that were held out. Nothing is selected on either."
+    )
+    ends = data[data["step"] == data.groupby(["arm", "cut_off", "seed"])["step"].transform("max")]
+    said = [
+        f"cut-off {n} {arm}: {cell['beyond'].median():.0f} beyond, {cell['held_out'].median():.0f} "
+        "held out"
+        for (arm, n), cell in ends.groupby(["arm", "cut_off"], sort=False)
+    ]
+    alt = f"Accuracy over training. Medians at the end, percent: {'; '.join(said) or NOT_RUN}."
+    return exhibit(runs.part("panm-fig-6"), number, draw, "over-steps", caption, alt, data)
+
+
+def _courses(runs: Runs) -> pd.DataFrame:
+    """One row per point of the curves of Figure 6."""
+    rows = [
+        (arm, n, record["spec"]["seed"], point["step"], 100 * point["watched_accuracy"],
+         100 * point["iid_accuracy"])
+        for model, arm in runs.rows
+        if model == PANM["name"]
+        for n in DRAWN
+        for record in runs.cell(model, arm, f"scan_{n}")
+        for point in record["curve"]
+    ]  # fmt: skip
+    names = ["arm", "cut_off", "seed", "step", "beyond", "held_out"]
+    return pd.DataFrame(rows, columns=names)

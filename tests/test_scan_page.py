@@ -1,0 +1,97 @@
+"""The page of SCAN with cut-offs: what its table and pictures show of recorded runs."""
+
+import re
+
+import handmade
+import pytest
+
+from relength.papers.panm import scan_figures
+from relength.papers.panm.scan_experiments import CUT_OFFS, EXPERIMENT
+from relength.report import tables
+from relength.report.runs import Runs
+from relength.runs.store import Store
+from relength.specs import published
+from relength.specs.experiments import experiment
+
+FOUND = experiment("panm_scan")
+SEEN = {22: 0.2, 24: 0.5, 25: 0.9, 26: 1.0}
+
+
+def beyond(spec, test: str) -> float:
+    """PANM is as in SEEN beyond a cut-off, others are at 10 %; held-out commands are known."""
+    if test != "length":
+        return 1.0
+    return SEEN[spec.task.cut_off] if spec.model.name == "PANM on TRM" else 0.1
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Runs:
+    store = Store(tmp_path_factory.mktemp("store"))
+    for spec in FOUND.specs("reduced", range(2)):
+        named = spec.model.name in ("PANM on TRM", "TRM+RPE") and spec.model.arm != "repaired"
+        if named and spec.task.cut_off in SEEN:
+            store.append("panm", handmade.record(spec, beyond, experiment=FOUND.name))
+    return Runs.read(FOUND, "reduced", 2, store)
+
+
+def test_the_grid_has_every_printed_cell_and_the_telling_ones_first():
+    cells = {(spec.row, spec.task.name) for spec in FOUND.grid("reduced", 0)}
+    printed = published.table("panm-table-4").query("task != 'math'")
+    assert {*zip(printed["model"], printed["task"], strict=True)} == cells
+    assert len(printed) == len(cells) == 55 and EXPERIMENT is FOUND
+    first = FOUND.grid("reduced", 0)[:9]
+    assert {spec.task.cut_off for spec in first} == {24, 25, 26}
+    assert {spec.row for spec in first} == {"TRM+RPE", "U. TRM+RPE", "PANM on TRM"}
+    assert len({spec.key for spec in FOUND.specs("reduced", range(3))}) == 3 * 66
+
+
+def test_scale_paper_has_the_papers_steps():
+    (training,) = {spec.training for spec in FOUND.grid("paper", 0)}
+    assert (training.steps, training.batch_size, training.learning_rate) == (50_000, 256, 1e-3)
+    assert (training.clip.by, training.clip.most) == ("norm", 5.0)
+    sizes = {(spec.model.width, spec.model.heads, spec.model.inner_size)
+             for spec in FOUND.grid("paper", 0)}  # fmt: skip
+    assert sizes == {(128, 8, 256)}
+
+
+def test_tables_have_cut_offs_in_ascending_order(runs):
+    assert runs.tasks == [f"scan_{n}" for n in sorted(CUT_OFFS)]
+    text = tables.numbers(runs)
+    heads = [int(n) for n in re.findall(r"^SCAN (\d+)", text, re.MULTILINE)]
+    assert heads == sorted(CUT_OFFS)
+
+
+def test_the_table_puts_ours_above_the_printed_numbers(runs):
+    data = tables.comparison(runs).query("test == 'length'").set_index(["model", "task"])
+    for n, share in SEEN.items():
+        ours = data.loc[("PANM on TRM", f"scan_{n}")]
+        assert ours["ours"] == pytest.approx(100 * share)
+    assert data.loc[("PANM on TRM", "scan_24"), "paper"] == 47
+    assert data.loc[("U. TRM+RPE", "scan_25"), "paper"] == 71
+    html = tables.side_by_side(runs, "panm-table-4").html
+    assert "add or sub" not in html.lower()  # mathematics is not on this page
+
+
+def test_the_picture_by_cut_off_has_each_median(runs):
+    made = scan_figures.by_cut_off(runs, number=1)
+    assert "PANM on TRM: 20 at 22, 50 at 24, 90 at 25, 100 at 26;" in made.text
+    assert "U. TRM+RPE: not run" in made.text
+    assert len(made.data) == 2 * 2 * len(SEEN)
+
+
+def test_the_picture_over_training_has_the_end_of_each_curve(runs):
+    made = scan_figures.over_steps(runs, number=2)
+    ends = made.data.groupby("cut_off")["beyond"].max()
+    for record in runs.records:
+        spec = record["spec"]
+        if spec["model"]["name"] == "PANM on TRM":
+            last = 100 * record["curve"][-1]["watched_accuracy"]
+            assert ends[int(spec["task"]["cut_off"])] == pytest.approx(last)
+    assert set(made.data["cut_off"]) == set(scan_figures.DRAWN)
+    assert "cut-off 26 paper" in made.text
+
+
+def test_without_runs_both_pictures_wait(tmp_path):
+    empty = Runs.read(FOUND, "reduced", 1, Store(tmp_path))
+    for draw in (scan_figures.by_cut_off, scan_figures.over_steps):
+        assert "<svg" not in draw(empty, number=1).html
