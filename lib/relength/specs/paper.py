@@ -77,7 +77,7 @@ class Paper:
 
     What it prints:
 
-    task_names  {task in its tables: task here}, where the two differ
+    task_names  {task in its tables: task here}, where the two differ, or {column: task/test here}
     row_names   {row of its tables: model here}, where the two differ
     headlines   the tables that carry its main claim
     columns     {column of these tables: heading}, where the last part of its name is none

@@ -88,8 +88,8 @@ def prose_claims() -> pd.DataFrame:
 def _numbers(name: str) -> pd.DataFrame:
     paper = name.rpartition("/")[2].partition("-")[0]
     cells = _read(paper, name)
-    split = [column.rpartition("/") for column in cells["column"]]
     names, rows = registry.papers()[paper].task_names, registry.papers()[paper].row_names
+    split = [names.get(column, column).rpartition("/") for column in cells["column"]]
     return cells.assign(
         model=[rows.get(row, row) for row in cells["row"]],
         task=[names.get(task or test, task or test) for task, _, test in split],

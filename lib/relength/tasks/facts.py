@@ -354,6 +354,21 @@ class OneFact(FactsTask):
     name: Literal["babi_one_fact"] = "babi_one_fact"
 
 
+class TwoFacts(FactsTask):
+    """Where a thing is: bAbI's task 2. Who had it last, then where they went.
+
+    >>> story = "1 Mary got the milk.\n2 John moved to the hall.\n3 Mary went to the garden."
+    >>> (episode,) = episodes(story + "\n4 Where is the milk? \tgarden\t1 3")
+    >>> [episode.lines[place] for place in episode.supports], subject(episode.question)
+    (['Mary got the milk.', 'Mary went to the garden.'], 'milk')
+    """
+
+    file: ClassVar[str] = "qa2_two-supporting-facts"
+    asked: ClassVar[str] = "qa2"
+
+    name: Literal["babi_two_facts"] = "babi_two_facts"
+
+
 class _Table:
     """The distinct sentences of some episodes in numbers; row 0 is the empty line."""
 
