@@ -20,11 +20,24 @@ TRAINING: dict[Scale, dict[str, Any]] = {
 }
 # Two facts take longer to learn than one.
 LONGER: dict[Scale, dict[str, Any]] = {"smoke": {}, "reduced": {"epochs": 8}, "paper": {}}
-# Trained until they know the training distribution, as the paper trains its baselines, or to
-# the last epoch.
+# Baselines are trained until they know the training distribution, as in the paper, or to the last
+# epoch. Short samples come first: from all samples at once a small decoder does not learn the task
+# (deviations/memreasoner.yml). Lines count the empty ones of earlier questions.
 UNTIL_FITTED: dict[Scale, dict[str, Any]] = {
     "smoke": {},
-    "reduced": {"epochs": 10, "solved_accuracy": 0.99},
+    "reduced": {
+        **{"epochs": 42, "solved_accuracy": 0.99},
+        "shortest_first": ((2, 18), (5, 12), (8, 4)),
+    },
+    "paper": {},
+}
+# Samples of task 2 are longer, so that fewer epochs cost as much.
+LONGER_FITTED: dict[Scale, dict[str, Any]] = {
+    "smoke": {},
+    "reduced": {
+        **{"epochs": 17, "solved_accuracy": 0.99},
+        "shortest_first": ((8, 10), (14, 4)),
+    },
     "paper": {},
 }
 SIZES: dict[Scale, dict[str, Any]] = {
@@ -77,7 +90,7 @@ def two_facts(scale: Scale, seed: int) -> list[RunSpec]:
     """Task 2 of bAbI, read in two hops, with the same tests as :func:`one_fact`."""
     training = TRAINING[scale] | LONGER[scale]
     ours = [({"name": "MemReasoner", "arm": arm, "hops": 2}, training, {}) for arm in ARMS]
-    plain = ({"name": "GPT"}, training | UNTIL_FITTED[scale], {"lengths": WITHIN_WINDOW})
+    plain = ({"name": "GPT"}, training | LONGER_FITTED[scale], {"lengths": WITHIN_WINDOW})
     return _runs("babi_two_facts", scale, seed, [*ours, plain])
 
 
