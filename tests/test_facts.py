@@ -16,6 +16,7 @@ from relength.tasks.facts import (
     Episode,
     OneFact,
     TwoFacts,
+    TwoFactsThenOne,
     episodes,
     hidden,
     named,
@@ -252,6 +253,23 @@ def test_every_question_of_two_facts_has_two_and_fits_into_a_thousand_tokens():
             assert thing in first and thing not in second and episode.answer in second
             who = first.split()[0]
             assert second.startswith(who) and max(episode.supports) < len(episode.lines)
+
+
+@lacking
+def test_after_two_facts_the_questions_asked_are_those_of_one():
+    task, sizes = TwoFactsThenOne(train_size=20, test_size=20, long_size=4), {"long_size": 4}
+    one, two = OneFact(**sizes), TwoFacts(train_size=20, test_size=20, **sizes)
+    assert task.episodes("0k", 0) == one.episodes("0k", 0)
+    assert {len(e.supports) for e in task.episodes("1k", 0)} == {1}
+    for split in ("train", "babi", "validation"):
+        assert {len(e.supports) for e in task.episodes(split, 0)} == {2}
+    known = set(episodes(data.find("babi").texts[f"{TwoFacts.file}_train.txt"]))
+    assert set(task.episodes("train", 0)) <= known
+    found = set(task.provenance()["sha256"])
+    assert set(one.provenance()["sha256"]) | set(two.provenance()["sha256"]) == found
+    batch = task.dataset("0k", 0)
+    last = torch.cat([torch.zeros_like(batch.supports), batch.supports], dim=1)
+    assert task.score([(batch, Answered(batch.targets, last))]).facts_found == 1
 
 
 @lacking

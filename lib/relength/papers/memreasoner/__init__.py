@@ -15,6 +15,7 @@ PAPER = Paper(
         "babi/task2": "babi_two_facts/babi",
         "babilong/task1": "babi_one_fact",
         "babilong/task2": "babi_two_facts",
+        "task2_to_babilong_task1": "babi_two_facts_then_one",
     },
     row_names={"MemReasoner-1.4B (bAbi)": "MemReasoner"},
     headlines=("memreasoner-table-2", "memreasoner-table-3"),
