@@ -15,6 +15,8 @@ from relength.tasks.facts import (
     PLACES,
     Episode,
     OneFact,
+    TwoFacts,
+    TwoFactsThenOne,
     episodes,
     hidden,
     named,
@@ -42,6 +44,14 @@ lacking = pytest.mark.skipif(bool(OneFact().lacks()), reason="bAbI and the books
 
 class Told(OneFact):
     """The task with a vocabulary that needs no data."""
+
+    @property
+    def vocabulary(self):
+        return WORDS
+
+
+class Told2(TwoFacts):
+    """The same of two facts."""
 
     @property
     def vocabulary(self):
@@ -184,6 +194,29 @@ def test_answers_and_reads_are_scored_apart():
     assert (scored.answer_accuracy, scored.facts_found, scored.answer_and_facts) == (0, None, None)
 
 
+def test_two_facts_are_found_in_the_order_of_hops():
+    """Who had it is found first, wherever it stands; then where they were."""
+    story = "\n".join(
+        (
+            "1 John went to the garden.",
+            "2 Where is John? \tgarden\t1",
+            "3 John moved the bathroom.",
+            "4 Where is the bathroom? \tgarden\t3 1",
+        )
+    )
+    last = episodes(story)[-1]
+    batch = Told2().encode({"some": [last, without_questions(last)]})["some"]
+    assert batch.supports.tolist() == [[2, 0], [1, 0]]
+    for places, rows in zip(batch.supports, batch.inputs, strict=True):
+        assert [spelled(batch.sentences[rows[place]]) for place in places] == [
+            *("john moved the bathroom .", "john went to the garden .")
+        ]
+    assert spelled(batch.prompts[0, 1:]) == "bathroom is in the"
+    both, one = torch.tensor([[2, 0], [1, 0]]), torch.tensor([[0, 0], [1, 1]])
+    scores = [Told2().score([(batch, Answered(batch.targets, read))]) for read in (both, one)]
+    assert [scored.facts_found for scored in scores] == [1, 0]
+
+
 # --- the published data ---------------------------------------------------------------------------
 
 
@@ -208,6 +241,35 @@ def test_samples_are_those_that_are_published():
 
 def _read(part: str) -> list[Episode]:
     return episodes(data.find("babi").texts[f"{OneFact.file}_{part}.txt"])
+
+
+@lacking
+def test_every_question_of_two_facts_has_two_and_fits_into_a_thousand_tokens():
+    task = TwoFacts(train_size=200, test_size=200)
+    for split in ("train", "babi", "0k", "1k"):
+        for episode in task.episodes(split, seed=0):
+            first, second = (episode.lines[place] for place in episode.supports)
+            thing = subject(episode.question)
+            assert thing in first and thing not in second and episode.answer in second
+            who = first.split()[0]
+            assert second.startswith(who) and max(episode.supports) < len(episode.lines)
+
+
+@lacking
+def test_after_two_facts_the_questions_asked_are_those_of_one():
+    task, sizes = TwoFactsThenOne(train_size=20, test_size=20, long_size=4), {"long_size": 4}
+    one, two = OneFact(**sizes), TwoFacts(train_size=20, test_size=20, **sizes)
+    assert task.episodes("0k", 0) == one.episodes("0k", 0)
+    assert {len(e.supports) for e in task.episodes("1k", 0)} == {1}
+    for split in ("train", "babi", "validation"):
+        assert {len(e.supports) for e in task.episodes(split, 0)} == {2}
+    known = set(episodes(data.find("babi").texts[f"{TwoFacts.file}_train.txt"]))
+    assert set(task.episodes("train", 0)) <= known
+    found = set(task.provenance()["sha256"])
+    assert set(one.provenance()["sha256"]) | set(two.provenance()["sha256"]) == found
+    batch = task.dataset("0k", 0)
+    last = torch.cat([torch.zeros_like(batch.supports), batch.supports], dim=1)
+    assert task.score([(batch, Answered(batch.targets, last))]).facts_found == 1
 
 
 @lacking

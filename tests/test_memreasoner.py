@@ -1,9 +1,11 @@
 """MemReasoner and the plain decoder beside it: what they compute, and what their loss says."""
 
+import json
 from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
@@ -13,7 +15,7 @@ from relength.models.language import memory
 from relength.models.language.configs import GPTConfig, MemReasonerConfig
 from relength.models.language.gpt import GPT
 from relength.models.language.memreasoner import MemReasoner
-from relength.specs.spec import make_spec
+from relength.specs.spec import make_spec, spec_of_key
 from relength.tasks import TASKS
 from relength.tasks.base import EOS, SOS
 from relength.tasks.batch import FactsToAnswer
@@ -349,6 +351,50 @@ def test_protocol_weighs_the_terms_and_leaves_out_those_without_weight():
     torch.testing.assert_close(
         spec.training.loss(spec.task, plain, batch(), key), spec.task.loss(plain(batch()), batch())
     )
+
+
+STAGES = ((2, 1), (4, 2))  # most lines, epochs
+
+
+def staged(**changed):
+    training = {"name": "facts", "epochs": 4, "batch_size": 2, "shortest_first": STAGES} | changed
+    return make_spec(task="babi_one_fact", model="GPT", training=training, scale="smoke", seed=0)
+
+
+def test_in_early_stages_only_short_samples_are_trained_on_each_once():
+    data = batch(8, most=9)
+    lines = data.input_lengths
+    plain = staged(shortest_first=None)
+    for interval, most in enumerate((4, 6, 6, 9)):
+        spec = staged(shortest_first=((4, 1), (6, 2)))
+        steps = list(spec.training.order(spec, data, interval))
+        taken = torch.from_numpy(np.concatenate(steps))
+        assert sorted(taken.tolist()) == (lines <= most).nonzero().flatten().tolist()
+        assert all(len(step) == 2 for step in steps[:-1])
+        every = np.concatenate(list(plain.training.order(plain, data, interval)))
+        assert taken.tolist() == [i for i in every if lines[i] <= most]  # else as without stages
+    assert 0 < int((lines <= 4).sum()) < int((lines <= 6).sum()) < len(data)
+
+
+def test_stages_that_cannot_be_are_refused():
+    for stages, epochs, why in (
+        (((4, 1), (2, 1)), 4, "more and more lines"),
+        (((2, 0),), 4, "an epoch each"),
+        (STAGES, 3, "leave none of the 3"),
+    ):
+        with pytest.raises(RelengthError, match=why):
+            staged(shortest_first=stages, epochs=epochs)
+    with pytest.raises(RelengthError, match="No training sample has 1 lines or fewer"):
+        list(staged(shortest_first=((1, 1),)).training.order(staged(), batch(8, most=9), 0))
+
+
+def test_without_stages_the_key_is_that_of_runs_from_before_there_were_any():
+    with_none, with_some = staged(shortest_first=None), staged()
+    assert "shortest_first" not in with_none.canonical()["training"]
+    assert with_some.canonical()["training"]["shortest_first"] == [[2, 1], [4, 2]]
+    assert with_some.key != with_none.key
+    fields = json.loads(json.dumps(with_some.model_dump(mode="json")))
+    assert spec_of_key(fields, with_some.key) == with_some
 
 
 def test_the_last_weights_are_selected_whatever_they_score():

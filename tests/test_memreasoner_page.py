@@ -35,3 +35,33 @@ def test_what_a_model_cannot_read_is_a_dash(runs):
     html = tables.side_by_side(runs, "memreasoner-table-2").html
     assert html.count('title="longer than this model can read"') == 6
     assert "GPT" in figures.accuracy(runs, "memreasoner-table-2", number=1).text
+
+
+@pytest.mark.parametrize("name", ["memreasoner_babi", "memreasoner_two_facts", "memreasoner_hops"])
+def test_runs_that_are_as_printed_reproduce_what_is_judged(name, tmp_path):
+    """Every claim that is not on other models holds of the printed numbers."""
+    found = experiment(name)
+    paper = tables.printed(*found.tables)
+    store = Store(tmp_path)
+
+    def accuracy(spec, test):
+        return paper.get(("MemReasoner", spec.task.name, test), 50.0) / 100
+
+    for spec in found.specs("reduced", range(5)):
+        record = handmade.record(spec, accuracy, experiment=found.keeper(spec).name)
+        store.append("memreasoner", record)
+    ledger = Runs.read(found, "reduced", 5, store).ledger
+    verdicts = ledger.set_index("claim")["verdict"]
+    judged = verdicts[verdicts != "not testable"]
+    assert len(judged) > 2 and judged.str.startswith("reproduced").all(), judged.to_dict()
+
+
+def test_task_2_is_read_twice_and_its_runs_are_kept_once():
+    babi, long = experiment("memreasoner_babi"), experiment("memreasoner_two_facts")
+    for spec in long.specs("reduced", [0]):
+        assert babi.wants(spec) and long.keeper(spec) is babi
+    for name in ("memreasoner_two_facts", "memreasoner_hops"):
+        for spec in experiment(name).specs("reduced", [0]):
+            assert spec.model.name == "GPT" or spec.model.hops == 2
+    one = {s.key for s in FOUND.specs("reduced", [0])}
+    assert one <= {s.key for s in babi.specs("reduced", [0])}

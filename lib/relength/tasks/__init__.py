@@ -14,7 +14,7 @@ from relength.tasks.copying import (
     ReverseReCopy,
 )
 from relength.tasks.dyck import Dyck2, Dyck2Unique, Dyck3, Dyck3Unique
-from relength.tasks.facts import OneFact
+from relength.tasks.facts import OneFact, TwoFacts, TwoFactsThenOne
 from relength.tasks.lookup import Lookup, ReverseLookup
 from relength.tasks.scan import Scan
 
@@ -51,4 +51,6 @@ TASKS: dict[str, type[Task]] = {
     "dyck_3_unique": Dyck3Unique,
     "babi_one_fact": OneFact,
     **mathematics.TASKS,
+    "babi_two_facts": TwoFacts,
+    "babi_two_facts_then_one": TwoFactsThenOne,
 }

@@ -163,8 +163,9 @@ class FactsTask(Task, ABC):
     A size below the full one takes a random part: the training part, and the sentence of other text
     beside each training sample, belong to the run's seed, every other one to the task.
 
-    file      of bAbI, without ``_train.txt``
-    asked     the key of its questions in BABILong
+    file        of bAbI, without ``_train.txt``
+    asked       the key of the questions in BABILong
+    asked_file  of bAbI, that has these questions, if it is another one
     """
 
     kind: ClassVar[Kind] = FACTS
@@ -175,6 +176,7 @@ class FactsTask(Task, ABC):
     labels: ClassVar[tuple[str, ...]] = PLACES
     file: ClassVar[str]
     asked: ClassVar[str]
+    asked_file: ClassVar[str] = ""
 
     train_size: int = Field(9_000, gt=0, le=9_000, description="training questions")
     validation_size: int = Field(1_000, gt=0, le=1_000, description="validation questions")
@@ -218,7 +220,7 @@ class FactsTask(Task, ABC):
     def long(self, length: Length, i: int) -> Episode:
         """One of the questions of BABILong at a nominal length."""
         question = data.index()["babilong"]["questions"][self.asked][i]
-        episode = without_questions(_read(self.file, "test")[question])
+        episode = without_questions(_read(self.asked_file or self.file, "test")[question])
         if length == "0k":
             return episode
         tokens = 1000 * int(length.removesuffix("k")) - ALLOWANCE
@@ -330,7 +332,8 @@ class FactsTask(Task, ABC):
                 f"Task {self.name} has no data: {found.reason or why}. Let RELENGTH_DATA name a "
                 "folder with bAbI and the books that data_index.json lists."
             )
-        own = {name: sha for name, sha in found.sha256.items() if name.startswith(self.file)}
+        files = self.file, self.asked_file or self.file
+        own = {name: sha for name, sha in found.sha256.items() if name.startswith(files)}
         splits = data.index()["books"]["splits"]
         known = {name: book["sha256"] for split in splits.values() for name, book in split.items()}
         return {"source": found.source, "sha256": own | known}
@@ -352,6 +355,38 @@ class OneFact(FactsTask):
     asked: ClassVar[str] = "qa1"
 
     name: Literal["babi_one_fact"] = "babi_one_fact"
+
+
+class TwoFacts(FactsTask):
+    """Where a thing is: bAbI's task 2. Who had it last, then where they went.
+
+    >>> story = "1 Mary got the milk.\n2 John moved to the hall.\n3 Mary went to the garden."
+    >>> (episode,) = episodes(story + "\n4 Where is the milk? \tgarden\t1 3")
+    >>> [episode.lines[place] for place in episode.supports], subject(episode.question)
+    (['Mary got the milk.', 'Mary went to the garden.'], 'milk')
+    """
+
+    file: ClassVar[str] = "qa2_two-supporting-facts"
+    asked: ClassVar[str] = "qa2"
+
+    name: Literal["babi_two_facts"] = "babi_two_facts"
+
+
+class TwoFactsThenOne(FactsTask):
+    """Trained on two facts as :class:`TwoFacts`, and asked in BABILong for one (Section 4.3.3).
+
+    The last line that is read should be that fact; nothing is asked of those before.
+
+    >>> TwoFactsThenOne().tests
+    ('babi', '0k', '1k', '2k', '4k')
+    """
+
+    file: ClassVar[str] = TwoFacts.file
+    asked: ClassVar[str] = OneFact.asked
+    asked_file: ClassVar[str] = OneFact.file
+
+    name: Literal["babi_two_facts_then_one"] = "babi_two_facts_then_one"
+    lengths: Annotated[tuple[Length, ...], Field(strict=False)] = LENGTHS[:4]
 
 
 class _Table:

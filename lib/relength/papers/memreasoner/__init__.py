@@ -10,7 +10,13 @@ PAPER = Paper(
     idea="Put facts into a language model's memory in their order, and let a question read, "
     "change, and read again.",
     cited="memreasoner",
-    task_names={"babilong/task1": "babi_one_fact"},
+    task_names={
+        "babi/task1": "babi_one_fact/babi",
+        "babi/task2": "babi_two_facts/babi",
+        "babilong/task1": "babi_one_fact",
+        "babilong/task2": "babi_two_facts",
+        "task2_to_babilong_task1": "babi_two_facts_then_one",
+    },
     row_names={"MemReasoner-1.4B (bAbi)": "MemReasoner"},
     headlines=("memreasoner-table-2", "memreasoner-table-3"),
     columns={"avg<=8k": "mean to 8k", "avg>=16k": "mean from 16k"},

@@ -4,10 +4,14 @@ Source: "A Memory-Augmented LLM Architecture for Multi-Hop Reasoning" (anonymous
 Eqs. 1 and 2, Section 4.1.
 """
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+import numpy as np
+from pydantic import Field, model_validator
 
+from relength.errors import RelengthError
+from relength.specs.fields import added
 from relength.training.protocols.base import Clip, Selection
 from relength.training.protocols.fixed import FixedSamples
 from relength.training.protocols.optimiser import Adam, Settings
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
     from relength.tasks.base import Task
     from relength.tasks.batch import Batch
     from relength.training.course import Progress
+
+Stage = Annotated[tuple[int, int], Field(strict=False)]  # most lines of a sample, epochs
 
 
 class Facts(FixedSamples):
@@ -50,6 +56,25 @@ class Facts(FixedSamples):
     delta: float = Field(1.0, ge=0, description="weight of the ordering loss; assumed")
     rho: float = Field(1.0, ge=0, description="weight of the other text; assumed")
 
+    shortest_first: Annotated[tuple[Stage, ...] | None, Field(strict=False)] = added(
+        None,
+        before=None,
+        description="stages at the beginning, (most lines, epochs) each: samples with more lines "
+        "wait; none: all samples from the first epoch on. The paper trains RMT in such stages",
+    )
+
+    @model_validator(mode="after")
+    def _stages_grow_and_end(self) -> "Facts":
+        stages = self.shortest_first or ()
+        lines = [most for most, _ in stages]
+        if any(a >= b for a, b in pairwise(lines)) or any(min(stage) < 1 for stage in stages):
+            raise ValueError(f"stages have more and more lines, and an epoch each: not {stages}")
+        if (early := sum(epochs for _, epochs in stages)) >= self.epochs:
+            raise ValueError(
+                f"stages of {early} epochs leave none of the {self.epochs} to all samples"
+            )
+        return self
+
     @property
     def moves(self) -> Settings:
         return Adam()
@@ -73,6 +98,23 @@ class Facts(FixedSamples):
             "text": self.rho,
         }
         return {term: weight for term, weight in every.items() if weight}
+
+    def kept(self, order: np.ndarray, data: "Batch", interval: int) -> np.ndarray:
+        """Leave out what has too many lines for the stage.
+
+        Raises RelengthError where nothing is left.
+        """
+        for most, epochs in self.shortest_first or ():
+            if interval < epochs:
+                short = order[data.input_lengths.cpu().numpy()[order] <= most]
+                if not len(short):
+                    raise RelengthError(
+                        f"No training sample has {most} lines or fewer: let the first stage of "
+                        "shortest_first have more."
+                    )
+                return short
+            interval -= epochs
+        return order
 
     def ends_early(self, progress: "Progress", score: float) -> bool:
         return self.solved_accuracy is not None and score >= self.solved_accuracy

@@ -32,7 +32,12 @@ class FixedSamples(Protocol):
         return self.epochs * -(-task.splits()["train"].size // self.batch_size)
 
     def order(self, spec: "RunSpec", data: "Batch", interval: int) -> Iterator[np.ndarray]:
-        """Every sample once, in an order of the seed's own."""
+        """Every sample of the interval once, in an order of the seed's own."""
         order = stream(spec.seed, "order", interval).permutation(len(data))
+        order = self.kept(order, data, interval)
         for start in range(0, len(order), self.batch_size):
             yield order[start : start + self.batch_size]
+
+    def kept(self, order: np.ndarray, data: "Batch", interval: int) -> np.ndarray:
+        """The positions, in their order, of the samples that an interval trains on: all of them."""
+        return order
