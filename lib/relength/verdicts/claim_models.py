@@ -44,7 +44,7 @@ class Source(_Frozen):
     other_arms: dict[str, tuple[str, ...]] = {}  # arm: the models that have it
     claim_per_cell: bool = False  # each printed cell is a value claim of its own
     rows: tuple[str, ...] = ()  # models whose cells are claims; all, if none are named
-    without: tuple[str, ...] = ()  # tests whose cells are none: averages of others
+    without: tuple[str, ...] = ()  # tasks or tests whose cells are none: averages of others
     repeats: tuple[str, ...] = ()  # rows whose cells are claims of another table already
     elsewhere: dict[str, str] = {}  # task: the experiment that its runs are of, if another
     # Printed statistic, "" for a column without one: what it is of a run's results at its tests.

@@ -161,7 +161,7 @@ def _cell_claims(paper: str, artifact: str, source: Source) -> list[Claim]:
     cells = cells[~cells["row"].isin(source.repeats)]
     if source.rows:
         cells = cells[cells["model"].isin(source.rows)]
-    cells = cells[~cells["test"].isin(source.without)]
+    cells = cells[~cells[["task", "test"]].isin(source.without).any(axis=1)]
     if source.statistics:
         cells = cells[cells["statistic"].isin(list(source.statistics))]
     claims = []

@@ -18,7 +18,7 @@ FAILING = ("TRM", "U. TRM")  # in the paper, at every cut-off
 
 TRAINING: dict[Scale, dict[str, Any]] = {
     "smoke": {"steps": 20, "validate_every": 10, "batch_size": 8},
-    "reduced": {"steps": 4_000, "validate_every": 400, "batch_size": 64},
+    "reduced": {"steps": 3_000, "validate_every": 300, "batch_size": 64},
     "paper": {"steps": 50_000, "validate_every": 2_500, "batch_size": 256},
 }
 SIZES: dict[Scale, dict[str, int]] = {

@@ -44,7 +44,7 @@ class FixedSteps(CountedSteps):
     @property
     def selection(self) -> Selection:
         """The last weights."""
-        return Selection(tie=2.0)  # no accuracy differs by more, and of equal ones the last counts
+        return Selection(by="last")
 
     def order(self, spec: "RunSpec", data: "Batch", interval: int) -> Iterator[np.ndarray]:
         """Cut one pass after the other, each in an order of the seed's own, into equal batches."""
