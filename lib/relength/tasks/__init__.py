@@ -50,7 +50,7 @@ TASKS: dict[str, type[Task]] = {
     "dyck_2_unique": Dyck2Unique,
     "dyck_3_unique": Dyck3Unique,
     "babi_one_fact": OneFact,
-    **mathematics.TASKS,
     "babi_two_facts": TwoFacts,
     "babi_two_facts_then_one": TwoFactsThenOne,
+    **mathematics.TASKS,
 }
