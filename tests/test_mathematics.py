@@ -5,13 +5,20 @@ import re
 from collections import Counter
 from decimal import Decimal
 
+import handmade
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from relength.models import MODELS
+from relength.papers.panm.mathematics_experiments import EXPERIMENT
+from relength.report.runs import Runs
+from relength.runs.store import Store
+from relength.specs import published
 from relength.tasks import TASKS, mathematics
 from relength.tasks.mathematics import DIFFERENCES, DISTANCES, PLACES, SUMS, written
+from relength.verdicts import claims
 
 # Questions and answers of the package mathematics_dataset 1.0.1, trained on and extrapolated to.
 SUMS_AND_DIFFERENCES = (
@@ -171,3 +178,47 @@ def test_half_of_the_numbers_have_a_fraction_and_all_are_written_exactly(seed, e
     text = written(value)
     assert Decimal(text) == value
     assert "E" not in text and not ("." in text and text.endswith("0"))
+
+
+# --- the experiment -------------------------------------------------------------------------------
+
+
+def test_the_grid_has_every_printed_cell_that_is_judged_once():
+    """Table 19 prints shares, and two rows of a baseline where one is cited, one their own."""
+    cells = {(spec.row, spec.task.name) for spec in EXPERIMENT.specs("reduced", [0])}
+    printed = published.table("panm-table-19")
+    mine = printed[printed["model"].isin({model for model, _ in cells})]
+    assert set(zip(mine["model"], mine["task"], strict=True)) == cells and len(mine) == 12
+    assert set(mine["test"]) == {"length"} and set(mine["unit"]) == {"%"}
+    value = mine.set_index(["model", "task"])["value"]
+    assert value["PANM on TRM+RPE", "math_place_value"] == 86
+    assert value["TRM", "math_add_or_sub"] == 86  # the authors' own run; 89 is cited
+    judged = [c.id for c in claims.load("panm") if c.id.startswith("panm-table-19/")]
+    assert len(judged) == 12
+
+
+def test_panm_has_a_decoder_layer_less_and_only_its_encoder_may_be_relative():
+    for scale in ("reduced", "paper"):
+        for spec in EXPERIMENT.specs(scale, [0]):
+            less = spec.model.name.startswith("PANM")
+            assert spec.model.decoder_layers == spec.model.encoder_layers - less
+    spec = next(s for s in EXPERIMENT.specs("smoke", [0]) if s.row == "PANM on TRM+RPE")
+    module = MODELS[spec.model.name].module(spec.model, *spec.task.shape)
+    names = [name for name, _ in module.named_parameters()]
+    far = [name for name in names if "distance" in name or "relative" in name or "places" in name]
+    assert far and all(name.startswith("encoder.") for name in far), names
+
+
+@pytest.mark.parametrize(("panm", "plain", "outcome"), [(86, 0, "reproduced"), (0, 86, "failed")])
+def test_the_claim_on_places_follows_the_runs(tmp_path, panm, plain, outcome):
+    share = {"PANM on TRM+RPE": panm / 100, "TRM+RPE": plain / 100}
+    store = Store(tmp_path)
+    for spec in EXPERIMENT.specs("paper", range(8)):
+        if spec.row in share and spec.task.name == "math_place_value":
+            made = handmade.record(
+                spec, lambda s, _: share[s.row] + 0.001 * s.seed, experiment=EXPERIMENT.name
+            )
+            store.append("panm", made)
+    runs = Runs.read(EXPERIMENT, "paper", 8, store)
+    row = runs.ledger.set_index("claim").loc["panm-054"]
+    assert row["outcome"] == {"reproduced": "reproduced", "failed": "contradicted"}[outcome]

@@ -358,7 +358,7 @@ class OneFact(FactsTask):
 
 
 class TwoFacts(FactsTask):
-    """Where a thing is: bAbI's task 2. Who had it last, then where they went.
+    r"""Where a thing is: bAbI's task 2. Who had it last, then where they went.
 
     >>> story = "1 Mary got the milk.\n2 John moved to the hall.\n3 Mary went to the garden."
     >>> (episode,) = episodes(story + "\n4 Where is the milk? \tgarden\t1 3")
