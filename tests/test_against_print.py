@@ -82,6 +82,14 @@ def test_numbers_without_the_seeds_of_a_verdict_do_not_choose_the_word(state):
     assert against_print.sentence(mixed.assign(seeds=5)).startswith("**Largely.**")
 
 
+def test_the_only_model_is_not_named_as_the_one_that_most_are_of(state):
+    data = against_print.numbers("mla", state)
+    one = data.assign(near=False, model="LocAttn", task=["copy", "recopy"] * (len(data) // 2)
+                      + ["copy"] * (len(data) % 2))  # fmt: skip
+    assert against_print.mostly(one)[0] == "Copy"
+    assert against_print.mostly(one.assign(task="copy")) is None
+
+
 def test_contradicted_numbers_are_named_first_and_those_of_few_seeds_last(state):
     data = against_print.numbers("mla", state)
     off = data[~data["near"].astype(bool)].drop_duplicates("model")

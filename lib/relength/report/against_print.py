@@ -125,10 +125,14 @@ def outliers(data: pd.DataFrame) -> pd.DataFrame:
 def mostly(data: pd.DataFrame) -> tuple[str, int] | None:
     """The model or the task with most of the numbers that do not come out, and how many they are.
 
-    None where neither has a third of them.
+    None where neither has a third of them; a model or a task that all numbers are of says nothing.
     """
     off = data[~data["near"].astype(bool)]
-    groups = Counter(off["model"]) + Counter(title(task) for task in off["task"])
+    groups: Counter[str] = Counter()
+    if data["model"].nunique() > 1:
+        groups.update(off["model"])
+    if data["task"].nunique() > 1:
+        groups.update(map(title, off["task"]))
     if not groups:
         return None
     name, most = max(groups.items(), key=lambda item: item[1])
