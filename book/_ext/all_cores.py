@@ -1,9 +1,15 @@
-"""Pages are read and written on all cores, for which Jupyter Book has no option.
+"""Pages are read and written on all cores, for which Jupyter Book has no option, and no garbage is
+collected.
+
+Documents are large graphs that live until their page is written. To walk through all of them again
+and again in search of garbage takes almost half of a build, and finds little; a build ends soon,
+and its memory with it (about a gigabyte).
 
 Sphinx reads on several only where every extension says that it may. Some of Jupyter Book's own say
 nothing: they write LaTeX, copy files, or number chapters when all pages have been read.
 """
 
+import gc
 import os
 
 SILENT = ("sphinx_jupyterbook_latex", "sphinx_multitoc_numbering", "sphinx-mathjax-offline")
@@ -17,5 +23,6 @@ def _declare(app, env, docnames):
 
 def setup(app):
     app.parallel = os.cpu_count()
+    gc.disable()
     app.connect("env-before-read-docs", _declare)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,5 +1,6 @@
 """Execute notebooks with papermill; every notebook that the library executes goes through here."""
 
+import multiprocessing
 import os
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,9 @@ from relength.errors import RelengthError
 
 def execute_all(sources: list[Path], folder: Path, results: Path) -> list[Path]:
     """Execute notebooks on the records in ``results``, one per core; return what is written."""
+    from relength.book.warm import share_records
+
+    share_records()
     targets = [folder / source.name for source in sources]
     folder.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
@@ -41,6 +45,7 @@ def execute(source: Path, target: Path, results: Path | None = None) -> None:
                 str(target),
                 parameters={} if results is None else {"results": str(results.resolve())},
                 engine_name="relength",
+                request_save_on_cell_execute=False,  # written at its end, or when a cell fails
                 sockets=os.path.join(sockets, "kernel"),
                 # papermill's own `cwd` would move this whole process, other threads included.
                 resources={"metadata": {"path": str(source.parent)}},
@@ -64,10 +69,14 @@ def _papermill() -> ModuleType:
     from papermill.engines import NBClientEngine, papermill_engines
     from traitlets.config import Config
 
+    from relength.book.warm import WarmKernelManager
+
     class FileSocketEngine(NBClientEngine):
         @classmethod
         def execute_managed_notebook(cls, nb_man, kernel_name, sockets, **options):
             config = Config(KernelManager={"transport": "ipc", "ip": sockets})
+            if "forkserver" in multiprocessing.get_all_start_methods():
+                config.NotebookClient.kernel_manager_class = WarmKernelManager
             # A kernel logs the interrupt that shuts it down as an error; cells report their own.
             config.NotebookClient.extra_arguments = ["--IPKernelApp.log_level=50"]
             return super().execute_managed_notebook(nb_man, kernel_name, config=config, **options)

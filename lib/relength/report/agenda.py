@@ -242,23 +242,24 @@ def _ordered(
     hours = np.array([cost[name][0] for name in names]) / 3600
     unpriced = np.array([cost[name][1] for name in names], dtype=float)
     open_claims = {wish.claim for wish in wishes}
-    alive = np.ones(len(sets), dtype=bool)
-    while alive.any():
+    while sets:
         worth = np.array([sum(c in open_claims for c in of_set[cells]) for cells in sets])
-        alive &= (worth > 0) & (lacks.sum(1) > 0)
-        if not alive.any():
+        alive = (worth > 0) & (lacks.sum(1) > 0)
+        sets = [cells for cells, is_alive in zip(sets, alive, strict=True) if is_alive]
+        lacks, worth = lacks[alive], worth[alive]
+        if not sets:
             return
         # A set completes every claim whose lacking cells are all among its own.
         sizes = lacks.sum(1)
         inside = (lacks @ lacks.T) == sizes[None, :]
-        gain = (inside * np.where(alive, worth, 0)[None, :]).sum(1)
+        gain = inside @ worth
         unknown = lacks @ unpriced > 0
         per_hour = np.where(unknown, -1.0, gain / np.maximum(lacks @ hours, 1e-6))
-        best = max(np.flatnonzero(alive), key=lambda i: (per_hour[i], gain[i], -sizes[i]))
+        best = max(range(len(sets)), key=lambda i: (per_hour[i], gain[i], -sizes[i]))
         chosen = [names[j] for j in np.flatnonzero(lacks[best])]
         chosen.sort(key=lambda name: cost[name][0])
-        done = inside[best] & alive
-        completed = [c for i in np.flatnonzero(done) for c in of_set[sets[i]] if c in open_claims]
+        done = np.flatnonzero(inside[best])
+        completed = [c for i in done for c in of_set[sets[i]] if c in open_claims]
         open_claims -= set(completed)
         for name in chosen[:-1]:
             yield name, []

@@ -7,6 +7,7 @@ from.
 import errno
 import json
 import os
+import time
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -44,9 +45,11 @@ CODE = (  # that it follows from whether a line is a record, and what a record s
 )
 SUFFIX = ".runs.jsonl"
 LOCK_SECONDS = 30.0
+SETTLED = 2 * 10**9  # nanoseconds: written again within a clock's tick, a file would look the same
 
 _known: dict[bytes, Record] = {}  # by digest of their lines: pages read the same over and over
 _names: dict[int, bytes] = {}  # these digests, by the identity of the records
+_read_before: dict[Path, tuple[tuple[int, ...], list[bytes]]] = {}  # a file's state, its digests
 
 
 class Unwritable(RelengthError):
@@ -129,7 +132,7 @@ class Store:
         parts: list[str | bytes] = []
         for file in (*self.files(), self.path / "bench.jsonl"):
             if file.exists() and paper in (None, file.parent.name):
-                parts += [file.relative_to(self.path).as_posix(), *_lines(file)]
+                parts += [file.relative_to(self.path).as_posix(), *_read(file)[0]]
         if paper is not None:
             parts += ["stale", *sorted(self.stale)]
         elif self.freshness.exists():
@@ -306,9 +309,14 @@ def read(file: Path) -> Iterator[Record]:
 
     Equal lines give the same object: whoever changes a record copies it first.
     """
-    lines = _lines(file)
-    names = [digest(line) for line in lines]
-    valid = frozenset() if _known.keys() >= {*names} else _valid_before(file)
+    names, lines = _read(file)
+    if _known.keys() >= {*names}:
+        yield from (_known[name] for name in names)
+        return
+    if not lines:
+        lines = _lines(file)
+        names = [digest(line) for line in lines]
+    valid = _valid_before(file)
     for number, (name, line) in enumerate(zip(names, lines, strict=True), start=1):
         where = f"{file}, line {number},"
         if name not in _known:
@@ -330,6 +338,22 @@ def _valid_before(file: Path) -> frozenset[bytes]:
 def digest_of(records: Iterable[Record]) -> bytes:
     """16 bytes over some records in their order."""
     return digest(*(_names.get(id(r)) or json.dumps(r, sort_keys=True) for r in records))
+
+
+def _read(file: Path) -> tuple[list[bytes], list[bytes]]:
+    """The digests of the lines of a file, and the lines; these are empty where the file is as it
+    was when it was last read here.
+    """
+    state = file.stat()
+    mark = (state.st_mtime_ns, state.st_size, state.st_ino)
+    if _read_before.get(file, ((), ()))[0] == mark:
+        return _read_before[file][1], []
+    lines = _lines(file)
+    names = [digest(line) for line in lines]
+    whole = state.st_size == sum(map(len, lines)) + len(lines)  # of a torn one is warned each time
+    if whole and time.time_ns() - state.st_mtime_ns > SETTLED:
+        _read_before[file] = mark, names
+    return names, lines
 
 
 def _lines(file: Path) -> list[bytes]:

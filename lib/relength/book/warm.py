@@ -1,0 +1,88 @@
+"""Fork the kernels of notebooks from one process that has imported already what they import.
+
+To start Python and to import pandas, scipy and matplotlib costs more than most notebooks compute.
+Each kernel is still a process of its own, and sees nothing of the others.
+"""
+
+import multiprocessing
+import os
+import sys
+import threading
+from typing import Any
+
+from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.provisioning import LocalProvisioner
+
+IMPORTED = ["ipykernel.kernelapp", "relength.book.notebook", "relength.report.passages"]
+RECORDS = "relength.book.warm_records"
+
+_ONE = threading.Lock()  # threads execute notebooks; multiprocessing counts on one that starts
+
+
+def share_records() -> None:
+    """Let the project's records be read once for all kernels; it pays for several notebooks."""
+    if RECORDS not in IMPORTED:
+        IMPORTED.append(RECORDS)
+
+
+class WarmKernelManager(AsyncKernelManager):
+    """A manager of kernels that are forked."""
+
+    def __init__(self, **options: Any):
+        super().__init__(**options)
+        self.provisioner = WarmProvisioner(
+            parent=self, kernel_id=self.kernel_id, kernel_spec=self.kernel_spec
+        )
+
+
+class WarmProvisioner(LocalProvisioner):
+    """Starts a kernel with what its command would get: arguments, folder, environment."""
+
+    async def launch_kernel(self, cmd: list[str], **options: Any) -> dict[str, Any]:
+        self.process = Forked(cmd[cmd.index("-f") :], options.get("cwd"), options["env"])
+        self.pid = self.pgid = self.process.pid
+        return self.connection_info
+
+
+class Forked:
+    """A kernel's process, with the methods of subprocess.Popen that a provisioner calls."""
+
+    stdin = stdout = stderr = None
+
+    def __init__(self, arguments: list[str], folder: str | None, environment: dict[str, str]):
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(IMPORTED)
+        process = context.Process(target=_kernel, args=(arguments, folder, environment))
+        with _ONE:
+            process.start()
+        self._process = process
+        self.pid = process.pid
+
+    def poll(self) -> int | None:
+        with _ONE:
+            return self._process.exitcode
+
+    def wait(self) -> int | None:
+        self._process.join()
+        return self.poll()
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self._process.terminate()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+
+def _kernel(arguments: list[str], folder: str | None, environment: dict[str, str]) -> None:
+    """Be a kernel until it is shut down."""
+    from ipykernel.kernelapp import IPKernelApp
+
+    os.setsid()  # a signal to the kernel reaches the processes that it starts
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder or ".")
+    sys.argv[1:] = arguments
+    IPKernelApp.launch_instance(arguments)
