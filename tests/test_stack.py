@@ -35,6 +35,18 @@ pytestmark = pytest.mark.equality
 
 ARMS = [{"name": name} for name in MODELS] + [{"name": name, "arm": "paper"} for name in TWO_ARMED]
 STEPS = 50
+# Of whom fifty steps are compared each time; of the others weekly. What of a step is a model's own,
+# its gradients, is compared for all of them each time; the rest of a step is the same code for all.
+OFTEN = ("Content-released", "OneStepAttn-paper", "LSTM-released", "NTM-paper", "PANM-repaired")
+
+
+def fifty_steps(models):
+    """Models as a parameter of a test; those that are not of these names weekly."""
+    named = {f"{model['name']}-{model.get('arm', 'released')}": model for model in models}
+    return [
+        pytest.param(model, id=name, marks=() if name in OFTEN else pytest.mark.weekly)
+        for name, model in named.items()
+    ]
 
 
 def run_spec(model, seed, task="recopy", **training):
@@ -111,7 +123,7 @@ def test_first_gradients_equal_those_of_lone_runs(model, seeds, task, step):
             torch.testing.assert_close(grad[r], p.grad, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("model", ARMS, ids=lambda m: f"{m['name']}-{m.get('arm', 'released')}")
+@pytest.mark.parametrize("model", fifty_steps(ARMS))
 def test_fifty_steps_stay_as_close_as_rounding_allows(model):
     seeds, task = drawn_for(str(model), ["copy", "reverse_copy", "recopy"])
     stack = Stack([run_spec(model, seed, task) for seed in seeds])
@@ -562,8 +574,7 @@ def single_fresh_steps(spec, nudge=0.0):
 @pytest.mark.parametrize(
     "model",
     # One reading of each baseline: their arms differ in sizes and first weights.
-    list({m["arm"] if m["name"] == "PANM" else m["name"]: m for m in STREAMING}.values()),
-    ids=lambda m: f"{m['name']}-{m['arm']}",
+    fifty_steps({m["arm"] if m["name"] == "PANM" else m["name"]: m for m in STREAMING}.values()),
 )
 def test_fifty_steps_on_fresh_samples_stay_as_close_as_rounding_allows(model):
     seeds, task = drawn_for(str(model), ["panm_copy", "panm_reverse", "panm_id_sort"])
