@@ -1,5 +1,6 @@
 """Shared by all tests: no network, one thread, repeatable examples, and very small runs."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -50,6 +51,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, (there, reason) in here.items():
             if item.get_closest_marker(marker) and not there:
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector what stays until the end: libraries, and five thousand tests."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture

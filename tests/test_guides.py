@@ -28,9 +28,10 @@ FENCE = re.compile(
     re.MULTILINE,
 )
 CAPTION = re.compile(r":caption: `(.+)`\n\n")
+# Machine code goes along, in __pycache__: to compile it for each copy would take longest of all.
 NOT_COPIED = shutil.ignore_patterns(
     *(".git", ".venv", "_build", "executed", "results", ".*cache", ".hypothesis", ".relength"),
-    *(".test-output", "__pycache__", "*.egg-info"),
+    *(".test-output", "*.egg-info"),
 )
 # What a command would do for hours, it does here for seconds.
 SMALLER = {
