@@ -63,7 +63,8 @@ def plan(
 
     wanted = scales_of(scale or SCALES, SCALES)
     priced = device_of(device, Store(results))
-    steps = agenda.agenda(store_of(results), priced, wanted)
+    store = store_of(results)
+    steps = agenda.agenda(store, priced, wanted)
     print_table(
         ("cell", "seeds", "hours", "completes", "why"),
         [
@@ -85,7 +86,7 @@ def plan(
         console.print("Hours are unknown: there is no GPU here, and no run of one is recorded.")
     elif priced.kind == "cuda" and not gpu_here():
         console.print(f"There is no GPU here: hours are of {priced}, by recorded runs.")
-    elif (other := agenda.instead(store_of(results), priced)) not in (None, priced):
+    elif (other := agenda.instead(store, priced)) not in (None, priced):
         console.print(f"What this machine has never run has the hours of {other}.")
 
 

@@ -161,6 +161,9 @@ def sentence(data: pd.DataFrame) -> str:
         f"{every.near} come out within {room:g} points. Of the {middle.of} printed between "
         f"{low:g} and {high:g} %, the hard ones, {middle.near} come out."
     )
+    left = every.of - every.near
+    if left and (group := mostly(shown)):
+        said += f" Of the {left} that do not come out, {group[1]} are of {group[0]}."
     if 0 < len(enough) < len(data):
         rest = count(data.drop(enough.index))
         said += (
@@ -174,9 +177,6 @@ def sentence(data: pd.DataFrame) -> str:
             "{ref}`could hardly fail <severity>`, which makes them weak evidence"
         )
         said += f"; of {reproduced - eased} that is not known." if eased < reproduced else "."
-    left = every.of - every.near
-    if left and (group := mostly(shown)):
-        said += f" Of the {left} that do not, {group[1]} are of {group[0]}."
     return said
 
 

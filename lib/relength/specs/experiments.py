@@ -221,6 +221,13 @@ def page_of(artifact: str, experiment: str) -> str:
     return next(lenders, experiment)
 
 
+def _printed(artifact: str) -> set[tuple[str, str]]:
+    """The rows and columns that a table prints; none of what prints no numbers per test."""
+    if not published.prints_tests(artifact):
+        return set()
+    return set(published.table(artifact)[["row", "column"]].itertuples(index=False, name=None))
+
+
 @cache
 def same_runs_as(artifact: str) -> str:
     """The table that prints another number of every run behind a table; empty if there is none.
@@ -233,6 +240,6 @@ def same_runs_as(artifact: str) -> str:
     cells = {cell for found in makers for cell in found.cells("smoke", artifact)}
     for lender in (experiment(found.borrows) for found in makers):
         for table in lender.tables:
-            if cells <= set(lender.cells("smoke", table)):
+            if cells <= set(lender.cells("smoke", table)) and _printed(artifact) <= _printed(table):
                 return table
     return ""

@@ -92,7 +92,6 @@ def protocols() -> dict[str, type]:
     return import_module("relength.training.protocols").PROTOCOLS
 
 
-@cache
 def test_metrics() -> "dict[str, Metric]":
     """Every metric that tests give, and what is known of it."""
     kinds = dict.fromkeys(task.metrics for task in tasks().values())
