@@ -170,13 +170,14 @@ def sentence(data: pd.DataFrame) -> str:
             f" Of {rest.of} more with fewer seeds {rest.near} come out so far, which decides "
             "nothing."
         )
-    if reproduced := int(shown["label"].map(verdict_kind).eq("reproduced").sum()):
-        eased, hardly = int(shown["eased"].sum()), int(shown["hardly"].sum())
+    if hardly := int(shown["hardly"].sum()):
+        reproduced = int(shown["label"].map(verdict_kind).eq("reproduced").sum())
+        unknown = reproduced - int(shown["eased"].sum())
         said += (
             f" Of the {reproduced} with the verdict *reproduced*, {hardly} "
             "{ref}`could hardly fail <severity>`, which makes them weak evidence"
+            f"{f'; of {unknown} that is not known' if unknown else ''}."
         )
-        said += f"; of {reproduced - eased} that is not known." if eased < reproduced else "."
     return said
 
 
