@@ -211,15 +211,16 @@ class Runs:
         if len(seeds) < load_margins().least_seeds:
             return ()
         cells = {(spec.row, spec.model.arm, spec.task.name) for spec in self.specs}
-        specs = {record["run_id"]: self.experiment.spec_of(record) for record in every}
-        return tuple(
-            record
-            for record in every
-            for spec in [specs[record["run_id"]]]
-            if spec.scale == self.scale
-            and spec.seed not in seeds
-            and (spec.row, spec.model.arm, spec.task.name) in cells
-        )
+
+        def later(record: Record) -> bool:
+            spec = self.experiment.spec_of(record)
+            return (
+                spec.scale == self.scale
+                and spec.seed not in seeds
+                and (spec.row, spec.model.arm, spec.task.name) in cells
+            )
+
+        return tuple(filter(later, every))
 
     @cached_property
     def _claims(self) -> list[claims.Claim]:

@@ -124,17 +124,13 @@ def budgets(scale: Scale, seed: int) -> list[RunSpec]:
     """Sort, trained half as long, as long and twice as long: one seed of two controllers."""
     if seed:
         return []
-    usual = grid(scale, seed, (STATEFUL, COMPRESSED), ["dnc_sort"])
-    return [
-        spec
-        for times in BUDGETS
-        for training in [usual[0].training]
-        for spec in grid(
-            *(scale, seed, (STATEFUL, COMPRESSED), ["dnc_sort"]),
-            steps=round(times * training.steps),
-            select_from=round(times * training.select_from),
-        )
-    ]
+    models, tasks = (STATEFUL, COMPRESSED), ["dnc_sort"]
+    usual = grid(scale, seed, models, tasks)[0].training
+    specs: list[RunSpec] = []
+    for times in BUDGETS:
+        steps, first = round(times * usual.steps), round(times * usual.select_from)
+        specs += grid(scale, seed, models, tasks, steps=steps, select_from=first)
+    return specs
 
 
 EXPERIMENTS = (
