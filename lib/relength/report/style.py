@@ -18,6 +18,7 @@ from relength.specs.paper import Arm
 from relength.verdicts.wording import NEW
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 NEUTRAL = "#7d8791"  # grey that suits light pages and dark ones
@@ -173,6 +174,17 @@ def canvas(layout: Layout, height: float) -> "Figure":
     figure = Figure(figsize=(layout.width, height))
     figure.patch.set_visible(False)
     return figure
+
+
+def over_percent(axes: "Axes") -> None:
+    """Give a panel the look of one whose heights are percent."""
+    axes.set_facecolor(LIGHT.surface)
+    axes.set_ylim(-4, 106)
+    axes.set_yticks([0, 50, 100], ["0", "50", "100 %"])
+    axes.tick_params(colors=LIGHT.muted, labelsize=6.5, length=0)
+    axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[:].set_visible(False)
 
 
 def style():

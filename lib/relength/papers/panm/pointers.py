@@ -17,7 +17,17 @@ from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.style import ARM_LABELS, LIGHT, Layout, aligned, beside, canvas, colour, title
+from relength.report.style import (
+    ARM_LABELS,
+    LIGHT,
+    Layout,
+    aligned,
+    beside,
+    canvas,
+    colour,
+    over_percent,
+    title,
+)
 from relength.report.tables import number as shown_number
 from relength.runs.store import Record
 from relength.specs.spec import RunSpec
@@ -417,21 +427,10 @@ def _watched(runs: Runs, panels: Sequence[tuple]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
-def _over_percent(axes) -> None:
-    """The look of a panel whose heights are percent."""
-    axes.set_facecolor(LIGHT.surface)
-    axes.set_ylim(-4, 106)
-    axes.set_yticks([0, 50, 100], ["0", "50", "100 %"])
-    axes.tick_params(colors=LIGHT.muted, labelsize=6.5, length=0)
-    axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[:].set_visible(False)
-
-
 def _over_time_panel(axes, data: pd.DataFrame, counts: Sequence[str], steps: int) -> None:
     axes.set_xlim(0, steps)
     axes.set_xticks([0, steps], ["0", f"{steps:,} steps"])
-    _over_percent(axes)
+    over_percent(axes)
     if data.empty:
         beside(axes, NOT_RUN, (steps / 2, 50), 0, ha="center", color=LIGHT.muted, size=7,
                style="italic")  # fmt: skip
@@ -470,7 +469,7 @@ def apart(heights: Sequence[float], gap: float = 14.0, top: float = 104.0) -> li
 def _heads_panel(axes, data: pd.DataFrame, arms: Sequence[str], counts: Sequence[str]) -> None:
     axes.set_xlim(-0.6, len(counts) - 0.4)
     axes.set_xticks(range(len(counts)), [count.replace(" ", "\n") for count in counts])
-    _over_percent(axes)
+    over_percent(axes)
     shade = colour("PANM")
     for k, arm in enumerate(arms):
         for count, cell in data[data["arm"] == arm].groupby("pointers"):

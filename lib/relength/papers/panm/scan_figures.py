@@ -10,25 +10,13 @@ from relength.report.exhibits import Exhibit
 from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.style import ARM_LABELS, LIGHT, Layout, canvas, colour
+from relength.report.style import ARM_LABELS, LIGHT, Layout, canvas, colour, over_percent
 from relength.report.tables import printed
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 TEST = "length"  # commands beyond the cut-off
-
-
-def _percent(axes: "Axes") -> None:
-    """The look of a panel whose heights are percent."""
-    axes.set_facecolor(LIGHT.surface)
-    axes.set_ylim(-5, 107)
-    axes.set_yticks([0, 50, 100], ["0", "50", "100 %"])
-    axes.tick_params(colors=LIGHT.muted, labelsize=6.5, length=0)
-    axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[:].set_visible(False)
 
 
 def by_cut_off(runs: Runs, number: int) -> Exhibit:
@@ -50,7 +38,7 @@ def by_cut_off(runs: Runs, number: int) -> Exhibit:
             left, bottom = j * pitch + 0.42, height - (i + 1) * block + 0.22
             box = np.array((left, bottom, pitch - 0.56, block - 0.52))
             axes = figure.add_axes(box / ([layout.width, height] * 2))
-            _percent(axes)
+            over_percent(axes)
             axes.set_xlim(-0.6, len(cut_offs) - 0.4)
             axes.set_xticks(range(len(cut_offs)), [str(n) for n in cut_offs])
             axes.set_title(
@@ -106,7 +94,7 @@ def over_steps(runs: Runs, number: int) -> Exhibit:
             left, bottom = j * pitch + 0.42, height - (i + 1) * block + 0.28
             box = np.array((left, bottom, pitch - 0.62, block - 0.6))
             axes = figure.add_axes(box / ([layout.width, height] * 2))
-            _percent(axes)
+            over_percent(axes)
             axes.set_xlim(0, steps)
             axes.set_xticks([0, steps], ["0", f"{steps:,}"])
             axes.set_title(f"{n}, {ARM_LABELS[arm]}", loc="left", size=7.5, color=LIGHT.ink)
