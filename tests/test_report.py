@@ -38,6 +38,8 @@ from relength.runs.prices import Device
 from relength.runs.store import Store
 from relength.specs import published, registry
 from relength.specs.experiments import experiment, experiments
+from relength.specs.margins import load_margins
+from relength.specs.margins import load_margins
 from relength.specs.spec import make_spec
 from relength.tasks import TASKS
 from relength.training.protocols import Epochs
@@ -458,6 +460,31 @@ def test_the_long_table_can_be_sorted_and_has_one_head_per_column(full):
     page = Page(html)
     assert '<table class="sortable">' in html
     assert {len(row) for row in page.rows} == {len(page.rows[0])}
+
+
+def test_the_long_table_counts_the_other_rows_that_come_out_at_a_number(full):
+    head, *rows = Page(tables.details(full, ARTIFACT).html).rows
+    column, room = head.index("other rows"), load_margins().measures["accuracy"]
+    printed = tables.printed(ARTIFACT)
+    judged = full.experiment.judged_arms
+    seen = 0
+    for row in full.ledger[full.ledger["claim"].str.startswith(f"{ARTIFACT}/")].itertuples():
+        _, model, task, test = row.claim.split("/")
+        if row.verdict != "reproduced":
+            continue
+        said = printed[model, task, test]
+        others = [
+            abs(np.median(full.values(other, arm, task, test)) - said) <= room.around(said)
+            for other, arm in judged.items()
+            if other != model
+        ]
+        label = full.label(model, row.arm, task)
+        (shown,) = [
+            line[column] for line in rows if line[:3] == [tables.title(task), test or "mean", label]
+        ]
+        assert shown == f"{sum(others)} of {len(others)}"
+        seen += 1
+    assert seen > 80
 
 
 def test_the_text_version_has_the_same_numbers(full):

@@ -429,6 +429,7 @@ class Beside(NamedTuple):
     hardly: bool = False
     fragile: bool = False
     hint: str = ""
+    others: str = ""  # how many other rows come out as well; empty where the number does not
 
     def around(self, mark: str) -> str:
         """The mark of a verdict, in brackets and with a question mark where these apply."""
@@ -440,14 +441,16 @@ def _beside_verdicts(runs: Runs, artifact: str) -> dict[tuple[str, str, str, str
     ledger, found = runs.ledger, {}
     for row in ledger[ledger["claim"].str.startswith(f"{artifact}/")].itertuples():
         _, model, task, test = row.claim.split("/")
-        others = 0 if pd.isna(row.rivals) else int(row.rivals)
+        rivals = 0 if pd.isna(row.rivals) else int(row.rivals)
+        others = "unknown" if row.verdict == "reproduced" else ""
         hint = ""
-        if others:
-            hint = f"; {round(row.severity * others)} of {others} other rows come out as well"
+        if rivals:
+            others = f"{round(row.severity * rivals)} of {rivals}"
+            hint = f"; {others} other rows come out as well"
         if not pd.isna(row.one_symbol):
             hint += f"; one symbol alone gives {row.one_symbol:.1f} %"
         hint += f"; fragile: {row.otherwise}" if row.fragile else ""
-        beside = Beside(row.hardly == 1, bool(row.fragile), hint)
+        beside = Beside(row.hardly == 1, bool(row.fragile), hint, others)
         found[model, row.arm, task, test] = beside
     return found
 
@@ -476,12 +479,19 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
     """
     data, name = comparison(runs, artifact), artifact or runs.page
     statistic, others = _statistic(runs, artifact), metrics_beside(runs)
+    came_out = {
+        cell: beside.others
+        for table in ([artifact] if artifact else runs.experiment.tables)
+        for cell, beside in _beside_verdicts(runs, table).items()
+        if beside.others
+    }
     columns = {
         "task": "text",
         "length": "number",
         "model": "text",
         "paper": "number",
         f"our {statistic}": "number",
+        **({"other rows": "text"} if came_out else {}),
         "every seed": "text",
         "interval of the median": "text",
         "solved": "text",
@@ -497,6 +507,7 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
                 runs.label(row.model, row.arm, row.task),
                 number(row.paper),
                 number(row.ours) if row.seeds else NOT_RUN,
+                *([came_out.get((row.model, row.arm, row.task, row.test), "–")] * bool(came_out)),
                 ", ".join(map(number, row.values)) or "–",
                 f"{number(row.low)}–{number(row.high)} ({row.confidence:.0%})"
                 if row.seeds > 1
@@ -514,6 +525,10 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
         for metric in others.values()
         if metric.about
     )
+    if came_out:
+        said += " <i>Other rows</i> stands beside each printed number that comes out: how many of "
+        said += "the column's other rows, as we trained them, come out at it as well. Where "
+        said += "all do, the number is weak evidence."
     caption = (
         f"<b>Every cell, every seed.</b> {badges(runs.scale, runs.freshness)} "
         f"{runs.shown.in_unit.capitalize()}. The shortest test, or IID, has lengths trained on. "
