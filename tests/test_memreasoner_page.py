@@ -3,6 +3,7 @@
 import handmade
 import pytest
 
+from relength.papers.memreasoner import split
 from relength.report import figures, tables
 from relength.report.runs import Runs
 from relength.runs.store import Store
@@ -65,3 +66,32 @@ def test_task_2_is_read_twice_and_its_runs_are_kept_once():
             assert spec.model.name == "GPT" or spec.model.hops == 2
     one = {s.key for s in FOUND.specs("reduced", [0])}
     assert one <= {s.key for s in babi.specs("reduced", [0])}
+
+
+def test_questions_fall_into_four_parts_by_what_is_read_and_answered(tmp_path):
+    """Of 10 questions 6 are answered and 7 read, 5 of them both: 1 from another line, 2 read only,
+    2 neither. GPT tells nothing of what it reads.
+    """
+    store = Store(tmp_path)
+    for spec in FOUND.specs("reduced", range(2)):
+        record = handmade.record(spec, lambda *_: 0.6, experiment=FOUND.name)
+        for found in record["checkpoints"]["selected"]["tests"].values():
+            found |= {"facts_found": 0.7, "answer_and_facts": 0.5}
+            if spec.model.name == "GPT":
+                found |= {"facts_found": None, "answer_and_facts": None}
+        store.append("memreasoner", record)
+    runs = Runs.read(FOUND, "reduced", 2, store)
+    data = split.shares(runs)
+    assert set(data["model"]) == {"MemReasoner"}
+    assert len(data) == 3 * 2 * len(runs.tests[runs.tasks[0]])  # arms, seeds
+    for row in data[list(split.PARTS)].to_numpy():
+        assert row == pytest.approx([50, 10, 20, 20])
+    assert split.numbers(runs).count(" 50") == 3 * len(runs.tests[runs.tasks[0]])
+    assert split.figure(runs, 1).html.count("<svg") == 2
+
+
+def test_without_runs_nothing_is_split(tmp_path):
+    runs = Runs.read(FOUND, "reduced", 2, Store(tmp_path))
+    assert split.shares(runs).empty and split.means(runs).empty
+    assert "Not run" in split.numbers(runs)
+    assert "<svg" not in split.figure(runs, 1).html

@@ -39,7 +39,6 @@ from relength.runs.store import Store
 from relength.specs import published, registry
 from relength.specs.experiments import experiment, experiments
 from relength.specs.margins import load_margins
-from relength.specs.margins import load_margins
 from relength.specs.spec import make_spec
 from relength.tasks import TASKS
 from relength.training.protocols import Epochs

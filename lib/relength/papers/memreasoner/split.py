@@ -1,0 +1,157 @@
+"""Reading or writing: an answer needs the right line, and a decoder that names the place in it.
+
+Each question of a recorded run falls into one of four parts, by whether its facts were read and
+whether its answer is right. A model that does not tell what it reads has no such split.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from relength.report.exhibits import Exhibit
+from relength.report.figures import exhibit
+from relength.report.grid import NOT_RUN
+from relength.report.runs import Runs
+from relength.report.style import LIGHT, Layout, aligned, canvas, colour, title
+from relength.specs.spec import RunSpec
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+class Part(NamedTuple):
+    """A part of the questions: what is said of it, and how it is drawn."""
+
+    words: str
+    colour: str | None  # None: the model's
+    alpha: float
+
+
+PARTS = {
+    "both": Part("read and answered", None, 1.0),
+    "answer": Part("answered from another line", None, 0.4),
+    "read": Part("read, but another place named", LIGHT.second, 0.85),
+    "neither": Part("another line read, wrong", LIGHT.rule, 1.0),
+}
+
+
+def shares(runs: Runs) -> pd.DataFrame:
+    """A row per run that tells what it reads, and test. Columns: model, arm, task, seed, test, and
+    the four parts of its questions in percent, which sum to 100.
+    """
+    rows = []
+    for model, arm in runs.rows:
+        for task in runs.tasks:
+            for record in runs.cell(model, arm, task):
+                who = model, arm, task, RunSpec.recorded(record["spec"]).seed
+                tests = record["checkpoints"]["selected"]["tests"]
+                for test in runs.tests[task]:
+                    if (found := tests.get(test)) and found.get("facts_found") is not None:
+                        rows.append((*who, test, *_parts(found)))
+    columns = ["model", "arm", "task", "seed", "test", *PARTS]
+    kinds = {"seed": int, **dict.fromkeys(PARTS, float)}
+    return pd.DataFrame(rows, columns=columns).astype(kinds)
+
+
+def _parts(found: dict[str, float]) -> tuple[float, ...]:
+    """Percent of the questions in each of :data:`PARTS`, in that order."""
+    both, right, read = (found[n] for n in ("answer_and_facts", "answer_accuracy", "facts_found"))
+    return tuple(100 * part for part in (both, right - both, read - both, 1 - right - read + both))
+
+
+def means(runs: Runs) -> pd.DataFrame:
+    """Means of the four parts over seeds, by (model, arm, task, test), in the order of the page."""
+    data = shares(runs)
+    return data.groupby(["model", "arm", "task", "test"], sort=False)[list(PARTS)].mean()
+
+
+def figure(runs: Runs, number: int) -> Exhibit:
+    """Stacked shares against the length of the context, a panel per reading of the model."""
+    middle = means(runs)
+    panels = list(dict.fromkeys((model, arm, task) for model, arm, task, _ in middle.index))
+
+    def draw(layout: Layout) -> "Figure":
+        across = 1 if layout.narrow else min(len(panels), 3)
+        down = -(-len(panels) // across)
+        keys = len(PARTS) if layout.narrow else 1
+        head, tall, foot, left, top = 0.36, 1.35, 0.26, 0.42, 0.1 + 0.18 * keys
+        block, pitch = head + tall + foot, layout.width / across
+        height = down * block + top
+        drawing, size = canvas(layout, height), np.array([layout.width, height] * 2)
+        for k, cell in enumerate(panels):
+            row, column = divmod(k, across)
+            corner = column * pitch + left, (down - 1 - row) * block + foot
+            axes = drawing.add_axes(np.array([*corner, pitch - left - 0.2, tall]) / size)
+            name = runs.label(cell[0], cell[1], cell[2])
+            task = f", {title(cell[2])}" * (len(runs.tasks) > 1)
+            _panel(axes, name + task, cell[0], middle.loc[cell])
+        _key(drawing, layout, height, panels[0][0])
+        return drawing
+
+    caption = (
+        "Reading or writing? Percent of questions by whether the wanted line was read and the "
+        "answer is right: means over seeds, against the length of the context in thousand tokens. "
+        "An answer from another line may be right since that line names the same place, or by "
+        "chance."
+    )
+    told = "; ".join(
+        f"{runs.label(*cell)}: "
+        + ", ".join(f"{test} {row['both']:.0f}/{row['read']:.0f}" for test, row in part.iterrows())
+        for cell in panels
+        for part in [middle.loc[cell]]
+    )
+    alt = (
+        "Shares of questions by whether the line was read and the answer is right. Percent read "
+        f"and answered, then read but wrongly answered: {told or NOT_RUN}."
+    )
+    return exhibit(runs, number, draw, "split", caption, alt, shares(runs))
+
+
+def _panel(axes: "Axes", words: str, model: str, middle: pd.DataFrame) -> None:
+    x, below = np.arange(len(middle)), np.zeros(len(middle))
+    axes.patch.set_visible(False)
+    axes.set(xlim=(-0.6, len(middle) - 0.4), ylim=(0, 100))
+    for name, part in PARTS.items():
+        shade = part.colour or colour(model)
+        axes.bar(x, middle[name], 0.82, below, color=shade, alpha=part.alpha, linewidth=0)
+        below += middle[name].to_numpy()
+    axes.set_yticks([0, 50, 100], ["0", "50", "100 %"])
+    axes.set_xticks(x, [test.removesuffix("k") for test in middle.index])
+    axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
+    axes.spines[:].set_visible(False)
+    axes.set_title(words, loc="left", size=8.6, weight="bold", color=LIGHT.ink, pad=5)
+
+
+def _key(drawing: "Figure", layout: Layout, height: float, model: str) -> None:
+    """Squares with words above all panels: side by side, and on a phone one below the other."""
+    from matplotlib.patches import Rectangle
+
+    for k, part in enumerate(PARTS.values()):
+        x = 0.42 + (0 if layout.narrow else k * (layout.width - 0.42) / len(PARTS))
+        y = height - 0.17 - (0.18 * k if layout.narrow else 0)
+        place = x / layout.width, y / height
+        shade = {"facecolor": part.colour or colour(model), "alpha": part.alpha, "linewidth": 0}
+        square = Rectangle(place, 0.11 / layout.width, 0.11 / height, **shade)
+        drawing.add_artist(square)
+        drawing.text(
+            place[0] + 0.16 / layout.width, place[1], part.words, color=LIGHT.muted, size=7.5
+        )
+
+
+def numbers(runs: Runs) -> str:
+    """The means as plain text, a block per reading and a line per part of the questions."""
+    middle = means(runs)
+    if middle.empty:
+        return "Not run yet: a model that tells what it reads."
+    lines = []
+    for cell in dict.fromkeys((model, arm, task) for model, arm, task, _ in middle.index):
+        part = middle.loc[cell]
+        rows = [[runs.label(*cell), *part.index]]
+        rows += [
+            [f"  {PARTS[name].words}", *(f"{value:.0f}" for value in part[name])] for name in PARTS
+        ]
+        lines += ["", *aligned(*rows)]
+    head = f"Questions by what was read and what was answered, {runs.scale} scale: means, percent"
+    return "\n".join([head, *lines])
