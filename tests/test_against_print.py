@@ -79,7 +79,40 @@ def test_numbers_without_the_seeds_of_a_verdict_do_not_choose_the_word(state):
     assert said.startswith("**Hardly.**")
     numbers = [int(n) for n in re.findall(r"\d+", said)]
     assert numbers[:3] == [5, 5, 0] and {60} <= set(numbers)  # of five with five seeds none
-    assert against_print.sentence(mixed.assign(seeds=5)).startswith("**Largely.**")
+    assert not against_print.sentence(mixed.assign(seeds=5)).startswith("**Hardly.**")
+
+
+@pytest.mark.parametrize(
+    ("every", "middle", "word"),
+    [
+        ((95, 100), (9, 10), "Largely"),
+        ((95, 100), (3, 10), "In part"),  # floor and ceiling alone come out
+        ((40, 100), (6, 10), "In part"),
+        ((40, 100), (3, 10), "Hardly"),
+        ((95, 100), (0, 0), "Largely"),
+    ],
+)
+def test_the_word_needs_the_hard_numbers_as_well(every, middle, word):
+    assert against_print.held(*(against_print.Count(*some) for some in (every, middle))) == word
+
+
+def test_corners_count_the_numbers_that_the_sentence_counts(state):
+    data = against_print.numbers("mla", state)
+    half = data.assign(seeds=np.where(np.arange(len(data)) % 2, 5, 3))
+    wide = against_print.figure("mla", half, state, "front").html.split('class="narrow"')[0]
+    counts = [tuple(map(int, pair)) for pair in re.findall(r"(\d+) of (\d+) come out", wide)]
+    enough = against_print.decided(half)
+    ends = [enough[enough["printed"] <= 5], enough[enough["printed"] >= 95]]
+    assert counts == [(int(rows["near"].sum()), len(rows)) for rows in ends if len(rows) > 1]
+    assert counts
+
+
+def test_decided_numbers_lie_above_undecided_ones(state):
+    data = against_print.numbers("mla", state).assign(label="inconclusive")
+    data.loc[data.index[0], "label"] = "reproduced (reduced)"
+    wide = against_print.figure("mla", data, state, "front").html.split('class="narrow"')[0]
+    marks = re.findall(r"<use [^>]*fill: var\(--rl-(\w+)\)[^>]*fill-opacity: 0\.75", wide)
+    assert marks[-1] == "first" and set(marks[:-1]) == {"muted"}
 
 
 def test_the_only_model_is_not_named_as_the_one_that_most_are_of(state):

@@ -30,7 +30,7 @@ from relength.report import (
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey, survey
-from relength.report.style import verdict_kind
+from relength.report.style import marks, verdict_kind
 from relength.runs.store import Store
 from relength.specs import published, registry
 from relength.specs.experiments import experiment
@@ -117,13 +117,17 @@ def test_the_columns_count_what_the_ledger_says(full, begun):
     assert 4 <= held(full, "mla").count("claims_ledger.html#claim-") <= 3 * landing.SHOWN
 
 
-def test_what_a_paper_rests_on_comes_first_in_its_column(full):
+def test_what_a_paper_rests_on_comes_first_and_strong_answers_before_weak_ones(full):
     rows = full.ledger.set_index("claim")
     named = re.findall(r"#claim-(mla-\d+)", held(full, "mla"))
     for outcome in ("reproduced", "contradicted"):
         column = [claim for claim in named if rows.loc[claim].outcome == outcome]
-        rests = [claim in registry.papers()["mla"].quoted for claim in column]
-        assert rests == sorted(rests, reverse=True)
+        rests = [claim not in registry.papers()["mla"].quoted for claim in column]
+        weak = [bool(rows.loc[c].cautious) + len(marks(rows.loc[c])) for c in column]
+        order = [*zip(weak, rests, strict=True)]
+        if outcome == "contradicted":
+            order = [*zip(rests, weak, strict=True)]
+        assert order == sorted(order)
 
 
 def test_every_claim_is_counted_once(full, begun, empty):
@@ -324,12 +328,15 @@ def test_a_column_that_does_not_name_all_its_claims_leads_to_all_of_them(full):
 
 
 def test_a_decided_claim_says_whether_its_runs_were_cut_and_whether_that_may_be_why():
-    row = {"outcome": "reproduced", "cautious": True}
-    assert "hold only because" in landing._budget(SimpleNamespace(**row))
-    assert "fail only because" in landing._budget(
-        SimpleNamespace(**row | {"outcome": "contradicted"})
-    )
-    assert landing._budget(SimpleNamespace(**row | {"cautious": False})) == ""
+    plain = {"hardly": None, "fragile": False, "claim_changed": "", "page": ""}
+    row = plain | {"outcome": "reproduced", "label": "reproduced", "cautious": True}
+    assert "hold only because" in landing._beside(SimpleNamespace(**row), "reproduced")
+    lost = row | {"outcome": "contradicted", "label": "contradicted"}
+    assert "fail only because" in landing._beside(SimpleNamespace(**lost), "contradicted")
+    sure = row | {"cautious": False}
+    assert landing._beside(SimpleNamespace(**sure), "reproduced") == ""
+    both = landing._beside(SimpleNamespace(**row | {"fragile": True}), "reproduced")
+    assert len(both.split("; ")) == 2
 
 
 def test_the_scale_of_a_verdict_stands_on_the_first_page(begun):

@@ -1,6 +1,7 @@
 """A spec is complete, validated, and named by a key that never changes."""
 
 import json
+import pickle
 from pathlib import Path
 
 import pytest
@@ -218,6 +219,13 @@ def test_every_cell_of_an_experiment_has_its_own_key():
     for experiment in experiments().values():
         keys = [s.key for scale in SCALES for s in experiment.specs(scale, range(3))]
         assert len(set(keys)) == len(keys)
+
+
+def test_a_spec_can_be_sent_to_the_process_that_trains_it():
+    for found in experiments().values():
+        for scale in ("smoke", "reduced"):
+            specs = found.specs(scale, [0])
+            assert pickle.loads(pickle.dumps(specs)) == specs
 
 
 def test_table_2_is_six_models_on_eight_tasks_and_two_second_readings():

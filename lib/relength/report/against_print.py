@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LABELLED = 5  # outliers that are named
-# Shares of the printed numbers from which the sentence begins with a word.
-WORDS = ((0.9, "Largely"), (0.5, "In part"), (0.0, "Hardly"))
+# The sentence begins with the last word if fewer than half come out, with the first if nearly all
+# do: of all printed numbers, and of those between floor and ceiling. Else it holds in part.
+HALF, NEARLY_ALL = 0.5, 0.9
+WORDS = "Largely", "In part", "Hardly"
 BEGUN = "Too few seeds yet"  # instead, where no number has those of a verdict
 SHADES = {
     "reproduced": LIGHT.first,
@@ -46,6 +48,7 @@ KEY = (
     (LIGHT.second, "not reached or exceeded at reduced scale"),
     (LIGHT.muted, "seeds disagree, or are too few"),
 )
+LAYERS = (LIGHT.muted, LIGHT.first, LIGHT.second, LIGHT.warning)  # from below
 MARKERS = {"reduced": "o", "paper": "s"}
 
 
@@ -87,7 +90,8 @@ def _number(row: Any, claim: Claim, evidence: Evidence) -> tuple[Any, ...]:
     assert isinstance(part, ValuePart)
     ((test, said),), fixed = part.printed.items(), load_margins()
     arms = {part.model: claim.source.arm_of(part.model)}
-    found, margin = Reading(evidence, judged.scale, arms, fixed, fixed.least_seeds).ours(part)
+    seeds = max(judged.seeds, fixed.least_seeds)  # stage two has more
+    found, margin = Reading(evidence, judged.scale, arms, fixed, seeds).ours(part)
     values = found[:, 0].tolist()
     ours = float(np.mean(values) if part.spread is not None else np.median(values))
     near = abs(ours - said) <= margin.around(said)
@@ -109,17 +113,19 @@ def count(rows: pd.DataFrame) -> Count:
 
 
 def outliers(data: pd.DataFrame) -> pd.DataFrame:
-    """The numbers that are named: one per model, at most LABELLED, none of them near.
+    """The numbers that are named: at most LABELLED, none of them near.
 
-    Contradicted ones come first, then those with the seeds of a verdict; of these the furthest.
+    Contradicted ones come first, one per model and task, then those with the seeds of a verdict,
+    then others, one per model; of these the furthest.
     """
     apart = (data["ours"] - data["printed"]).abs()
     against = data["label"].map(verdict_kind).eq("contradicted")
     few = ~data.index.isin(decided(data).index)
     far = data.assign(apart=apart, against=against, few=few)[~data["near"].astype(bool)]
     order = {"by": ["against", "few", "apart"], "ascending": [False, True, False]}
-    far = far.sort_values(**order, kind="stable")
-    return far.drop_duplicates("model").head(LABELLED).drop(columns=["against", "few"])
+    far = far.sort_values(**order, kind="stable").drop_duplicates(["model", "task"])
+    again = far["model"].duplicated() & ~far["against"]
+    return far[~again].head(LABELLED).drop(columns=["against", "few"])
 
 
 def mostly(data: pd.DataFrame) -> tuple[str, int] | None:
@@ -144,6 +150,20 @@ def decided(data: pd.DataFrame) -> pd.DataFrame:
     return data[data["seeds"] >= load_margins().least_seeds]
 
 
+def held(every: Count, middle: Count) -> str:
+    """The word for a paper of which so many numbers come out, and so many of the hard ones.
+
+    Numbers at the floor and the ceiling come out easily, so that they alone make no word.
+
+    >>> held(Count(95, 100), Count(3, 10))
+    'In part'
+    """
+    shares = [some.near / some.of for some in (every, middle) if some.of]
+    if min(shares) >= NEARLY_ALL:
+        return WORDS[0]
+    return WORDS[2] if max(shares) < HALF else WORDS[1]
+
+
 def sentence(data: pd.DataFrame) -> str:
     """Say in plain words whether the printed numbers come out, and which do not.
 
@@ -152,12 +172,12 @@ def sentence(data: pd.DataFrame) -> str:
     enough = decided(data)
     shown = enough if len(enough) else data
     every, middle = count(shown), count(shown[shown["between"].astype(bool)])
-    word = next(word for share, word in WORDS if every.near >= share * every.of)
     room, (low, high) = load_margins().measures["accuracy"].around(0), load_margins().between
     seeds = load_margins().least_seeds
     whose = f" that have the {seeds} seeds of a verdict" if len(enough) else ""
+    word = held(every, middle) if len(enough) else BEGUN
     said = (
-        f"**{word if len(enough) else BEGUN}.** Of {every.of} printed accuracies{whose}, "
+        f"**{word}.** Of {every.of} printed accuracies{whose}, "
         f"{every.near} come out within {room:g} points. Of the {middle.of} printed between "
         f"{low:g} and {high:g} %, the hard ones, {middle.near} come out."
     )
@@ -233,7 +253,9 @@ def _told(row: Any) -> str:
     """One number in words: who, on what, printed and ours."""
     at = f" at {row.test}" if row.test else ""
     reading = f" ({ARM_LABELS[row.arm]})" if row.arm != "released" else ""
-    seeds = f" ({row.seeds} seeds)" if row.seeds < load_margins().least_seeds else ""
+    seeds = (
+        f" ({claims.plural(row.seeds, 'seed')})" if row.seeds < load_margins().least_seeds else ""
+    )
     return (
         f"{row.model}{reading} on {title(row.task)}{at}: printed {row.printed:g}, ours "
         f"{row.ours:.0f}{seeds}"
@@ -294,8 +316,9 @@ def _draw(data: pd.DataFrame, named: pd.DataFrame, layout: Layout) -> "Figure":
             seeds["printed"], seeds["values"].astype(float), s=5, color=shade, alpha=0.16,
             linewidth=0, clip_on=False, zorder=2,
         )  # fmt: skip
-    # What comes out lies below what does not.
-    for (_, shade, scale), rows in data.groupby([~data["near"].astype(bool), shades, "scale"]):
+    # What is undecided lies below what is decided.
+    layers = pd.Categorical(shades, LAYERS, ordered=True)
+    for (shade, scale), rows in data.groupby([layers, "scale"], observed=True):
         axes.scatter(
             rows["printed"], rows["ours"], s=19, marker=MARKERS[scale], color=shade, alpha=0.75,
             linewidth=0, clip_on=False, zorder=3,
@@ -323,8 +346,9 @@ def _frame(axes: "Axes") -> None:
 
 
 def _corners(axes: "Axes", data: pd.DataFrame) -> None:
-    """Count the numbers at floor and ceiling, which lie on one another."""
+    """Count the numbers at floor and ceiling, which lie on one another; as in :func:`sentence`."""
     floor, ceiling = load_margins().between
+    data = decided(data) if len(decided(data)) else data
     for low, place, side in ((True, (-2, -8.5), "left"), (False, (102, 108.5), "right")):
         printed = data["printed"]
         rows = data[printed <= floor if low else printed >= ceiling]

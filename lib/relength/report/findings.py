@@ -45,7 +45,15 @@ from relength.report.tables import printed, short, signed
 from relength.report.wording import words
 from relength.specs import published, registry
 from relength.specs.margins import load_margins
-from relength.verdicts.claims import DECIDED, LEFT_OPEN, VERDICTS, counted, numbers_in_words, plural
+from relength.verdicts.claims import (
+    DECIDED,
+    LEFT_OPEN,
+    VERDICTS,
+    counted,
+    numbers_in_words,
+    once,
+    plural,
+)
 
 
 def conclusion(
@@ -262,8 +270,8 @@ def standing(paper: str, survey: Survey) -> str:
 
 
 def _contradicted(judged: pd.DataFrame) -> str:
-    """Name a paper's contradicted sentences, and count its contradicted numbers."""
-    rows = judged[judged["outcome"] == "contradicted"]
+    """Name a paper's contradicted sentences, and count its contradicted numbers, runs once."""
+    rows = once(judged[judged["outcome"] == "contradicted"])
     named = [
         f"{{ref}}`{row.claim} <claim-{row.claim}>`" for row in rows[rows["prose"]].itertuples()
     ]

@@ -146,8 +146,9 @@ def _waiting(paper: Paper, survey: Survey) -> str:
 def _columns(paper: Paper, rows: pd.DataFrame) -> str:
     """Claims in words that were tested: contradicted, reproduced, open; most telling first.
 
-    Those that the paper rests on come first. Of the open ones those follow of which seeds speak
-    against a part: they may be contradicted next.
+    Reproduced are first those with no word beside their verdict that weakens it. Then come those
+    that the paper rests on. Of the open ones those follow of which seeds speak against a part: they
+    may be contradicted next.
     """
     rows = rows.assign(
         rests=[
@@ -155,10 +156,23 @@ def _columns(paper: Paper, rows: pd.DataFrame) -> str:
             for claim in rows["claim"]
         ],
         lean=[_lean(row) for row in rows.itertuples()],
-    ).sort_values(["rests", "lean", "seeds"], ascending=[True, True, False], kind="stable")
-    words = ("contradicted", "reproduced")
-    kinds = [(word, rows[rows["outcome"] == word]) for word in words]
-    kinds.append(("open", rows[~rows["outcome"].isin(words)]))
+        weak=[bool(row.cautious) + len(marks(row)) for row in rows.itertuples()],
+    )
+    by = {
+        "contradicted": ["rests", "weak", "lean", "seeds"],
+        "reproduced": ["weak", "rests", "lean", "seeds"],
+        "open": ["rests", "lean", "seeds"],
+    }
+    outcome = rows["outcome"].where(rows["outcome"].isin(by), "open")
+    kinds = [
+        (
+            word,
+            rows[outcome == word].sort_values(
+                keys, ascending=[key != "seeds" for key in keys], kind="stable"
+            ),
+        )
+        for word, keys in by.items()
+    ]
     filled = (
         fill(
             "outcome",
@@ -166,10 +180,8 @@ def _columns(paper: Paper, rows: pd.DataFrame) -> str:
             count=len(some),
             claims=[
                 {
-                    **{"claim": row.claim, "statement": row.statement, "label": row.label},
-                    "marks": marks(row),
-                    "budget": _budget(row),
-                    "untrained": row.page != "",
+                    **{"claim": row.claim, "statement": row.statement},
+                    "beside": _beside(row, word),
                 }
                 for row in some.head(SHOWN).itertuples()
             ],
@@ -182,10 +194,16 @@ def _columns(paper: Paper, rows: pd.DataFrame) -> str:
     return raw(f'<div class="outcomes">{"".join(filled)}</div>')
 
 
-def _budget(row: Any) -> str:
-    """Why a decided claim may be so at reduced scale alone."""
+def _beside(row: Any, word: str) -> str:
+    """What stands beside a claim in the column of a word: its verdict, and what weakens it."""
     verb = "hold" if row.outcome == "reproduced" else "fail"
-    return f"may {verb} only because training was cut" if row.cautious else ""
+    said = {
+        row.label: row.label != word,
+        f"may {verb} only because training was cut": row.cautious,
+        "without training": row.page != "",
+        **dict.fromkeys(marks(row), True),
+    }
+    return "; ".join(words for words, holds in said.items() if holds)
 
 
 def _tested(rows: pd.DataFrame) -> pd.Series:
@@ -337,15 +355,38 @@ def _question(row: Any, claim: Claim | None) -> tuple[str, str]:
     if row.prose:
         return row.statement, f"{row.statement} {row.quote or ''} {row.claim}".lower()
     _, model, task, test = row.claim.split("/")
-    verb, value = _verb(claim, test), _value(claim, test)
+    verb, value = (
+        _verb(claim, test),
+        _value(claim, test) + _which(row.artifact, claim.source.experiment),
+    )
     at = f"at length {test}" if test.isdigit() else f"at {test}"
     says = f"{model} {verb} {title(task)} {at} ({value})"
+    if claim.parts[0].above is not None:
+        says = f"{model} {verb} {title(task)} ({value})"
     return says, f"{says} {NICKNAMES.get(model, '')} {row.paper}".lower()
+
+
+@cache
+def _which(artifact: str, source: str) -> str:
+    """Name the table of a number where another one of its experiment prints the same rows and
+    columns.
+    """
+    printed = published.artifacts().set_index("artifact")["values"]
+    tables = {
+        name: set(published.table(name)[["row", "column"]].itertuples(index=False, name=None))
+        for name in experiment(source).artifacts
+        if printed[name]
+    }
+    mine = tables.get(artifact, set())
+    alike = any(mine & cells for name, cells in tables.items() if name != artifact)
+    return f", {name_of(artifact)}" if alike else ""
 
 
 def _verb(claim: Claim, test: str) -> str:
     """Word a printed number, by the levels of the margins file."""
     levels, value = claims.load_margins().levels, claim.parts[0].printed[test]
+    if claim.parts[0].above is not None:
+        return "reaches its longest input on"
     if not registry.metric(claim.source.metric).share:
         return "on"
     if levels["solved"].holds(value):
@@ -354,6 +395,8 @@ def _verb(claim: Claim, test: str) -> str:
 
 
 def _value(claim: Claim, test: str) -> str:
+    if claim.parts[0].above is not None:
+        return f"length {claim.parts[0].printed[test]:g}"
     return registry.metric(claim.source.metric).sized(claim.parts[0].printed[test])
 
 

@@ -125,3 +125,5 @@ def _cut_off(n: int) -> type[ScanCutOff]:
 
 
 TASKS = {f"scan_{n}": _cut_off(n) for n in CUT_OFFS}
+# Processes that train are sent a task by the name of its class.
+globals().update({made.__name__: made for made in TASKS.values()})

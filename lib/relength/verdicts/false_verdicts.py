@@ -93,12 +93,12 @@ def _cost(edge: float) -> Callable[..., rules.Decision]:
 
 
 def _claim(
-    parts: list[Draw], decide: Callable[..., rules.Decision]
+    parts: list[Draw], decide: Callable[..., rules.Decision], test: rules.Test = "votes"
 ) -> Callable[..., rules.Decision]:
     """The whole procedure at scale reduced, for a claim whose parts draw their seeds anew."""
 
     def both_stages(rng: np.random.Generator, n: int, m: Margins) -> rules.Decision:
-        enough = rules.seeds_for_parts(len(parts), m, "reduced")
+        enough = rules.seeds_for_parts(len(parts), m, "reduced", test)
         drawn = [part(rng, enough) for part in parts]
         rule = [lambda first, seeds=seeds: decide(seeds[:first], m) for seeds in drawn]
         return rules.staged(rule, [enough] * len(parts), m).whole
@@ -119,6 +119,19 @@ def _all_printed(printed: float, *seeds: Draw) -> Callable[..., rules.Decision]:
     return _claim(
         [*seeds],
         lambda values, m: rules.median_value(values, printed, m.measures["accuracy"], m),
+    )
+
+
+def _all_better(parts: int, first: Draw, second: Draw) -> Callable[..., rules.Decision]:
+    """A claim that in every part one model is better than another."""
+
+    def both(rng: np.random.Generator, n: int) -> np.ndarray:
+        return np.stack([first(rng, n), second(rng, n)], axis=1)
+
+    return _claim(
+        [both] * parts,
+        lambda seeds, m: rules.order(*seeds.T, "better", m.measures["accuracy"], m),
+        "better",
     )
 
 
@@ -144,6 +157,18 @@ def _of_parts(n: int) -> Iterator[Situation]:
         ),
     ):
         yield Situation(rule, seeds, false, decide)
+    equal, often_tied = (0.5, 0.5), (0.95, 0.8)
+    for (first, second), false, words, promised in (
+        (equal, BOTH, "better in each part; both half at 0, half at 100", True),
+        (
+            often_tied,
+            CONTRADICTED,
+            "better in each part; one in twenty against one in five at 0: often all at 100, a tie",
+            False,
+        ),
+    ):
+        if n in (PARTS[0], PARTS[-1]):  # between them nothing turns
+            yield Situation(rule, words, false, _all_better(n, coin(first), coin(second)), promised)
     if n > 1:
         certain = [1.0] * (n - 1)
         half = "one part half at 100, half at 0; the others at 100"

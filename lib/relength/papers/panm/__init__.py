@@ -69,6 +69,7 @@ PAPER = Paper(
         mathematics_experiments.EXPERIMENT,
     ),
     borrowed={
+        "panm_summary": ("panm_algorithmic", ("panm-table-2",)),
         "panm_pointers": ("panm_algorithmic", ("panm-fig-2c", "panm-fig-2d")),
         "panm_address_exposure": None,
         "panm_cost": None,

@@ -230,6 +230,7 @@ EXPERIMENTS = (
         artifacts=(
             *("panm-table-3", *(f"panm-table-{number}" for number in range(13, 19))),
             *(f"panm-fig-2{panel}" for panel in "abcd"),
+            "panm-table-2",  # its first column; the others are from other experiments
         ),
         judged_arm="released",
         grid=algorithmic,

@@ -1,0 +1,68 @@
+"""Table 2 of PANM: averages over settings, from records made by hand."""
+
+import handmade
+import pytest
+
+from relength.papers.panm import summary
+from relength.runs.store import Store
+from relength.specs import published
+from relength.specs.experiments import experiment
+
+SCORES = {"PANM": 0.8, "PANM on SRNN": 0.3, "SRNN": 0.4, "DNC": 0.6}
+
+
+def fill(store: Store, name: str, scale: str, seeds: int, task: str, *rows: str) -> None:
+    found = experiment(name)
+    for spec in found.specs(scale, range(seeds)):
+        if spec.row in rows and spec.task.name == task and found.judges(spec.row, spec.model.arm):
+
+            def accuracy(spec, _):
+                return SCORES[spec.row] - 0.01 * spec.seed
+
+            store.append("panm", handmade.record(spec, accuracy, experiment=name))
+
+
+@pytest.fixture(scope="module")
+def by_group(tmp_path_factory) -> dict[str, summary.Summary]:
+    """PANM and DNC on Copy at scale reduced, LSTM nowhere; Dyck at both scales, D3 without PANM."""
+    store = Store(tmp_path_factory.mktemp("store"))
+    fill(store, "panm_algorithmic", "reduced", 3, "panm_copy", "PANM", "DNC")
+    fill(store, "panm_algorithmic", "reduced", 3, "panm_reverse", "PANM")
+    fill(store, "panm_dyck", "reduced", 5, "dyck_2", "PANM on SRNN", "SRNN")
+    fill(store, "panm_dyck", "paper", 2, "dyck_2", "PANM on SRNN", "SRNN")
+    fill(store, "panm_dyck", "paper", 2, "dyck_3", "SRNN")
+    return {one.group.column: one for one in summary.summaries(store, 5)}
+
+
+def test_a_setting_counts_where_both_sides_have_runs(by_group):
+    algorithms = by_group["algorithmic_reasoning"]
+    assert set(algorithms.settings["task"]) == {"panm_copy"}
+    assert set(algorithms.settings["rival"]) == {"DNC"}
+    assert algorithms.found == pytest.approx((79, 59))  # means of three seeds, 0.8 and 0.6 at best
+    assert set(algorithms.settings["test"]) == set(published.table("panm-table-13")["test"])
+    assert algorithms.of == 6 * len(algorithms.settings)
+
+
+def test_the_scale_with_the_seeds_of_a_verdict_counts(by_group):
+    dyck = by_group["dyck"]
+    assert set(dyck.settings["scale"]) == {"reduced"}  # five seeds there, two at scale paper
+    assert set(dyck.settings["task"]) == {"dyck_2"} and dyck.of == 2 * len(dyck.settings)
+    assert dyck.found == pytest.approx((28, 38))
+
+
+def test_groups_without_runs_say_so(by_group):
+    empty = [one for one in by_group.values() if one.found is None]
+    assert {one.group.column for one in empty} == set(by_group) - {"algorithmic_reasoning", "dyck"}
+    text = summary.numbers(list(by_group.values()))
+    assert text.count("not run") == 2 * len(empty)
+    assert "ahead in 1: Algorithms" in summary.leads(list(by_group.values()))
+
+
+def test_every_column_of_the_table_is_a_group():
+    table = published.table(summary.ARTIFACT)
+    assert set(table["column"]) == {group.column for group in summary.GROUPS}
+    for one in table.itertuples():
+        lower = next(g.lower for g in summary.GROUPS if g.column == one.column)
+        assert lower == (one.unit == "perplexity")
+    html = summary.figure(summary.summaries(Store("nowhere"), 5), 1).html
+    assert html.count("<svg") == 2
