@@ -651,6 +651,14 @@ def test_seeds_that_disagree_stay_open_at_their_scale(scale, need):
     assert (verdict.outcome, verdict.need) == ("inconclusive", Need(need))
 
 
+def test_seeds_that_all_fail_on_both_sides_stay_open_and_say_so():
+    part = ValuePart(model="OneStepAttn", task="copy", printed={"100": 60.0})
+    verdict = claims.judge(claim(part), runs([20, 30, 40, 80, 90]))
+    assert (verdict.outcome, verdict.need) == ("inconclusive", Need("nothing", parts=1, around=1))
+    below = claims.judge(claim(part), runs([20, 30, 40, 45, 50]))
+    assert below.outcome == "contradicted" and below.need is None
+
+
 def test_one_part_that_fails_alone_needs_the_seeds_of_the_correction():
     cells = ("copy", "recopy", "lookup", "reverse_copy")
     parts = [LevelPart(model="OneStepAttn", task=t, tests=("100",), level="solved") for t in cells]

@@ -80,3 +80,10 @@ def test_pages_link_to_the_page_that_decides(survey):
     answers = landing.answers(survey)
     assert f'<a href="executed/{exposure.PAGE}.html">the page that shows it</a>' in answers
     assert "<dt>5 rounds</dt>" in answers
+
+
+def test_a_rule_that_was_changed_after_its_results_is_said_to_be(survey):
+    rows = survey.ledger[survey.ledger["page"] != ""].set_index("claim")
+    changed = set(rows.index[rows["claim_changed"] != ""])
+    assert {"panm-016", "panm-077"} <= changed
+    assert "panm-013" not in changed

@@ -10,7 +10,7 @@ import pandas as pd
 from relength.report.grid import NOT_RUN
 from relength.runs.store import Store
 from relength.specs import published, registry
-from relength.verdicts import claims, rules
+from relength.verdicts import claims, rules, wording
 
 HOW = {
     "round": "Measured on a core with this code, not on a GPU with the authors'.",
@@ -36,6 +36,7 @@ class Computed(NamedTuple):
     seen: str
     scope: str = ""
     needed: str = ""
+    changed: tuple[str, ...] = ()  # of the claim, after it was first decided: its rule
 
 
 def decided(store: Store) -> list[Computed]:
@@ -66,7 +67,8 @@ def _row(one: Computed, said: pd.Series) -> dict[str, object]:
         **{"statement": said["claim"], "where": said["where"]},
         "quote": one.quote,
         **dict.fromkeys(("verdict", "label", "outcome"), outcome),
-        **{"seen": one.seen, "parts": (), "margins_changed": None, "claim_changed": ""},
+        **{"seen": one.seen, "parts": (), "margins_changed": None},
+        "claim_changed": wording.dated(one.changed) if one.decision else "",
         "scope": one.scope or HOW[one.unit],
         "needed": "" if one.decision else one.needed,
         "seeds": one.decision.n if one.decision else 0,

@@ -562,7 +562,9 @@ def _need(
         more, uneven = margins.least_seeds - whole.n, len(set(seeds)) > 1
         runs = sum(max(margins.least_seeds - have, 0) for have in seeds) if uneven else None
         return Need("seeds", more, len(seeds), runs)
-    return Need("scale" if scale == "reduced" else "nothing")
+    around = sum(one.agree == 0 and one.outcome == "inconclusive" for one in judged.parts)
+    want = "scale" if scale == "reduced" else "nothing"
+    return Need(want, parts=len(judged.parts), around=around) if around else Need(want)
 
 
 # The ledger

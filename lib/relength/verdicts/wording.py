@@ -34,6 +34,8 @@ class Need(NamedTuple):
     cells        of the claim; 0 where it does not matter
     runs         missing; None where every cell lacks the same number
     lost, parts  of the claim: how many wait for stage two
+    around       parts that fail in every seed, but some above and some below, so that no rule
+                 speaks against them
     """
 
     for_want_of: Literal["runs", "seeds", "stage two", "scale", "nothing"]
@@ -42,6 +44,7 @@ class Need(NamedTuple):
     runs: int | None = None
     lost: int = 0
     parts: int = 0
+    around: int = 0
 
 
 class Tally(NamedTuple):
@@ -133,6 +136,10 @@ def needed(need: Need | None) -> str:
     """Word what would decide a claim; empty where it is decided."""
     if need is None:
         return ""
+    around = ""
+    if need.around:
+        where = f" in {need.around} of its {need.parts} parts" if need.parts > 1 else ""
+        around = f"; every seed fails{where}, some above the margin and some below"
     match need.for_want_of:
         case "runs":
             missing = f", {plural(need.runs, 'run')} of which are missing" if need.runs else ""
@@ -146,9 +153,10 @@ def needed(need: Need | None) -> str:
             where = f" in {need.lost} of its {need.parts} parts" if need.parts > 1 else ""
             return f"stage two, {need.seeds} seeds that may contradict: stage one fails{where}"
         case "scale":
-            return "runs at the scale paper: the seeds of its stages leave it open here"
+            return f"runs at the scale paper: the seeds of its stages leave it open here{around}"
         case "nothing":
-            return "nothing: the seeds of its stages leave it open, and no others are judged"
+            open_ = "nothing: the seeds of its stages leave it open, and no others are judged"
+            return open_ + around
 
 
 def dated(changed: Sequence[str] | None) -> str:

@@ -33,11 +33,17 @@ QUOTES = {  # the sentence of the paper that makes the claim
     "panm-090": "Using more H^c and H^a can still be beneficial in exchange for slower "
     "computation (see Appendix D.6).",
 }
+# Claims whose rule was changed once their results were known; their scopes say how.
+RULE_CHANGED = ("panm-016", "panm-077")
 
 
 @cache
 def _exposed() -> list[exposure.Checked]:
     return exposure.checked(exposure.simulate(), exposure.in_training())
+
+
+def _changed(claim: str) -> tuple[str, ...]:
+    return ("rule",) if claim in RULE_CHANGED else ()
 
 
 def decided(store: Store) -> list[Computed]:
@@ -51,6 +57,7 @@ def decided(store: Store) -> list[Computed]:
             decision=one.decision,
             seen=one.computed,
             scope=exposure.SCOPES.get(one.claim, ""),
+            changed=_changed(one.claim),
         )
         for one in _exposed()
     ]
@@ -64,6 +71,7 @@ def decided(store: Store) -> list[Computed]:
             seen=overhead.judged(decision)[0],
             scope=overhead.SCOPES.get(claim, ""),
             needed=overhead.COMMAND,
+            changed=_changed(claim),
         )
         for claim, decision in overhead.decisions(overhead.latest(store))
     ]
