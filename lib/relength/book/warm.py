@@ -18,6 +18,7 @@ from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning import LocalProvisioner
 
 IMPORTED = ["ipykernel.kernelapp", "relength.book.notebook", "relength.report.passages"]
+IMPORTED += ["matplotlib.backends.backend_svg", "seaborn"]  # for figures: almost every page has one
 RECORDS = "relength.book.warm_records"
 
 Item, Made = TypeVar("Item"), TypeVar("Made")
