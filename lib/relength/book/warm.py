@@ -21,6 +21,7 @@ IMPORTED = ["ipykernel.kernelapp", "relength.book.notebook", "relength.report.pa
 IMPORTED += ["matplotlib.backends.backend_svg", "seaborn"]  # for figures: almost every page has one
 RECORDS = "relength.book.warm_records"
 
+MOST = 8  # processes beside the kernels; each takes some hundred megabytes
 Item, Made = TypeVar("Item"), TypeVar("Made")
 
 _ONE = threading.Lock()  # threads execute notebooks; multiprocessing counts on one that starts
@@ -41,7 +42,8 @@ def on_all_cores(
     work: Callable[[Item], Made], items: Iterable[Item], begin: Callable[..., None], *given: Any
 ) -> list[Made]:
     """Apply ``work`` to each item, in a process per core that first calls ``begin(*given)``."""
-    with ProcessPoolExecutor(os.cpu_count(), _context(), begin, given) as pool:
+    processes = min(os.cpu_count() or 1, MOST)
+    with ProcessPoolExecutor(processes, _context(), begin, given) as pool:
         with _ONE:
             made = pool.map(work, items)
         return list(made)
