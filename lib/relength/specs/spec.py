@@ -59,6 +59,12 @@ def _training(value: Any) -> Any:
     return _from_registry(value, registry.protocols(), "protocol")
 
 
+@lru_cache(maxsize=1000)  # to list splits, some tasks count through all of their data
+def _is_drawn(task: Any) -> bool:
+    """Tell whether samples of a task are drawn afresh, for want of a fixed training set."""
+    return "train" not in task.splits()
+
+
 def _named(training: Any) -> Any:
     """The fields of a record's protocol with its name: a record without one is older than names.
 
@@ -83,7 +89,7 @@ class RunSpec(BaseModel):
 
     @model_validator(mode="after")
     def _fits(self) -> "RunSpec":
-        drawn = "train" not in self.task.splits()
+        drawn = _is_drawn(self.task)
         if drawn != self.training.fresh:
             why = "draws samples afresh at every step" if drawn else "trains on a fixed set"
             fit = [name for name, other in registry.protocols().items() if other.fresh == drawn]
