@@ -3,8 +3,11 @@
 import importlib.util
 import itertools
 import json
+import os
 import re
 from collections import Counter
+from functools import partial
+from pathlib import Path
 
 import handmade
 import nbformat
@@ -13,6 +16,7 @@ from docutils import nodes
 from docutils.core import publish_doctree
 
 from relength.book import build as bookbuild
+from relength.book import warm
 from relength.book.notebook import CHECKED, refresh
 from relength.errors import RelengthError
 from relength.paths import BOOK
@@ -196,6 +200,16 @@ def test_only_the_passage_on_notebooks_waits_for_them(tmp_path, monkeypatch):
         tmp_path / "nothing", tmp_path / "out", executed=lambda: order.append("executed")
     )
     assert order == ["before", "after", "executed", bookbuild.OF_NOTEBOOKS]
+
+
+def test_work_on_all_cores_comes_back_in_order_and_fails_as_in_one_process(tmp_path):
+    """Of functions that a new process can import, with what it is told first."""
+    there = tmp_path / "there"
+    begin = partial(os.makedirs, exist_ok=True)  # each process does
+    made = warm.on_all_cores(Path.exists, [tmp_path, there, tmp_path / "no"], begin, there)
+    assert made == [True, True, False]
+    with pytest.raises(IsADirectoryError):
+        warm.on_all_cores(Path.read_text, [tmp_path], os.getcwd)
 
 
 def test_passages_count_the_runs_that_are_recorded(tmp_path, no_verdicts):

@@ -3,6 +3,9 @@
 import ast
 import json
 import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import handmade
@@ -37,6 +40,19 @@ def made(folder):
 
     ask.calls = calls
     return ask
+
+
+OTHER = """
+import sys
+from pathlib import Path
+from relength import kept
+kept.FOLDER = Path(sys.argv[1])
+def make():
+    print("begun", flush=True)
+    sys.stdin.readline()
+    return ["of the other"]
+kept.kept("test", make, "a", code=("streams",))
+"""
 
 
 def test_a_value_is_computed_once_for_what_it_follows_from(made):
@@ -83,6 +99,27 @@ def test_the_values_of_a_name_that_were_used_last_are_kept_and_older_ones_remove
     assert made.calls == [("b",)]
 
 
+def test_what_another_process_computes_is_waited_for_and_read(folder, python, made):
+    """The other says when it has begun, and ends when it is told to."""
+    other = python("-c", OTHER, str(folder))
+    assert other.stdout.readline() == "begun\n", other.stderr.read()
+    with ThreadPoolExecutor(1) as aside:
+        mine = aside.submit(made, "a")
+        with pytest.raises(TimeoutError):
+            mine.result(timeout=0.2)
+        other.communicate("on\n")
+        assert mine.result(timeout=60) == ["of the other"] and made.calls == []
+    assert list(folder.with_name("locks").iterdir()) == []
+
+
+def test_who_waits_too_long_computes_it_himself(folder, python, made, monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE", 0.1)
+    other = python("-c", OTHER, str(folder))
+    assert other.stdout.readline() == "begun\n", other.stderr.read()
+    assert made("a") == [1, 2] and made.calls == [("a",)]
+    other.communicate("on\n")
+
+
 # --- code ---------------------------------------------------------------------------------------
 
 
@@ -122,6 +159,7 @@ from relength.runs.store import Store
 store = Store(sys.argv[1])
 """
 PROBE = """
+import json
 import sys
 from pathlib import Path
 from relength import kept as module
@@ -134,8 +172,10 @@ def remember(name, value, *given, code):
 module.kept, module.remember, module.recall = made, remember, lambda *given, **code: None
 %s
 loaded = {Path(m.__file__) for name, m in sys.modules.items() if name.startswith("relength.")}
-for file in sorted(loaded.difference(module.files(asked["%s"]))):
-    print(file.relative_to(module.PACKAGE))
+print(json.dumps({
+    name: [str(file.relative_to(module.PACKAGE)) for file in loaded.difference(module.files(code))]
+    for name, code in asked.items()
+}))
 """
 LEAVES = {"errors.py", "kept.py", "paths.py"}  # which anything imports, and which compute nothing
 
@@ -145,17 +185,28 @@ def is_empty(file: Path) -> bool:
     return all(isinstance(node, ast.Expr) for node in ast.parse(file.read_text()).body)
 
 
-@pytest.mark.parametrize("name", WORK)
-def test_the_code_that_a_value_is_kept_by_is_all_that_it_imports(name, python, tmp_path):
+@pytest.fixture(scope="module")
+def imports(python, tmp_path_factory) -> Callable[[str], dict[str, list[str]]]:
+    """Does some work in a new process, once; returns {what is kept: modules not in its code}."""
+    folder = tmp_path_factory.mktemp("imports") / "store"
     found = experiment("panm_algorithmic")
     spec = next(s for s in found.specs("reduced", [0]) if s.model.name == "PANM")
-    record = handmade.record(spec, lambda *_: 0.5, experiment=found.name)
-    Store(tmp_path / "store").append("panm", record)
-    work = WORK[name] if "store" not in WORK[name].lower() else STORE + WORK[name]
-    process = python("-c", PROBE % (work, name), str(tmp_path / "store"))
-    said, errors = process.communicate()
-    assert process.returncode == 0, errors
-    forgotten = {line for line in said.splitlines() if not is_empty(PACKAGE / line)}
+    Store(folder).append("panm", handmade.record(spec, lambda *_: 0.5, experiment=found.name))
+
+    @cache
+    def do(work: str) -> dict[str, list[str]]:
+        work = STORE + work if "store" in work.lower() else work
+        process = python("-c", PROBE % work, str(folder))
+        said, errors = process.communicate()
+        assert process.returncode == 0, errors
+        return json.loads(said)
+
+    return do
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_the_code_that_a_value_is_kept_by_is_all_that_it_imports(name, imports):
+    forgotten = {line for line in imports(WORK[name])[name] if not is_empty(PACKAGE / line)}
     assert forgotten <= LEAVES
 
 

@@ -349,7 +349,7 @@ QUICK = [
 # Two papers' way of training, with few runs; the others are trained weekly. Scale smoke takes one
 # process unless told otherwise, as one notebook is: a kernel that starts processes is a case of its
 # own.
-OFTEN = (TWO_PROCESSES := "mla_extra_tasks", "panm_pointers")
+OFTEN = (TWO_PROCESSES := "panm_long_to_short", "dnc_peephole")
 
 
 @pytest.mark.smoke

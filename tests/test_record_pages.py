@@ -14,7 +14,7 @@ from relength.errors import RelengthError
 from relength.paths import BOOK, ROOT
 from relength.report import environment, expenses, run_index, self_checks
 from relength.report.scoreboard import Survey, costs
-from relength.runs.prices import Device, own_runs
+from relength.runs.prices import Device, Prices, own_runs
 from relength.runs.store import Store
 from relength.specs.experiments import experiments
 from relength.specs.spec import make_spec
@@ -58,7 +58,7 @@ def test_a_price_counts_runs_steps_and_hours_and_says_what_it_does_not_know(tmp_
         *("2.0", "8.0 + 315 runs unknown", "10.0 + 315 runs unknown"),
     ]
     state = survey(tmp_path / "again", record(COPY, hours=2.0))
-    found = expenses.at_the_papers_scale(TABLE_2, CORE, own_runs(state.store))
+    found = expenses.at_the_papers_scale(TABLE_2, Prices(own_runs(state.store), CORE))
     assert (found.trainings, found.unpriced, found.seconds) == (240, 235, pytest.approx(144_000))
     assert found.steps == pytest.approx(7.3e6, rel=0.01)
     # Four times as many epochs at the same seconds per step.

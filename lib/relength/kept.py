@@ -3,20 +3,22 @@
 A value is kept under the digest of everything that it follows from: what was given, and the files
 of the package that compute it. So none is out of date: what changes is computed anew under another
 name. Where nothing can be written, and where a file is damaged, it is computed as if nothing had
-been kept.
+been kept. Of several processes that want the same value one computes it, and the others wait.
 """
 
 import os
 import pickle
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
+
+from filelock import FileLock
 
 from relength.paths import ROOT
 
@@ -24,6 +26,7 @@ Value = TypeVar("Value")
 
 FOLDER = ROOT / ".relength" / "kept"
 PACKAGE = Path(__file__).parent
+PATIENCE = 120  # seconds that a process waits for another that computes what it wants
 LATEST = 3  # values of one name that are kept: those read or written last
 LIBRARIES = ("numpy", "pandas", "pydantic", "scipy")
 
@@ -37,8 +40,11 @@ def kept(name: str, make: Callable[[], Value], *given: str | bytes, code: tuple[
     """
     value = recall(name, *given, code=code)
     if value is None:
-        value = make()
-        remember(name, value, *given, code=code)
+        with _alone(_file(name, given, code)):
+            value = recall(name, *given, code=code)  # of whoever was first
+            if value is None:
+                value = make()
+                remember(name, value, *given, code=code)
     return value
 
 
@@ -94,6 +100,22 @@ def _code(code: tuple[str, ...]) -> bytes:
     texts = ((file.relative_to(PACKAGE).as_posix(), file.read_bytes()) for file in files(code))
     parts = (part for text in texts for part in text)
     return digest(sys.version, *map(version, LIBRARIES), *parts)
+
+
+@contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    """Let one process at a time compute a value; where no lock can be had, or not soon, all may."""
+    lock = FileLock(FOLDER.with_name("locks") / f"{file.stem}.lock", timeout=PATIENCE)
+    with suppress(OSError):  # a Timeout is one
+        Path(lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        if lock.is_locked:
+            with suppress(OSError):
+                Path(lock.lock_file).unlink()
+            lock.release()
 
 
 def _age(file: Path) -> float:

@@ -29,6 +29,7 @@ from relength.training.stack import Stack
 
 ROUNDS = 5
 SECONDS = 4.0
+LIMIT_SECONDS = 1.0  # for each of what limits a device
 WARM_UP = 5
 COUNTED = 20  # batches of which the matrix products are counted
 # Steps of a stack in one call, which begins like an epoch: with an order to draw and to upload.
@@ -165,7 +166,7 @@ def _multiplied(device: str) -> float:
     a, b = torch.rand(2, n, n, device=device)
     out = torch.empty_like(a)
     with _one_thread():
-        return 2 * n**3 * _repeat(lambda: torch.mm(a, b, out=out), 1.0, device)
+        return 2 * n**3 * _repeat(lambda: torch.mm(a, b, out=out), LIMIT_SECONDS, device)
 
 
 def _copied(device: str) -> float:
@@ -174,7 +175,7 @@ def _copied(device: str) -> float:
     target = torch.empty_like(source)
     size = 2 * source.numel() * source.element_size()
     with _one_thread():
-        return size * _repeat(lambda: target.copy_(source), 1.0, device)
+        return size * _repeat(lambda: target.copy_(source), LIMIT_SECONDS, device)
 
 
 @contextmanager

@@ -15,12 +15,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from relength.book import execution
+from relength.book import execution, warm
 from relength.errors import RelengthError
 from relength.paths import BOOK, EXECUTED, NOTEBOOKS, ROOT
 from relength.report import run_index
 from relength.report.passages import PASSAGES
-from relength.report.scoreboard import survey
+from relength.report.scoreboard import Survey, survey
 from relength.runs.store import Store
 from relength.training import provenance
 
@@ -35,6 +35,7 @@ REMOTE = re.compile(
 )
 BUDGET = 180  # seconds that a build should take, where nothing else runs
 OF_NOTEBOOKS = "notebooks"  # the passage that is made from what papermill left
+DATA = "data of the page of provenance"  # are written as passages are
 SOURCES = ".sources"  # beside pages and executed notebooks: what they were made from, as a hash
 INCLUDED = re.compile(r"```\{include\} (?:\.\./)?executed/(\w+)\.md")
 
@@ -52,7 +53,7 @@ def render(results: Path, out: Path = BUILD, say: Callable[[str], None] = print)
     (EXECUTED / SOURCES).unlink(missing_ok=True)
     with ThreadPoolExecutor(max_workers=1) as aside:
         notebooks = aside.submit(execute_notebooks, results)
-        write_fragments(results, executed=notebooks.result)
+        write_fragments(results, executed=notebooks.result, everywhere=True)
     (EXECUTED / SOURCES).write_text(sources)
     say("Building the book")
     index = build(out)
@@ -97,25 +98,56 @@ def execute_notebooks(results: Path, out: Path = EXECUTED) -> list[Path]:
 
 
 def write_fragments(
-    results: Path, out: Path = EXECUTED, executed: Callable[[], object] = lambda: None
+    results: Path,
+    out: Path = EXECUTED,
+    executed: Callable[[], object] = lambda: None,
+    everywhere: bool = False,
 ) -> list[Path]:
     """Write the passages that pages include, and the data of the page of provenance.
 
-    executed: waits until the notebooks are; called before the passage that tells how long they took
+    executed    waits until the notebooks are; called before the passage that tells how long they
+                took
+    everywhere  in processes of their own, on all cores
     """
     state = survey(Store(results))
     out.mkdir(parents=True, exist_ok=True)
-    run_index.write(state.store, out / "static")
-    written = []
-    for name, passage in sorted(PASSAGES.items(), key=lambda item: item[0] == OF_NOTEBOOKS):
-        if name == OF_NOTEBOOKS:
-            executed()
-        written.append(out / f"{name}.md")
-        written[-1].write_text(passage(state), encoding="utf-8")
+    names = [DATA, *(name for name in PASSAGES if name != OF_NOTEBOOKS)]
+    if everywhere and warm.available():
+        warm.share_records()
+        written = warm.on_all_cores(_write, names, _begin, state, out)
+    else:
+        _begin(state, out)
+        written = [_write(name) for name in names]
+    executed()
+    written = [*filter(None, written), out / f"{OF_NOTEBOOKS}.md"]
+    written[-1].write_text(PASSAGES[OF_NOTEBOOKS](state), encoding="utf-8")
     for name in sorted(_included() - PASSAGES.keys()):  # of a paper that is not here
         written.append(out / f"{name}.md")
         written[-1].write_text("", encoding="utf-8")
     return written
+
+
+_state: Survey
+_out: Path
+
+
+def _begin(state: Survey, out: Path) -> None:
+    """Note in this process what passages are made from, and the folder that they are written to."""
+    global _state, _out
+    _state, _out = state, out
+
+
+def _write(name: str) -> Path | None:
+    """Write a passage and return its path; or the data of the page of provenance, which have none.
+
+    A process that is asked for several of them does together only once what they share.
+    """
+    if name == DATA:
+        run_index.write(_state.store, _out / "static")
+        return None
+    path = _out / f"{name}.md"
+    path.write_text(PASSAGES[name](_state), encoding="utf-8")
+    return path
 
 
 def _included() -> set[str]:

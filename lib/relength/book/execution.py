@@ -1,6 +1,5 @@
 """Execute notebooks with papermill; every notebook that the library executes goes through here."""
 
-import multiprocessing
 import os
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -69,14 +68,14 @@ def _papermill() -> ModuleType:
     from papermill.engines import NBClientEngine, papermill_engines
     from traitlets.config import Config
 
-    from relength.book.warm import WarmKernelManager
+    from relength.book import warm
 
     class FileSocketEngine(NBClientEngine):
         @classmethod
         def execute_managed_notebook(cls, nb_man, kernel_name, sockets, **options):
             config = Config(KernelManager={"transport": "ipc", "ip": sockets})
-            if "forkserver" in multiprocessing.get_all_start_methods():
-                config.NotebookClient.kernel_manager_class = WarmKernelManager
+            if warm.available():
+                config.NotebookClient.kernel_manager_class = warm.WarmKernelManager
             # A kernel logs the interrupt that shuts it down as an error; cells report their own.
             config.NotebookClient.extra_arguments = ["--IPKernelApp.log_level=50"]
             return super().execute_managed_notebook(nb_man, kernel_name, config=config, **options)

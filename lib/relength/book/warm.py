@@ -1,20 +1,28 @@
 """Fork the kernels of notebooks from one process that has imported already what they import.
 
 To start Python and to import pandas, scipy and matplotlib costs more than most notebooks compute.
-Each kernel is still a process of its own, and sees nothing of the others.
+Each kernel is still a process of its own, and sees nothing of the others. Processes that write
+passages of pages come from there, too.
 """
 
 import multiprocessing
 import os
 import sys
 import threading
-from typing import Any
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.context import BaseContext
+from typing import Any, TypeVar
 
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning import LocalProvisioner
 
 IMPORTED = ["ipykernel.kernelapp", "relength.book.notebook", "relength.report.passages"]
+IMPORTED += ["matplotlib.backends.backend_svg", "seaborn"]  # for figures: almost every page has one
 RECORDS = "relength.book.warm_records"
+
+MOST = 8  # processes beside the kernels; each takes some hundred megabytes
+Item, Made = TypeVar("Item"), TypeVar("Made")
 
 _ONE = threading.Lock()  # threads execute notebooks; multiprocessing counts on one that starts
 
@@ -23,6 +31,28 @@ def share_records() -> None:
     """Let the project's records be read once for all kernels; it pays for several notebooks."""
     if RECORDS not in IMPORTED:
         IMPORTED.append(RECORDS)
+
+
+def available() -> bool:
+    """Tell whether processes can be forked from a warm one here."""
+    return "forkserver" in multiprocessing.get_all_start_methods()
+
+
+def on_all_cores(
+    work: Callable[[Item], Made], items: Iterable[Item], begin: Callable[..., None], *given: Any
+) -> list[Made]:
+    """Apply ``work`` to each item, in a process per core that first calls ``begin(*given)``."""
+    processes = min(os.cpu_count() or 1, MOST)
+    with ProcessPoolExecutor(processes, _context(), begin, given) as pool:
+        with _ONE:
+            made = pool.map(work, items)
+        return list(made)
+
+
+def _context() -> BaseContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(IMPORTED)
+    return context
 
 
 class WarmKernelManager(AsyncKernelManager):
@@ -50,9 +80,7 @@ class Forked:
     stdin = stdout = stderr = None
 
     def __init__(self, arguments: list[str], folder: str | None, environment: dict[str, str]):
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(IMPORTED)
-        process = context.Process(target=_kernel, args=(arguments, folder, environment))
+        process = _context().Process(target=_kernel, args=(arguments, folder, environment))
         with _ONE:
             process.start()
         self._process = process

@@ -242,16 +242,17 @@ def _ordered(
     hours = np.array([cost[name][0] for name in names]) / 3600
     unpriced = np.array([cost[name][1] for name in names], dtype=float)
     open_claims = {wish.claim for wish in wishes}
+    shared = lacks @ lacks.T  # cells that two sets have in common
     while sets:
         worth = np.array([sum(c in open_claims for c in of_set[cells]) for cells in sets])
         alive = (worth > 0) & (lacks.sum(1) > 0)
         sets = [cells for cells, is_alive in zip(sets, alive, strict=True) if is_alive]
-        lacks, worth = lacks[alive], worth[alive]
+        lacks, worth, shared = lacks[alive], worth[alive], shared[alive][:, alive]
         if not sets:
             return
         # A set completes every claim whose lacking cells are all among its own.
         sizes = lacks.sum(1)
-        inside = (lacks @ lacks.T) == sizes[None, :]
+        inside = shared == sizes[None, :]
         gain = inside @ worth
         unknown = lacks @ unpriced > 0
         per_hour = np.where(unknown, -1.0, gain / np.maximum(lacks @ hours, 1e-6))
@@ -264,7 +265,9 @@ def _ordered(
         for name in chosen[:-1]:
             yield name, []
         yield chosen[-1], list(dict.fromkeys(completed))
-        lacks[:, [place[name] for name in chosen]] = 0
+        columns = [place[name] for name in chosen]
+        shared -= lacks[:, columns] @ lacks[:, columns].T
+        lacks[:, columns] = 0
 
 
 def named(completed: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ several shared the device. Prices come from the runs recorded on the device
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from relength.bench import STACKS
@@ -15,9 +15,9 @@ from relength.report.markdown import table
 from relength.report.scoreboard import SCALES, Survey, priced
 from relength.runs import plan
 from relength.runs.plan import Run
-from relength.runs.prices import Device, OwnRun, Prices, device_seconds, own_runs
+from relength.runs.prices import Device, Prices, device_seconds, own_runs
 from relength.runs.progress import clock
-from relength.runs.store import Store
+from relength.runs.store import Record, Store
 from relength.specs import registry
 from relength.specs.experiments import Experiment, anchor_of, experiments
 from relength.specs.paper import Paper
@@ -34,17 +34,23 @@ def prices(survey: Survey) -> str:
     device.
     """
     recorded = own_runs(survey.store)
-    priced = [experiment for experiment in experiments().values() if not experiment.borrows]
+    own = {
+        experiment: [run.record for run in recorded if experiment.wants(run.spec)]
+        for experiment in experiments().values()
+        if not experiment.borrows
+    }
+    devices = dict.fromkeys(device for mine in own.values() for device in _devices(mine))
+    known = {device: Prices(recorded, device) for device in devices}
     rows = [
-        _price(experiment, scale, device, survey.store, recorded)
-        for experiment in priced
+        _price(experiment, scale, device, survey.store, mine, known[device])
+        for experiment, mine in own.items()
         for scale in SCALES
-        for device in _devices(experiment, recorded)
+        for device in _devices(mine)
     ]
     words = [
-        _in_words(experiment, device, recorded)
-        for experiment in priced
-        for device in _devices(experiment, recorded)
+        _in_words(experiment, device, known[device])
+        for experiment, mine in own.items()
+        for device in _devices(mine)
         if device is not None
     ]
     hours = ("spent (h)", "missing (h)", "in all (h)")
@@ -63,9 +69,9 @@ def prices(survey: Survey) -> str:
     )
 
 
-def _in_words(experiment: Experiment, device: Device, recorded: list[OwnRun]) -> str:
+def _in_words(experiment: Experiment, device: Device, known: Prices) -> str:
     """:func:`at_the_papers_scale` in a sentence."""
-    found = at_the_papers_scale(experiment, device, recorded)
+    found = at_the_papers_scale(experiment, known)
     price = f"unknown on {device}"
     if found.unpriced < found.trainings:
         price = f"{clock(found.seconds)} of {device}"
@@ -86,11 +92,10 @@ class Price(NamedTuple):
     unpriced: int
 
 
-def at_the_papers_scale(experiment: Experiment, device: Device, recorded: list[OwnRun]) -> Price:
-    """The price of the cells that claims judge, at the paper's scale."""
+def at_the_papers_scale(experiment: Experiment, known: Prices) -> Price:
+    """The price of the cells that claims judge, at the paper's scale, by prices on a device."""
     runs = plan.choose((experiment.name,), "paper", plan.least_seeds())
     specs = [r.spec for r in runs if experiment.judges(r.spec.row, r.spec.model.arm)]
-    known = Prices(recorded, device)
     return Price(len(specs), sum(map(known.steps, specs)), *known.total(specs))
 
 
@@ -113,29 +118,24 @@ def rebuilds(experiment: Experiment) -> str:
     return f"{paper} {'; '.join(listed)}" if listed else f"{paper}, {experiment.heading}"
 
 
-def _devices(experiment: Experiment, recorded: list[OwnRun]) -> list[Device | None]:
-    """List the devices that made an experiment's runs; None stands for anywhere if there are
-    none.
-    """
-    mine = (run.record for run in recorded if experiment.wants(run.spec))
+def _devices(mine: Iterable[Record]) -> list[Device | None]:
+    """List the devices that made some records; None stands for anywhere if there are none."""
     return list(dict.fromkeys(map(Device.of, mine))) or [None]
 
 
 def _price(
-    experiment: Experiment, scale: str, device: Device | None, store: Store, recorded: list[OwnRun]
+    experiment: Experiment,
+    scale: str,
+    device: Device | None,
+    store: Store,
+    mine: Iterable[Record],
+    known: Prices,
 ) -> tuple:
-    """A row of the table of prices."""
-    here = [
-        run.record
-        for run in recorded
-        if experiment.wants(run.spec)
-        and run.record["spec"]["scale"] == scale
-        and Device.of(run.record) == device
-    ]
+    """A row of the table of prices; mine: the experiment's records, known: prices on the device."""
+    here = [r for r in mine if r["spec"]["scale"] == scale and Device.of(r) == device]
     runs = plan.choose((experiment.name,), scale, plan.least_seeds())
     left = plan.missing(runs, store)
     lacking = {run.spec.key for run in left}
-    known = Prices(recorded, device)
     judged = plan.least_seeds() * len(experiment.cells(scale))
     return (
         rebuilds(experiment),

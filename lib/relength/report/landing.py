@@ -6,7 +6,7 @@ which machine, with which code, and the command that trains it again.
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -20,9 +20,9 @@ from relength.report.agenda import most_recorded
 from relength.report.boxes import told
 from relength.report.drawings import icon
 from relength.report.exhibits import typed
-from relength.report.freshness import freshness_of
+from relength.report.freshness import Freshness, State, states
 from relength.report.html import fill
-from relength.report.ledger import RunsByCell, executions_words, severity_words
+from relength.report.ledger import RunsByCell, UsedRun, executions_words, severity_words
 from relength.report.markdown import run_link, slug
 from relength.report.outcomes import busiest
 from relength.report.reach import reach
@@ -298,8 +298,9 @@ def answers(survey: Survey) -> str:
     known = {claim.id: claim for paper in claims.papers() for claim in claims.load(paper)}
     once = survey.runs.drop_duplicates(["experiment", "run_id"]).sort_values("seed", kind="stable")
     runs, priced = RunsByCell(once), _priced(survey)
+    seen = states(survey.store, dict(zip(once["run_id"], once["code"], strict=True)))
     rows = sorted(survey.ledger.itertuples(), key=_importance)
-    items = [Markup(_answer(row, known.get(row.claim), runs, priced, survey)) for row in rows]
+    items = [Markup(_answer(row, known.get(row.claim), runs, priced, seen)) for row in rows]
     questions = shown.questions if (shown := front()) else ()
     return raw(fill("ask", questions=questions, answers=items, listed=LISTED))
 
@@ -317,9 +318,13 @@ def _importance(row: Any) -> tuple[bool, bool, bool, str]:
 
 
 def _answer(
-    row: Any, claim: Claim | None, runs: RunsByCell, priced: "Priced", survey: Survey
+    row: Any,
+    claim: Claim | None,
+    runs: RunsByCell,
+    priced: "Priced",
+    seen: Mapping[str, State],
 ) -> str:
-    """claim: None for one that no run decides."""
+    """claim: None for one that no run decides; seen: what is known of each run's code."""
     says, words = _question(row, claim)
     page = f"executed/{page_of(row.artifact, claim.source.experiment) if claim else row.page}.html"
     where, where_words = page, "the page that shows it"
@@ -329,7 +334,7 @@ def _answer(
     facts = [
         ("the paper", _printed(row, claim)),
         ("our runs" if claim else claims.plural(row.seeds, row.unit), told(row)),
-        *(_provenance(runs.of(claim, row.parts), survey) if claim else ()),
+        *(_provenance(runs.of(claim, row.parts), seen) if claim else ()),
         ("other rows", severity_words(row)),
         ("other executions", executions_words(row)),
         ("to decide it", row.needed),
@@ -408,25 +413,24 @@ def _printed(row: Any, claim: Claim | None) -> str:
     return f"{quote}({row.where})"
 
 
-def _provenance(used: pd.DataFrame, survey: Survey) -> list[tuple[str, str]]:
+def _provenance(used: Sequence[UsedRun], seen: Mapping[str, State]) -> list[tuple[str, str]]:
     """Seeds, machine and code of some runs; nothing where there are none."""
-    if used.empty:
+    if not used:
         return []
-    cells = used.groupby(["model", "task"])["key"].size()
-    seeds = f"{cells.min()}" if cells.min() == cells.max() else f"{cells.min()} to {cells.max()}"
-    scales = " and ".join(sorted(used["scale"].unique()))
+    cells = Counter((run.model, run.task) for run in used).values()
+    fewest, most = min(cells), max(cells)
+    seeds = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    scales = " and ".join(sorted({run.scale for run in used}))
     listed = f"{seeds} per cell, {len(used)} runs in all"
     if len(cells) == 1:
-        listed = ", ".join(run_link(run.key, str(run.seed)) for run in used.itertuples())
+        listed = ", ".join(run_link(run.key, str(run.seed)) for run in used)
         listed = Markup(f"{len(used)} (number {listed})")
-    machines = sorted(
-        {f"{Device(r.device, r.device_name)}, PyTorch {r.torch}" for r in used.itertuples()}
-    )
+    machines = sorted({f"{Device(r.device, r.device_name)}, PyTorch {r.torch}" for r in used})
     made = {
         (run.commit or "unknown")[:8] + (f" for {run.seed}" if len(cells) == 1 else ""): None
-        for run in used.itertuples()
+        for run in used
     }
-    checked = freshness_of(survey.store, dict(zip(used["run_id"], used["code"], strict=True)))
+    checked = Freshness.of(seen[run] for run in dict.fromkeys(run.run_id for run in used))
     return [
         ("seeds", listed + f", at {scales} scale"),
         ("machine", "; ".join(machines)),

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import yaml
@@ -57,24 +57,39 @@ DOWNLOAD = (
 )
 
 
+class UsedRun(NamedTuple):
+    """What pages say of a run behind a claim: some columns of
+    :attr:`relength.report.scoreboard.Survey.runs`.
+    """
+
+    experiment: str
+    model: str
+    arm: str
+    task: str
+    scale: str
+    seed: int
+    key: str
+    run_id: str
+    margins: str | None
+    device: str
+    device_name: str
+    torch: str
+    commit: str | None
+
+
 class RunsByCell:
     """Runs by the cells of claims: there are a thousand claims, and each asks for its own.
 
     runs: rows of :attr:`relength.report.scoreboard.Survey.runs`, one per run and experiment
     """
 
-    # What pages say of a run; to walk through rows takes a while for each further column.
-    COLUMNS = (
-        *("experiment", "model", "arm", "task", "scale", "seed", "key", "run_id", "margins"),
-        *("device", "device_name", "torch", "commit", "code"),
-    )
-
     def __init__(self, runs: pd.DataFrame):
-        runs = runs[list(self.COLUMNS)]
-        self._none = runs.iloc[:0]
-        self._cells = dict(iter(runs.groupby(["experiment", "model", "task", "arm"], sort=False)))
+        # Plain tuples: a table of its own for each claim takes longer than all that is said of it.
+        self._cells: dict[tuple[str, str, str, str], list[UsedRun]] = {}
+        for run in map(UsedRun._make, runs[list(UsedRun._fields)].itertuples(index=False)):
+            self._cells.setdefault((run.experiment, run.model, run.task, run.arm), []).append(run)
 
-    def of(self, claim: Claim, parts: Sequence[PartVerdict] = ()) -> pd.DataFrame:
+    def of(self, claim: Claim, parts: Sequence[PartVerdict] = ()) -> list[UsedRun]:
         """The runs of a claim's cells in its judged arm.
 
         parts: those judged, each at its own scale; without any, runs of every scale
@@ -86,11 +101,10 @@ class RunsByCell:
                 scales.setdefault(pair, set()).add(one.scale)
         found = []
         for model, task in claim.cells:
-            cell = self._cells.get((source.experiment, model, task, source.arm_of(model)))
-            if cell is not None:
-                judged = scales.get((model, task))
-                found.append(cell[cell["scale"].isin(judged)] if judged else cell)
-        return pd.concat(found) if found else self._none
+            cell = self._cells.get((source.experiment, model, task, source.arm_of(model)), [])
+            judged = scales.get((model, task))
+            found += [run for run in cell if run.scale in judged] if judged else cell
+        return found
 
 
 def claims_list(survey: Survey) -> str:
@@ -179,7 +193,7 @@ def _claim(row: Any, claim: Claim, runs: RunsByCell) -> str:
         body.append(
             "\n".join(f"- {plain(_expected(part))}: not run" for part in claim.parts) + "\n"
         )
-    if len(used):
+    if used:
         body.append(grid(("model", "task", "runs, by seed"), _run_rows(used)) + "\n")
     body.append(
         f":::{{dropdown}} As written in `book/claims/{claim.paper}.yml`\n\n"
@@ -262,26 +276,28 @@ def _query(claim: Claim) -> str:
     )
 
 
-def _run_rows(used: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
-    for (model, task), cell in used.groupby(["model", "task"], sort=False):
+def _run_rows(used: Sequence[UsedRun]) -> Iterator[tuple[str, str, str]]:
+    cells: dict[tuple[str, str], list[UsedRun]] = {}
+    for run in used:
+        cells.setdefault((run.model, run.task), []).append(run)
+    for (model, task), cell in cells.items():
         yield model, task, _by_seed(cell)
 
 
-def _by_seed(cell: pd.DataFrame) -> str:
+def _by_seed(cell: Sequence[UsedRun]) -> str:
     """Links to the runs of a cell; those of the scale reduced, where both are there, say so."""
-    mixed = cell["scale"].nunique() > 1
+    mixed = len({run.scale for run in cell}) > 1
     return ", ".join(
-        run_link(run.key, f"{run.seed} ({run.scale})" if mixed else str(run.seed))
-        for run in cell.itertuples()
+        run_link(run.key, f"{run.seed} ({run.scale})" if mixed else str(run.seed)) for run in cell
     )
 
 
-def made_under(used: pd.DataFrame) -> dict[str, int]:
+def made_under(used: Iterable[UsedRun]) -> dict[str, int]:
     """{fingerprint of the margins: runs made under them}"""
-    return dict(Counter(used["margins"].dropna()))
+    return dict(Counter(run.margins for run in used if pd.notna(run.margins)))
 
 
-def _made_under(used: pd.DataFrame) -> str:
+def _made_under(used: Iterable[UsedRun]) -> str:
     made = [
         f"{plural(n, 'run')} made under version {margins.link(fingerprint)}"
         for fingerprint, n in made_under(used).items()
@@ -381,7 +397,7 @@ def _others(models: tuple[str, ...]) -> str:
 def _written(paper: str) -> dict[str, str]:
     """{id: lines} of the claims as they stand in the file of a paper."""
     text = (claims.FOLDER / f"{paper}.yml").read_text(encoding="utf-8")
-    root = yaml.compose(text)
+    root = yaml.compose(text, Loader=yaml.CSafeLoader)
     (entries,) = (value for key, value in root.value if key.value == "claims")
     lines = text.splitlines()
     found = {}
@@ -403,7 +419,7 @@ def _numbers(artifact: str, rows: pd.DataFrame, known: dict[str, Claim], runs: R
     first = known[rows["claim"].iloc[0]]
     fixed = load_margins()
     used = {row.claim: runs.of(known[row.claim], row.parts) for row in rows.itertuples()}
-    every = pd.concat(used.values()).drop_duplicates("key")
+    every = {run.key: run for found in used.values() for run in found}.values()
     body = table(
         (
             *("number", "verdict", "other rows", "seen", "seeds"),

@@ -7,13 +7,13 @@ from a folder as from a server, and a thousand records weigh nothing until they 
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from relength.report.expenses import rebuilds
-from relength.report.freshness import freshness, outdated, verified_with
+from relength.report.freshness import State, made_by, outdated, states, verified_with
 from relength.report.html import fill
 from relength.report.scoreboard import Survey
 from relength.report.style import title
@@ -46,7 +46,9 @@ COLUMNS = (
 
 def index(survey: Survey) -> str:
     """The table of all recorded runs, and the place where the script shows one of them."""
-    rows = [_row(survey.store, key, list(made)) for key, made in _by_key(survey.store.records())]
+    records = survey.store.records()
+    seen = states(survey.store, made_by(records))
+    rows = [_row(survey.store, key, list(made), seen) for key, made in _by_key(records)]
     if not rows:
         return "*Not run*: the store is empty.\n"
     return (
@@ -97,7 +99,7 @@ def _by_key(records: Iterable[Record]) -> Iterator[tuple[str, Iterator[Record]]]
     return groupby(ordered, key=lambda record: record["key"])
 
 
-def _row(store: Store, key: str, made: list[Record]) -> dict[str, Any]:
+def _row(store: Store, key: str, made: list[Record], seen: Mapping[str, State]) -> dict[str, Any]:
     first, last = made[0], made[-1]
     spec = first["spec"]
     cells = (
@@ -109,7 +111,7 @@ def _row(store: Store, key: str, made: list[Record]) -> dict[str, Any]:
         _longest(first),
         _used_by(first),
         last["provenance"]["created"][:10],
-        _fresh(store, last),
+        _fresh(store, last, seen),
         last["provenance"]["device_name"],
     )
     return {"key": key, "times": len(made), "experiment": first["experiment"], "cells": cells}
@@ -131,7 +133,9 @@ def _used_by(record: Record) -> str:
 
 
 def _users(record: Record) -> list[Experiment]:
-    return [e for e in experiments().values() if e.owns(record) and not e.borrows]
+    keeper = experiments().get(record["experiment"])
+    theirs = [e for e in experiments().values() if keeper is None or e.paper == keeper.paper]
+    return [e for e in theirs if e.owns(record) and not e.borrows]
 
 
 def _longest(record: Record) -> str:
@@ -142,12 +146,12 @@ def _longest(record: Record) -> str:
     return f"{100 * last:.1f} %"
 
 
-def _fresh(store: Store, record: Record) -> str:
+def _fresh(store: Store, record: Record, seen: Mapping[str, State]) -> str:
     """Say whether today's code is known to give a record again."""
     if record["run_id"] in store.stale:
         return "stale"
-    found = freshness(store, [record])
-    return "fresh" if found.fresh else "replayed earlier" if found.earlier else "unchecked"
+    state = seen[record["run_id"]]
+    return "replayed earlier" if state == "earlier" else state
 
 
 # --- data files -----------------------------------------------------------------------------------
@@ -159,13 +163,15 @@ def write(store: Store, folder: Path) -> list[Path]:
     Each script adds to ``relengthRuns``: ``{experiment: {key: {spec, commands, executions}}}``.
     """
     by_experiment: dict[str, dict[str, Any]] = {}
-    for key, made in _by_key(store.records()):
+    records = store.records()
+    seen = states(store, made_by(records))
+    for key, made in _by_key(records):
         executions = list(made)
         experiment = executions[0]["experiment"]
         by_experiment.setdefault(experiment, {})[key] = {
             "spec": executions[0]["spec"],
             "commands": commands(executions[0]),
-            "executions": [_execution(store, record) for record in executions],
+            "executions": [_execution(store, record, seen) for record in executions],
         }
     shutil.rmtree(folder / FOLDER, ignore_errors=True)
     (folder / FOLDER).mkdir(parents=True)
@@ -198,7 +204,7 @@ def commands(record: Record) -> dict[str, str]:
     }
 
 
-def _execution(store: Store, record: Record) -> dict[str, Any]:
+def _execution(store: Store, record: Record, seen: Mapping[str, State]) -> dict[str, Any]:
     """One execution as the script shows it; tests as lists, in the order of ``metrics``.
 
     metrics  [name in tables, whether it is a share], each
@@ -208,7 +214,7 @@ def _execution(store: Store, record: Record) -> dict[str, Any]:
         "status": record["status"],
         "provenance": record["provenance"],
         "note": store.note_of(record),
-        "freshness": _fresh(store, record),
+        "freshness": _fresh(store, record, seen),
         "code_now": code_fingerprint(),
     }
     if record["status"] != "ok":

@@ -7,6 +7,7 @@ which other programs had the core.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from statistics import median
 from typing import NamedTuple
 
@@ -133,11 +134,13 @@ def device_seconds(record: Record) -> float:
     return seconds / cost.get("sharing", 1)
 
 
+@cache  # plans ask for it again and again, of ten thousands of runs
 def cell(spec: RunSpec) -> str:
     """Return what runs have in common that differ in the seed only."""
     return spec.model_copy(update={"seed": 0}).key
 
 
+@cache
 def _work(spec: RunSpec) -> Key:
     """Describe the work of a step: runs of equal work train equally fast."""
     training = spec.training

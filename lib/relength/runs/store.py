@@ -560,13 +560,13 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
             },
             "claims": provenance.get("claims"),
         }
-        kind = registry.tasks()[spec["task"]["name"]].metrics
+        kind, measure = registry.tasks()[spec["task"]["name"]].metrics, measure_of(spec)
+        shares, amounts = kind.shares(), kind.amounts()
         looks = _shares(record)
         for checkpoint, kept in record["checkpoints"].items():
             for test, metrics in kept["tests"].items():
                 percent = {
-                    name: nan if metrics[name] is None else 100 * metrics[name]
-                    for name in kind.shares()
+                    name: nan if metrics[name] is None else 100 * metrics[name] for name in shares
                 }
                 rows.append(
                     {
@@ -575,8 +575,8 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
                         "test": test,
                         "items": metrics["items"],
                         **percent,
-                        "accuracy": percent[measure_of(spec)],
-                        **{name: metrics[name] for name in kind.amounts()},
+                        "accuracy": percent[measure],
+                        **{name: metrics[name] for name in amounts},
                         **(looks.get(test, {}) if checkpoint == "selected" else {}),
                     }
                 )

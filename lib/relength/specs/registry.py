@@ -94,7 +94,11 @@ def protocols() -> dict[str, type]:
 
 def test_metrics() -> "dict[str, Metric]":
     """Every metric that tests give, and what is known of it."""
-    kinds = dict.fromkeys(task.metrics for task in tasks().values())
+    return _known(tuple(dict.fromkeys(task.metrics for task in tasks().values())))
+
+
+@cache
+def _known(kinds: tuple[Any, ...]) -> "dict[str, Metric]":
     return {name: metric for kind in kinds for name, metric in kind.known().items()}
 
 

@@ -10,8 +10,8 @@ asked for.
 
 import hashlib
 import json
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -59,6 +59,12 @@ def _training(value: Any) -> Any:
     return _from_registry(value, registry.protocols(), "protocol")
 
 
+@lru_cache(maxsize=1000)  # to list splits, some tasks count through all of their data
+def _is_drawn(task: Any) -> bool:
+    """Tell whether samples of a task are drawn afresh, for want of a fixed training set."""
+    return "train" not in task.splits()
+
+
 def _named(training: Any) -> Any:
     """The fields of a record's protocol with its name: a record without one is older than names.
 
@@ -83,7 +89,7 @@ class RunSpec(BaseModel):
 
     @model_validator(mode="after")
     def _fits(self) -> "RunSpec":
-        drawn = "train" not in self.task.splits()
+        drawn = _is_drawn(self.task)
         if drawn != self.training.fresh:
             why = "draws samples afresh at every step" if drawn else "trains on a fixed set"
             fit = [name for name, other in registry.protocols().items() if other.fresh == drawn]
@@ -131,6 +137,44 @@ class RunSpec(BaseModel):
 
 def make_spec(**fields: Any) -> RunSpec:
     """A validated spec; a wrong field raises RelengthError that names it and what is allowed."""
+    seed = fields.get("seed")
+    rest = {name: value for name, value in fields.items() if name != "seed"}
+    if type(seed) is int and seed > 0 and not any(isinstance(v, BaseModel) for v in rest.values()):
+        # Grids ask for the same run of seed after seed; whether it is possible, no seed decides.
+        return _of_seed_0(_Fields(repr(rest), _classes(rest), rest)).model_copy(
+            update={"seed": seed}
+        )
+    return _validated(fields)
+
+
+class _Fields:
+    """Fields of a spec, equal where their texts and the classes that they name are."""
+
+    def __init__(self, text: str, classes: tuple[Any, ...], fields: dict[str, Any]):
+        self.said, self.fields = (text, classes), fields
+
+    def __hash__(self) -> int:
+        return hash(self.said)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Fields) and self.said == other.said
+
+
+def _classes(fields: dict[str, Any]) -> tuple[Any, ...]:
+    known = {
+        "task": registry.tasks(), "model": registry.models(), "training": registry.protocols()
+    }  # fmt: skip
+    names = {part: fields.get(part) for part in known}
+    names = {part: v.get("name") if isinstance(v, dict) else v for part, v in names.items()}
+    return tuple(known[part].get(n) if isinstance(n, str) else None for part, n in names.items())
+
+
+@lru_cache(maxsize=10_000)
+def _of_seed_0(rest: _Fields) -> RunSpec:
+    return _validated({**rest.fields, "seed": 0})
+
+
+def _validated(fields: dict[str, Any]) -> RunSpec:
     try:
         return RunSpec.model_validate(fields)
     except ValidationError as error:
@@ -226,19 +270,33 @@ def row_name(model: Mapping[str, Any]) -> str:
 
 @cache  # a campaign has ten thousands, and asks for each many times
 def _key(spec: RunSpec) -> str:
-    text = json.dumps(spec.canonical(), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    # The text of the whole, put together: specs of a grid have most of their parts in common.
+    parts = sorted((name, _text(value)) for name, value in _hashed(spec))
+    text = ",".join(f'"{name}":{part}' for name, part in parts)
+    return hashlib.sha256(f"{{{text}}}".encode()).hexdigest()[:12]
+
+
+@lru_cache(maxsize=10_000)
+def _text(part: Any) -> str:
+    """The canonical JSON of a part of a spec."""
+    fields = _canonical(part) if isinstance(part, BaseModel) else _plain(part)
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
 
 def _canonical(model: BaseModel) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
+    return {
+        name: _canonical(value) if isinstance(value, BaseModel) else _plain(value)
+        for name, value in _hashed(model)
+    }
+
+
+def _hashed(model: BaseModel) -> Iterator[tuple[str, Any]]:
+    """The fields that count for the key: all but later additions that have their earlier value."""
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
         extra = field.json_schema_extra
-        if isinstance(extra, dict) and "before" in extra and value == extra["before"]:
-            continue
-        fields[name] = _canonical(value) if isinstance(value, BaseModel) else _plain(value)
-    return fields
+        if not (isinstance(extra, dict) and "before" in extra and value == extra["before"]):
+            yield name, value
 
 
 def _plain(value: Any) -> Any:

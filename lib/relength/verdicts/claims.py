@@ -320,7 +320,7 @@ def judge(
     return _judge_arms(claim, evidence, margins, current)
 
 
-def _judge_own(claim: Claim, evidence: Evidence, margins: Margins, current: str) -> Verdict:
+def _judge_own(claim: Claim, evidence: Evidence, margins: Margins, current: str | None) -> Verdict:
     """The verdict of the arm that is judged."""
     own = {claim.source.arm_of(model) for model in claim.models}
     arm = own.pop() if len(own) == 1 else claim.source.judged_arm
@@ -344,9 +344,12 @@ def _judge_arm(
     instead: dict[str, str],
     evidence: Evidence,
     margins: Margins,
-    current: str,
+    current: str | None,
 ) -> Verdict:
-    """instead: {model: arm} for the models that have the arm; the others keep their judged one."""
+    """instead: {model: arm} for the models that have the arm; the others keep their judged one.
+
+    current: the hash of the margins; None where nobody asks what has changed since the runs
+    """
     if claim.not_testable:
         return Verdict(claim=claim.id, arm=arm, outcome="not testable", seen=claim.not_testable)
     arms = {m: instead.get(m, claim.source.arm_of(m)) for m in claim.models}
@@ -401,8 +404,8 @@ def _judge_arm(
         p_for=whole.p_for,
         p_against=whole.p_against,
         need=_need(judged, scale, each, enough, margins),
-        margins_changed=_margins_changed(cells, arms, evidence, margins, current),
-        claim_changed=_claim_changed(claim, cells, arms, evidence),
+        margins_changed=current and _margins_changed(cells, arms, evidence, margins, current),
+        claim_changed=current and _claim_changed(claim, cells, arms, evidence),
         parts=tuple(
             PartVerdict(
                 part=part,
@@ -642,7 +645,7 @@ def ledger(
         )
 
     def again(claim: Claim, other: Evidence) -> str:
-        return _judge_own(claim, other, margins, current).verdict
+        return _judge_own(claim, other, margins, None).verdict
 
     found = stability.stability(judged, pd.DataFrame() if further is None else further, again)
     for row, one, stable in zip(rows, judged, found, strict=True):

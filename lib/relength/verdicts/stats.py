@@ -71,6 +71,7 @@ def welch_difference(ours: Summary, theirs: Summary, confidence: float = 0.95) -
     return Interval(float(difference - half), float(difference + half), confidence)
 
 
+@lru_cache(maxsize=10_000)
 def welch_equivalence(
     ours: Summary, theirs: Summary, margin: float, sd_floor: float = 0.5
 ) -> Equivalence:
@@ -191,11 +192,19 @@ def median_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
     n = ordered.size
     if n == 0:
         raise ValueError("a median needs at least one value")
+    k, real = _median_ranks(n, confidence)
+    return Interval(float(ordered[k - 1]), float(ordered[n - k]), real)
+
+
+@cache
+def _median_ranks(n: int, confidence: float) -> tuple[int, float]:
+    """The rank k of :func:`median_interval` in a sample of n, and its exact confidence."""
     k = max(1, int(scipy.stats.binom.ppf((1 - confidence) / 2, n, 0.5)))
     real = 1 - 2 * scipy.stats.binom.cdf(k - 1, n, 0.5)
-    return Interval(float(ordered[k - 1]), float(ordered[n - k]), float(max(real, 0.0)))
+    return k, float(max(real, 0.0))
 
 
+@cache  # SciPy takes longest to look at its arguments, and tables ask for few different ones
 def rate_interval(successes: int, n: int, confidence: float = 0.95) -> Interval:
     """Clopper-Pearson interval of a success rate, a fraction: 5 of 5 gives 0.478 to 1."""
     # The quantiles themselves: binomtest(...).proportion_ci searches for them, ten times as slowly.
