@@ -88,7 +88,8 @@ def prose_claims() -> pd.DataFrame:
 def _numbers(name: str) -> pd.DataFrame:
     paper = name.rpartition("/")[2].partition("-")[0]
     cells = _read(paper, name)
-    names, rows = registry.papers()[paper].task_names, registry.papers()[paper].row_names
+    artifact = name.rpartition("/")[2].removesuffix(".csv")
+    names, rows = _task_names(artifact), registry.papers()[paper].row_names
     split = [names.get(column, column).rpartition("/") for column in cells["column"]]
     shares = cells["unit"] == "fraction"  # ours are in percent
     factor = shares.map({True: 100.0, False: 1.0})
@@ -102,6 +103,14 @@ def _numbers(name: str) -> pd.DataFrame:
         spread=(pd.to_numeric(cells["spread"]).astype(float) * factor).round(6),
         n=pd.to_numeric(cells["n"]).astype("Int64"),
     )
+
+
+def _task_names(artifact: str) -> dict[str, str]:
+    """``Paper.task_names``, with what it says of this table alone in place of the usual."""
+    names = registry.papers()[artifact.partition("-")[0]].task_names
+    own = f"{artifact}:"
+    alone = {name.removeprefix(own): to for name, to in names.items() if name.startswith(own)}
+    return {**names, **alone}
 
 
 def _test(printed: str) -> str:

@@ -16,6 +16,7 @@ from relength.tasks.copying import (
 from relength.tasks.dyck import Dyck2, Dyck2Unique, Dyck3, Dyck3Unique
 from relength.tasks.facts import OneFact, TwoFacts, TwoFactsThenOne
 from relength.tasks.lookup import Lookup, ReverseLookup
+from relength.tasks.new_places import OneFactNewPlaces, TwoFactsNewPlaces
 from relength.tasks.scan import Scan
 
 TASKS: dict[str, type[Task]] = {
@@ -52,5 +53,7 @@ TASKS: dict[str, type[Task]] = {
     "babi_one_fact": OneFact,
     "babi_two_facts": TwoFacts,
     "babi_two_facts_then_one": TwoFactsThenOne,
+    "babi_one_fact_new_places": OneFactNewPlaces,
+    "babi_two_facts_new_places": TwoFactsNewPlaces,
     **mathematics.TASKS,
 }

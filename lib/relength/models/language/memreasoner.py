@@ -188,11 +188,7 @@ class MemReasoner(LanguageModel):
 
         Raises RelengthError where there are more hops than lines.
         """
-        if self.config.hops > int(codes.lines.sum(1).min()):
-            raise RelengthError(
-                f"{self.config.hops} hops are more than the {int(codes.lines.sum(1).min())} lines "
-                "of an episode: choose fewer hops, or give it more facts."
-            )
+        self._check_lines(int(codes.lines.sum(1).min()))
         written = codes.ordered
         if key is not None and self.config.noise:
             noise = hashed_normal(written.shape, fork(key, 0)).to(written.dtype)
@@ -216,6 +212,13 @@ class MemReasoner(LanguageModel):
                 reading = (found - readouts[-1]).norm(dim=-1) >= threshold
             readouts.append(found)
         return readouts
+
+    def _check_lines(self, fewest: int) -> None:
+        if self.config.hops > fewest:
+            raise RelengthError(
+                f"{self.config.hops} hops are more than the {fewest} lines of an episode: choose "
+                "fewer hops, or give it more facts."
+            )
 
     @staticmethod
     def distances(codes: Codes, readout: Tensor) -> Tensor:

@@ -1,7 +1,18 @@
 """MemReasoner: a memory-augmented language model architecture."""
 
+from relength.papers.memreasoner import ablation_experiments
 from relength.papers.memreasoner.experiments import EXPERIMENTS
 from relength.specs.paper import Paper
+
+# Tables that ask one model everything; elsewhere each test has a task of its own.
+ASKED = {
+    f"memreasoner-table-{table}:{printed}": f"babi_two_facts_new_places{test}"
+    for table in (18, 20)
+    for printed, test in {
+        "babilong/task2": "",
+        **{f"task2_to_babilong_task1/{n}": f"/one-fact-{n}" for n in ("0k", "1k", "2k", "4k")},
+    }.items()
+}
 
 PAPER = Paper(
     name="memreasoner",
@@ -16,12 +27,21 @@ PAPER = Paper(
         "babilong/task1": "babi_one_fact",
         "babilong/task2": "babi_two_facts",
         "task2_to_babilong_task1": "babi_two_facts_then_one",
+        "babi_location_change/task1": "babi_one_fact_new_places/moved",
+        "babi_location_change/task2": "babi_two_facts_new_places/moved",
+        **ASKED,
     },
-    row_names={"MemReasoner-1.4B (bAbi)": "MemReasoner"},
+    row_names={
+        "MemReasoner-1.4B (bAbi)": "MemReasoner",
+        "1-layer bi-directional GRU": "MemReasoner",
+        "alpha=8": "MemReasoner",
+        "MemReasoner (full)": "MemReasoner",
+        "epochs=200": "MemReasoner",
+    },
     headlines=("memreasoner-table-2", "memreasoner-table-3"),
     columns={"avg<=8k": "mean to 8k", "avg>=16k": "mean from 16k"},
     recounts="recounts:RECOUNTS",
-    experiments=EXPERIMENTS,
+    experiments=(*EXPERIMENTS, *ablation_experiments.EXPERIMENTS),
     colours={"MemReasoner": "#7e58fe"},
     variants={"GPT": "Transformer"},  # a Transformer that only decodes
     words={"babi": "bAbI"},

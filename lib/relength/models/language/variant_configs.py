@@ -1,0 +1,67 @@
+"""Variants of MemReasoner that its ablations train."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from relength.models.language.configs import MemReasonerConfig
+
+SUPERVISION = {"every": "", "last": "MemReasoner (weak)"}
+# What trains less than the whole budget, as Table 20 names it.
+EPOCHS = {"whole": "", "half": "epochs=100", "quarter": "epochs=50"}
+LAYERS = {1: "1-layer", 2: "2-layer"}
+# The value at test that MemReasoner has; another one makes a row of Table 18.
+USUAL_UPDATE = 8.0
+
+
+class VariantConfig(MemReasonerConfig):
+    """One change to MemReasoner, which makes a row of Tables 17 to 20; without any it is itself.
+
+    What the paper calls positional encoding is here the sinusoid that counts from the first line,
+    which it describes first; the one that counts from the last line is a row of its own.
+    """
+
+    name: Literal["MemReasoner variant"] = "MemReasoner variant"
+    arm: Literal["paper"] = "paper"
+    recurrent_layers: Literal[1, 2] = Field(
+        1, description="layers of the recurrent temporal encoding"
+    )
+    supervised: Literal["every", "last"] = Field(
+        "every", description="the reads that the loss tells which line to find"
+    )
+    trained: Literal["whole", "half", "quarter"] = Field(
+        "whole", description="share of the epochs; their number is the protocol's"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> "VariantConfig":
+        if self.recurrent_layers > 1 and self.temporal not in ("gru", "bigru"):
+            raise ValueError(
+                f"temporal encoding {self.temporal} has no recurrent layers: choose gru or bigru"
+            )
+        if self.supervised == "last" and self.inverse == "iterated":
+            raise ValueError(
+                "an iterated inverse may diverge, which supervision of the last read alone does "
+                "not provide for: choose exact or ridge"
+            )
+        return self
+
+    @staticmethod
+    def row(model: Mapping[str, Any]) -> str:
+        """As the paper's tables name it, or in their manner."""
+        if own := SUPERVISION[model["supervised"]] or EPOCHS[model["trained"]]:
+            return own
+        if model["test_update"] != USUAL_UPDATE:
+            return f"alpha={model['test_update']:g}"
+        layers = LAYERS[model["recurrent_layers"]]
+        match model["temporal"]:
+            case "bigru":
+                return f"{layers} bi-directional GRU"
+            case "gru":
+                return f"{layers} uni-directional GRU"
+            case "sinusoid":
+                return "Positional Encoding"
+            case "sinusoid_from_end":
+                return "Positional Encoding from the end"
+        return "No temporal encoding"

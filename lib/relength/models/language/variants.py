@@ -1,0 +1,60 @@
+"""What the ablations of "MemReasoner" change in it: layers of its order, and what is supervised.
+
+Source: "MemReasoner: A Memory-Augmented LLM Architecture for Multi-Hop Reasoning", Appendices A.8
+and A.9. Everything else is :class:`relength.models.language.memreasoner.MemReasoner`.
+"""
+
+from dataclasses import replace
+
+from torch import Tensor, nn
+
+from relength.models.language.memreasoner import Codes, MemReasoner, Terms
+from relength.models.language.order import Recurrent
+from relength.models.language.variant_configs import VariantConfig
+from relength.tasks.batch import FactsToAnswer
+
+
+class Stacked(nn.Module):
+    """Recurrent layers, each of which reads what the one before it gives."""
+
+    def __init__(self, size: int, directions: int, layers: int):
+        super().__init__()
+        self.layers = nn.ModuleList(Recurrent(size, directions) for _ in range(layers))
+
+    def forward(self, latents: Tensor, lengths: Tensor, fused: bool) -> Tensor:
+        """Ordered latents (B, E, D) of latents (B, E, D); lengths (B,) are the episodes' lines."""
+        for layer in self.layers:
+            latents = layer(latents, lengths, fused)
+        return latents
+
+
+class Variant(MemReasoner):
+    """MemReasoner with one change.
+
+    With supervision of the last read alone the reads before it are free, and there may be more of
+    them than lines.
+    """
+
+    config: VariantConfig
+
+    def __init__(self, config: VariantConfig, words: int):
+        super().__init__(config, words)
+        if config.recurrent_layers > 1:
+            directions = 2 if config.temporal == "bigru" else 1
+            self.temporal = Stacked(config.latent_size, directions, config.recurrent_layers)
+
+    def read(self, codes: Codes, key: Tensor | None = None) -> list[Tensor]:
+        """Every readout z̃_r (B, D), or the last one where it alone is supervised."""
+        readouts = super().read(codes, key)
+        return readouts if self.config.supervised == "every" else readouts[-1:]
+
+    def _check_lines(self, fewest: int) -> None:
+        if self.config.supervised == "every":
+            super()._check_lines(fewest)
+
+    def with_terms(
+        self, batch: FactsToAnswer, key: Tensor | None, asked: tuple[str, ...]
+    ) -> tuple[Tensor, Terms]:
+        if self.config.supervised == "last":
+            batch = replace(batch, supports=batch.supports[:, -1:])
+        return super().with_terms(batch, key, asked)

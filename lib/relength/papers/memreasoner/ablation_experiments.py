@@ -1,0 +1,129 @@
+"""Experiments of "MemReasoner", Section 4.3.3, Appendices A.8 and A.9: one change at a time."""
+
+from typing import Any
+
+from relength.papers.memreasoner.experiments import (
+    LONGER,
+    SIZES,
+    TRAINING,
+    WITHIN_WINDOW,
+    one_fact,
+    two_facts,
+)
+from relength.specs.experiments import Experiment
+from relength.specs.spec import RunSpec, Scale, make_spec
+
+ONE, TWO, TWO_ASKED = "babi_one_fact", "babi_two_facts", "babi_two_facts_new_places"
+# Table 17, and two rows that it lacks: the paper describes the second sinusoid, and leaves nothing
+# out. What it calls positional encoding is taken to be the first.
+ORDERS: tuple[dict[str, Any], ...] = (
+    {"temporal": "sinusoid"},
+    {"temporal": "bigru", "recurrent_layers": 2},
+    {"temporal": "gru", "recurrent_layers": 2},
+    {"temporal": "gru"},
+    {"temporal": "sinusoid_from_end"},
+    {"temporal": "none"},
+)
+# Table 18, of which Table 4's runs are the row of 8.
+UPDATES = (1.0, 4.0)
+# Table 20: what part of the epochs, of which the last row has all.
+PARTS = {"quarter": 4, "half": 2}
+WEAK_HOPS = 5  # Appendix A.9
+WEAK_LENGTHS = ("0k", "1k", "2k", "4k")
+
+
+def variant(
+    task: dict[str, Any], scale: Scale, seed: int, training: dict[str, Any], **changed: Any
+) -> RunSpec:
+    """A run of MemReasoner with a change, or without any."""
+    name = "MemReasoner variant" if changed.keys() - {"hops"} else "MemReasoner"
+    return make_spec(
+        task={**SIZES[scale], **task},
+        model={"name": name, "arm": "paper", **changed},
+        training={"name": "facts", **TRAINING[scale], **training},
+        scale=scale,
+        seed=seed,
+    )
+
+
+def unchanged(runs: list[RunSpec]) -> RunSpec:
+    """The run of MemReasoner as in the text, among those of a table."""
+    return next(run for run in runs if (run.row, run.model.arm) == ("MemReasoner", "paper"))
+
+
+def asked(scale: Scale, seed: int, part: str = "whole", **changed: Any) -> RunSpec:
+    """A run on two facts that is asked everything that Tables 4, 18 and 20 ask."""
+    usual = LONGER[scale] or {}
+    epochs = usual.get("epochs", 1 if scale == "smoke" else 200)
+    training = {**usual, "epochs": max(epochs // PARTS.get(part, 1), 1)}
+    changed |= {} if part == "whole" else {"trained": part}
+    return variant({"name": TWO_ASKED}, scale, seed, training, hops=2, **changed)
+
+
+def locations(scale: Scale, seed: int) -> list[RunSpec]:
+    """Tables 4 and 10: bAbI's tests with places that training never names."""
+    one = variant({"name": "babi_one_fact_new_places"}, scale, seed, {})
+    return [one, asked(scale, seed)]
+
+
+def ablations(scale: Scale, seed: int) -> list[RunSpec]:
+    """Tables 16 to 20: MemReasoner with one change, and without any."""
+    ordered = [
+        variant({"name": ONE, "lengths": WITHIN_WINDOW}, scale, seed, {}, **order)
+        for order in ORDERS
+    ]
+    weak = variant(
+        {"name": TWO, "lengths": WEAK_LENGTHS}, scale, seed, LONGER[scale],
+        hops=WEAK_HOPS, supervised="last",
+    )  # fmt: skip
+    return [
+        unchanged(one_fact(scale, seed)),
+        *ordered,
+        unchanged(two_facts(scale, seed)),
+        weak,
+        asked(scale, seed),
+        *(asked(scale, seed, test_update=update) for update in UPDATES),
+        *(asked(scale, seed, part) for part in PARTS),
+    ]
+
+
+def _whole(spec: RunSpec) -> bool:
+    return getattr(spec.model, "trained", "whole") == "whole"
+
+
+def _usual_update(spec: RunSpec) -> bool:
+    return spec.model.test_update not in UPDATES
+
+
+EXPERIMENTS = (
+    Experiment(
+        name="memreasoner_locations",
+        paper="memreasoner",
+        artifacts=("memreasoner-table-4", "memreasoner-table-10"),
+        judged_arm="paper",
+        grid=locations,
+        title="Tables 4 and 10",
+    ),
+    Experiment(
+        name="memreasoner_ablations",
+        paper="memreasoner",
+        artifacts=(
+            *("memreasoner-table-17", "memreasoner-table-16", "memreasoner-table-18"),
+            *("memreasoner-table-19", "memreasoner-table-20"),
+        ),
+        judged_arm="paper",
+        grid=ablations,
+        parts={
+            "memreasoner-table-16": lambda spec: (
+                spec.row == "MemReasoner" and spec.task.name in (ONE, TWO)
+            ),
+            "memreasoner-table-17": lambda spec: spec.task.name == ONE,
+            "memreasoner-table-18": lambda spec: spec.task.name == TWO_ASKED and _whole(spec),
+            "memreasoner-table-19": lambda spec: spec.task.name == TWO,
+            "memreasoner-table-20": lambda spec: (
+                spec.task.name == TWO_ASKED and _usual_update(spec)
+            ),
+        },
+        title="Tables 16 to 20",
+    ),
+)
