@@ -18,6 +18,7 @@ from relength.tasks.facts import OneFact, TwoFacts, TwoFactsThenOne
 from relength.tasks.lookup import Lookup, ReverseLookup
 from relength.tasks.new_places import OneFactNewPlaces, TwoFactsNewPlaces
 from relength.tasks.scan import Scan
+from relength.tasks.variable_tracking import OneHop, TwoHops
 
 TASKS: dict[str, type[Task]] = {
     "copy": Copy,
@@ -55,5 +56,7 @@ TASKS: dict[str, type[Task]] = {
     "babi_two_facts_then_one": TwoFactsThenOne,
     "babi_one_fact_new_places": OneFactNewPlaces,
     "babi_two_facts_new_places": TwoFactsNewPlaces,
+    "vt_1hop": OneHop,
+    "vt_2hop": TwoHops,
     **mathematics.TASKS,
 }

@@ -261,10 +261,25 @@ class MemReasoner(LanguageModel):
         scores = F.linear(self._features(latents, given)[counted], self.words.weight)
         return (F.cross_entropy(scores, wanted[counted], reduction="none") * share).sum()
 
-    def _answer(self, batch: FactsToAnswer, latents: Tensor) -> Tensor:
-        """Scores (B, T, words) of the words of the answers."""
-        tokens = torch.cat([batch.prompts, batch.targets[:, :-1]], dim=1)
-        return self.decode(latents, tokens)[:, batch.prompts.shape[1] - 1 :]
+    def _answer(self, batch: FactsToAnswer, found: list[Tensor]) -> Tensor:
+        """Scores (B, T, words) of the words of the answers, from what each hop found (B, D).
+
+        An answer is written from the last.
+        """
+        return self._after(batch.prompts, batch.targets, found[-1])
+
+    def _after(self, prompts: Tensor, targets: Tensor, latents: Tensor) -> Tensor:
+        """Scores (B, T, words) of targets (B, T) that follow prompts, given codes (B, D)."""
+        tokens = torch.cat([prompts, targets[:, :-1]], dim=1)
+        return self.decode(latents, tokens)[:, prompts.shape[1] - 1 :]
+
+    def _words(self, prompts: Tensor, steps: int, found: list[Tensor]) -> Tensor:
+        """The likeliest words (B, steps) after prompts, from what each hop found (B, D)."""
+        tokens = prompts
+        for _ in range(steps):
+            scores = self.decode(found[-1], tokens)[:, -1]
+            tokens = torch.cat([tokens, scores.argmax(1, keepdim=True)], dim=1)
+        return tokens[:, prompts.shape[1] :]
 
     # What training and tests ask for
 
@@ -275,7 +290,7 @@ class MemReasoner(LanguageModel):
 
     def forward(self, batch: FactsToAnswer, key: Tensor | None = None) -> Tensor:
         codes = self.codes(batch)
-        return self._answer(batch, self.nearest(codes, self.read(codes, key)[-1])[1])
+        return self._answer(batch, [self.nearest(codes, r)[1] for r in self.read(codes, key)])
 
     def with_terms(
         self, batch: FactsToAnswer, key: Tensor | None, asked: tuple[str, ...]
@@ -308,7 +323,7 @@ class MemReasoner(LanguageModel):
         if "text" in asked:
             texts = batch.sentences[batch.texts]
             terms["text"] = self._reconstruction(self.encode(texts), texts)
-        return self._answer(batch, found[-1]), Terms(**terms)
+        return self._answer(batch, found), Terms(**terms)
 
     @torch.no_grad()
     def generate(
@@ -336,8 +351,4 @@ class MemReasoner(LanguageModel):
     def _generate(self, batch: FactsToAnswer, steps: int) -> tuple[Tensor, Tensor]:
         codes = self.codes(batch)
         places, found = zip(*(self.nearest(codes, r) for r in self.read(codes)), strict=True)
-        tokens = batch.prompts
-        for _ in range(steps):
-            scores = self.decode(found[-1], tokens)[:, -1]
-            tokens = torch.cat([tokens, scores.argmax(1, keepdim=True)], dim=1)
-        return tokens[:, batch.prompts.shape[1] :], torch.stack(places, dim=1)
+        return self._words(batch.prompts, steps, list(found)), torch.stack(places, dim=1)

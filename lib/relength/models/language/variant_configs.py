@@ -1,4 +1,4 @@
-"""Variants of MemReasoner that its ablations train."""
+"""Variants of MemReasoner: those of its ablations, and one that answers hop by hop."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -65,3 +65,22 @@ class VariantConfig(MemReasonerConfig):
             case "sinusoid_from_end":
                 return "Positional Encoding from the end"
         return "No temporal encoding"
+
+
+class EachHopConfig(MemReasonerConfig):
+    """MemReasoner that writes a name from every hop (Appendix A.6), on either reading of its task.
+
+    paper  chains as the text words them
+    ruler  chains as RULER's public code draws them; the model is the same
+    """
+
+    name: Literal["MemReasoner each hop"] = "MemReasoner each hop"
+    arm: Literal["paper", "ruler"] = "paper"
+    inverse: Literal["exact", "iterated", "ridge"] = Field(
+        "exact", description="the pseudo-inverse; exact as in the text"
+    )
+
+    @staticmethod
+    def row(model: Mapping[str, Any]) -> str:
+        """It is the paper's one model."""
+        return "MemReasoner"

@@ -1,11 +1,12 @@
-"""What the ablations of "MemReasoner" change in it: layers of its order, and what is supervised.
+"""What the ablations of "MemReasoner" change in it, and its way to answer with several names.
 
-Source: "MemReasoner: A Memory-Augmented LLM Architecture for Multi-Hop Reasoning", Appendices A.8
-and A.9. Everything else is :class:`relength.models.language.memreasoner.MemReasoner`.
+Source: "MemReasoner: A Memory-Augmented LLM Architecture for Multi-Hop Reasoning", Appendices A.6,
+A.8 and A.9. Everything else is :class:`relength.models.language.memreasoner.MemReasoner`.
 """
 
 from dataclasses import replace
 
+import torch
 from torch import Tensor, nn
 
 from relength.models.language.memreasoner import Codes, MemReasoner, Terms
@@ -58,3 +59,21 @@ class Variant(MemReasoner):
         if self.config.supervised == "last":
             batch = replace(batch, supports=batch.supports[:, -1:])
         return super().with_terms(batch, key, asked)
+
+
+class EachHop(MemReasoner):
+    """MemReasoner whose answer has an equal part from every hop, one after the other.
+
+    A part is written after the prompt, as if it were the whole answer.
+    """
+
+    def _answer(self, batch: FactsToAnswer, found: list[Tensor]) -> Tensor:
+        parts = batch.targets.chunk(len(found), dim=1)
+        scores = [
+            self._after(batch.prompts, part, code) for part, code in zip(parts, found, strict=True)
+        ]
+        return torch.cat(scores, dim=1)
+
+    def _words(self, prompts: Tensor, steps: int, found: list[Tensor]) -> Tensor:
+        parts = [super(EachHop, self)._words(prompts, steps // len(found), [c]) for c in found]
+        return torch.cat(parts, dim=1)

@@ -1,8 +1,8 @@
 """MemReasoner: a memory-augmented language model architecture."""
 
-from relength.papers.memreasoner import ablation_experiments
+from relength.papers.memreasoner import ablation_experiments, variable_experiments
 from relength.papers.memreasoner.experiments import EXPERIMENTS
-from relength.specs.paper import Paper
+from relength.specs.paper import Arm, Paper
 
 # Tables that ask one model everything; elsewhere each test has a task of its own.
 ASKED = {
@@ -33,6 +33,7 @@ PAPER = Paper(
     },
     row_names={
         "MemReasoner-1.4B (bAbi)": "MemReasoner",
+        "MemReasoner-1.4B (VT)": "MemReasoner",
         "1-layer bi-directional GRU": "MemReasoner",
         "alpha=8": "MemReasoner",
         "MemReasoner (full)": "MemReasoner",
@@ -41,9 +42,14 @@ PAPER = Paper(
     headlines=("memreasoner-table-2", "memreasoner-table-3"),
     columns={"avg<=8k": "mean to 8k", "avg>=16k": "mean from 16k"},
     recounts="recounts:RECOUNTS",
-    experiments=(*EXPERIMENTS, *ablation_experiments.EXPERIMENTS),
+    experiments=(
+        *EXPERIMENTS,
+        *ablation_experiments.EXPERIMENTS,
+        *variable_experiments.EXPERIMENTS,
+    ),
     colours={"MemReasoner": "#7e58fe"},
     variants={"GPT": "Transformer"},  # a Transformer that only decodes
-    words={"babi": "bAbI"},
+    arms={"ruler": Arm("as RULER generates", "the text on chains that RULER's code would draw")},
+    words={"babi": "bAbI", "vt": "Variable Tracking,", "1hop": "1 Hop", "2hop": "2 Hops"},
     selection="The last weights are tested; no test takes part in a choice.",
 )

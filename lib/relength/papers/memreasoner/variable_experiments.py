@@ -1,0 +1,44 @@
+"""Experiments of "MemReasoner", Appendix A.6: variable tracking on two readings of its task."""
+
+from typing import Any
+
+from relength.papers.memreasoner.experiments import TRAINING
+from relength.specs.experiments import Experiment
+from relength.specs.spec import RunSpec, Scale, make_spec
+
+# Reading of the task, and the arm that stands for it: the paper's words first.
+READINGS = {"paper": "text", "ruler": "ruler"}
+HOPS = {"vt_1hop": 1, "vt_2hop": 2}
+EPOCHS: dict[Scale, dict[str, Any]] = {"smoke": {}, "reduced": {"epochs": 8}, "paper": {}}
+SIZES: dict[Scale, dict[str, Any]] = {
+    "smoke": {"train_size": 64, "validation_size": 20, "long_size": 5, "words": 500},
+    "reduced": {},
+    "paper": {},
+}
+
+
+def variable_tracking(scale: Scale, seed: int) -> list[RunSpec]:
+    """Tables 13 and 14. Each read finds one line, of which RULER's chains have one more."""
+    return [
+        make_spec(
+            task={"name": task, "reading": reading, **SIZES[scale]},
+            model={"name": "MemReasoner each hop", "arm": arm, "hops": hops + (arm == "ruler")},
+            training={"name": "facts", **TRAINING[scale], **EPOCHS[scale]},
+            scale=scale,
+            seed=seed,
+        )
+        for arm, reading in READINGS.items()
+        for task, hops in HOPS.items()
+    ]
+
+
+EXPERIMENTS = (
+    Experiment(
+        name="memreasoner_variable_tracking",
+        paper="memreasoner",
+        artifacts=("memreasoner-table-13", "memreasoner-table-14"),
+        judged_arm="paper",
+        grid=variable_tracking,
+        title="Tables 13 and 14",
+    ),
+)

@@ -1,0 +1,141 @@
+"""Tests with new places and the pages that show them: what is asked, and what is judged."""
+
+from collections import Counter
+
+import handmade
+import pytest
+
+from relength.papers.memreasoner import reading
+from relength.papers.memreasoner.ablation_experiments import PARTS, UPDATES
+from relength.report import tables
+from relength.report.runs import Runs
+from relength.runs.store import Store
+from relength.specs import published
+from relength.specs.experiments import experiment
+from relength.tasks import TASKS
+from relength.tasks.facts import NEW_PLACES, PLACES, Episode, OneFact
+from relength.tasks.new_places import MOVED, NEW, OneFactNewPlaces, TwoFactsNewPlaces, moved
+
+PAGES = ("memreasoner_locations", "memreasoner_ablations")
+lacking = pytest.mark.skipif(bool(OneFact().lacks()), reason="bAbI and the books are not here")
+
+
+def test_every_place_has_a_new_one_and_no_two_have_the_same():
+    assert sorted(MOVED) == sorted(PLACES)
+    assert sorted(MOVED.values()) == sorted(NEW_PLACES)
+
+
+def test_nothing_but_places_moves():
+    before = Episode(
+        ("Mary got the milk.", "", "Mary went to the garden."),
+        *("Where is the milk?", "garden", (0, 2)),
+    )
+    assert moved(before) == before._replace(
+        lines=("Mary got the milk.", "", "Mary went to the garage."), answer="garage"
+    )
+
+
+@pytest.mark.parametrize("task", [OneFactNewPlaces(), TwoFactsNewPlaces()])
+def test_training_is_as_published_and_its_test_comes_first(task):
+    usual = TASKS[task.name.removesuffix("_new_places")]()
+    for split in ("train", "validation", "babi"):
+        assert task.splits()[split] == usual.splits()[split]
+    assert task.tests[:2] == ("babi", NEW) and task.known_test == "babi"
+    assert set(task.labels) == {*PLACES, *NEW_PLACES}
+
+
+@lacking
+def test_the_questions_are_those_of_the_published_test():
+    task = OneFactNewPlaces(test_size=40)
+    old, new = task.episodes("babi", 0), task.episodes(NEW, 0)
+    assert [episode.question for episode in new] == [episode.question for episode in old]
+    assert [episode.answer for episode in new] == [MOVED[episode.answer] for episode in old]
+    told = " ".join(line for episode in new for line in episode.lines)
+    assert not [place for place in PLACES if place in told]
+    batch = task.encode({NEW: new})[NEW]
+    assert {task.spelled(row)[0] for row in batch.targets.tolist()} <= set(NEW_PLACES)
+
+
+@lacking
+def test_one_model_is_asked_for_one_fact_as_babilong_asks():
+    task = TwoFactsNewPlaces(long_size=3)
+    assert task.episodes("one-fact-0k", 0) == OneFact(long_size=3).episodes("0k", 0)
+    assert all(len(episode.supports) == 1 for episode in task.episodes("one-fact-1k", 0))
+    assert all(len(episode.supports) == 2 for episode in task.episodes("1k", 0))
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+def test_each_run_changes_one_thing_and_the_part_of_the_epochs_is_what_its_row_says():
+    specs = experiment("memreasoner_ablations").specs("reduced", [0])
+    assert max(Counter((spec.row, spec.task.name) for spec in specs).values()) == 1
+    (whole,) = {s.training.epochs for s in specs if s.row.startswith("alpha")}
+    for scale in ("reduced", "paper"):
+        for spec in experiment("memreasoner_ablations").specs(scale, [0]):
+            epochs, part = spec.training.epochs, getattr(spec.model, "trained", "whole")
+            if part != "whole":
+                assert epochs * PARTS[part] == (whole if scale == "reduced" else 200)
+                assert scale == "reduced" or spec.row == f"epochs={epochs}"
+    assert {s.model.test_update for s in specs if s.row.startswith("alpha")} == {*UPDATES}
+
+
+def test_tables_find_their_columns_among_the_tests_of_their_own_runs():
+    for page in PAGES:
+        found = experiment(page)
+        specs = found.specs("reduced", [0])
+        for artifact in found.tables:
+            tests = {
+                (spec.task.name, test)
+                for spec in specs
+                if found.makes(artifact, spec)
+                for test in spec.task.tests
+            }
+            cells = published.table(artifact)
+            assert set(zip(cells["task"], cells["test"], strict=True)) <= tests, artifact
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_runs_that_are_as_printed_reproduce_what_is_judged(name, tmp_path):
+    """Every claim of the printed numbers holds of them, but one that its own table contradicts."""
+    found = experiment(name)
+    paper = tables.printed(*found.tables)
+    store = Store(tmp_path)
+    # Illegible cells of 50 epochs: what the text says of them, and what they have to be.
+    paper.setdefault(("epochs=50", "babi_two_facts_new_places", "moved"), 79.0)
+    paper.setdefault(("epochs=50", "babi_two_facts_new_places", "1k"), 60.0)
+    paper.setdefault(("epochs=50", "babi_two_facts_new_places", "one-fact-2k"), 44.0)
+
+    def accuracy(spec, test):
+        printed = paper.get((spec.row, spec.task.name, test), 50.0)
+        return min(max(printed + spec.seed / 5 - 0.4, 0), 100) / 100
+
+    for spec in found.specs("reduced", range(5)):
+        record = handmade.record(spec, accuracy, experiment=found.keeper(spec).name)
+        store.append("memreasoner", record)
+    ledger = Runs.read(found, "reduced", 5, store).ledger
+    verdicts = ledger.set_index("claim")["verdict"]
+    judged = verdicts[verdicts != "not testable"]
+    wrong = judged[~judged.str.startswith("reproduced")].to_dict()
+    assert len(judged) > 1 and not wrong, wrong
+
+
+def test_right_lines_are_told_from_right_answers(tmp_path):
+    found, store = experiment("memreasoner_locations"), Store(tmp_path)
+    for spec in found.specs("reduced", range(3)):
+        record = handmade.record(spec, lambda *_: 0.9, experiment=found.name)
+        tests = record["checkpoints"]["selected"]["tests"]
+        tests[NEW] |= {"answer_accuracy": 0.2, "facts_found": 0.8, "answer_and_facts": 0.16}
+        store.append("memreasoner", record)
+    runs = Runs.read(found, "reduced", 3, store)
+    lines = [line.split() for line in reading.numbers(runs, ("babi", NEW)).splitlines()]
+    assert [line[-4:] for line in lines if NEW in line] == [["3", "20", "80", "20"]] * 2
+    assert "<table" in reading.table(runs, (NEW,)).html
+    nothing = Runs.read(found, "reduced", 3, Store(tmp_path / "none"))
+    assert reading.table(nothing, (NEW,)).waits and "not run" in reading.numbers(nothing, (NEW,))
+
+
+def test_a_question_whose_line_is_never_found_has_no_share_of_answers():
+    shares = reading.Shares(right=10.0, found=0.0, both=0.0)
+    assert shares.answered != shares.answered
+    assert reading.Shares(50.0, 80.0, 40.0).answered == 50

@@ -1,0 +1,185 @@
+"""Variable tracking: its chains on both readings, and a model that answers hop by hop."""
+
+import numpy as np
+import pytest
+import torch
+from test_memreasoner import SIZES as SMALL
+from test_memreasoner import WORDS, alone, batch
+
+from relength.models.language.variant_configs import EachHopConfig
+from relength.models.language.variants import EachHop
+from relength.papers.memreasoner.variable_experiments import variable_tracking
+from relength.tasks import bpe
+from relength.tasks.base import EOS
+from relength.tasks.batch import Answered
+from relength.tasks.variable_tracking import (
+    LETTERS,
+    NOISE,
+    ROOM,
+    SIZES,
+    Chain,
+    OneHop,
+    TwoHops,
+    words,
+)
+
+OWN = (
+    "<pad>",
+    "<sos>",
+    "<eos>",
+    "<unk>",
+    *words(f"VAR = Which variables have the value ? {NOISE}"),
+)
+EVERY = [(task, reading) for task in ("1", "2") for reading in ("text", "ruler")]
+
+
+class One(OneHop):
+    """The task with a vocabulary that needs no data."""
+
+    @property
+    def vocabulary(self):
+        return tuple(dict.fromkeys((*OWN, *LETTERS, *"0123456789")))
+
+
+class Two(TwoHops):
+    """The same of two hops."""
+
+    vocabulary = One.vocabulary
+
+
+TASKS = {"1": One, "2": Two}
+
+
+def episode(task, size=6, tokens=0, seed=0):
+    return task.episode(np.random.default_rng(seed), size, tokens)
+
+
+def followed(lines: tuple[str, ...], value: str) -> list[str]:
+    """The variables of a value, found by following assignments from the top."""
+    known, names = {value}, []
+    for line in lines:
+        if line != NOISE:
+            name, of = line.removeprefix("VAR ").split(" = ")
+            if of.removeprefix("VAR ") in known:
+                known.add(name)
+                names.append(name)
+    return names
+
+
+@pytest.mark.parametrize(("name", "reading"), EVERY)
+@pytest.mark.parametrize("tokens", [0, 700])
+def test_the_answer_is_what_following_the_lines_gives(name, reading, tokens):
+    task = TASKS[name](reading=reading)
+    for seed in range(5):
+        for size in SIZES:
+            found = episode(task, size, tokens, seed)
+            value = found.question.split()[-2]
+            assert found.answer.split() == followed(found.lines, value)
+            assert [found.lines[i] for i in found.supports] == [
+                line for line in found.lines if line[4:9] in found.answer.split()
+            ]
+
+
+def test_both_readings_have_the_lines_that_they_say():
+    for size in SIZES:
+        assert len(episode(One(), size).lines) == len(episode(Two(), size).lines) == size
+        assert len(episode(One(reading="ruler"), size).lines) == 2 * size
+        assert len(episode(Two(reading="ruler"), size).lines) == 3 * size
+    assert Chain("16438", ("ABCDE", "FGHIJ")).lines("VAR ")[1] == "VAR FGHIJ = VAR ABCDE"
+    assert [task(reading=r).reads for task in (One, Two) for r in ("text", "ruler")] == [1, 2, 2, 3]
+
+
+def test_names_are_one_letter_in_the_text_and_any_letters_in_ruler_and_never_the_same():
+    for reading, most in (("text", 1), ("ruler", 5)):
+        for seed in range(20):
+            found = episode(Two(reading=reading), 10, seed=seed)
+            names = [line[4:9] for line in found.lines]
+            assert len(set(names)) == len(names)
+            assert max(len(set(name)) for name in names) <= most
+    assert any(len(set(line[4:9])) == 5 for line in found.lines)
+
+
+@pytest.mark.parametrize("reading", ["text", "ruler"])
+def test_noise_fills_a_context_and_lines_stand_anywhere_in_it(reading):
+    task, places = One(reading=reading), []
+    for seed in range(40):
+        found = episode(task, 4, 1000 - ROOM, seed)
+        tokens = sum(bpe.count(f"{line}\n") for line in found.lines)
+        assert 1000 - ROOM - bpe.count(f"{NOISE}\n") < tokens <= 1000 - ROOM
+        places += [i / len(found.lines) for i in found.supports]
+    assert min(places) < 0.1 and max(places) > 0.9
+    assert NOISE not in episode(task, 4).lines
+
+
+def test_a_split_has_equal_parts_of_every_size():
+    sizes = [len(found.lines) for found in One(long_size=50).episodes("0k", 0)]
+    assert [sizes.count(size) for size in SIZES] == [10] * 5
+    again = One(long_size=50).episodes("0k", 3)
+    assert [len(found.lines) for found in again] == sizes and again == One(long_size=50).episodes(
+        "0k", 0
+    )
+    assert One(train_size=5).episodes("train", 0) != One(train_size=5).episodes("train", 1)
+
+
+def test_a_batch_by_hand():
+    task = Two()
+    found = episode(task, 2)
+    whole = task.encode({"some": [found]})["some"]
+    shown = task.shown(whole, 0)
+    assert shown.target == tuple(found.answer.split())
+    assert shown.source[0] == " ".join(words(found.lines[0]))
+    assert whole.targets.shape == (1, 12) and whole.targets[0, 5] == EOS == whole.targets[0, 11]
+
+
+def test_an_answer_is_right_with_all_names_and_no_other_in_any_order():
+    task = Two()
+    whole = task.encode({"some": [episode(task, 4, seed=s) for s in range(3)]})["some"]
+    first, second = whole.targets[:, :6], whole.targets[:, 6:]
+    said = torch.cat([first, second], dim=1)
+    said[1] = torch.cat([second[1], first[1]])  # in another order
+    said[2] = torch.cat([first[2], first[2]])  # one name twice
+    score = task.score([(whole, Answered(said, whole.supports))])
+    assert score.answer_accuracy == pytest.approx(2 / 3)
+    assert score.names_found == pytest.approx(2.5 / 3)
+    assert score.facts_found == 1 and score.answer_and_facts == score.answer_accuracy
+
+
+# --- a name from every hop ------------------------------------------------------------------------
+
+
+def each_hop(**changed) -> EachHop:
+    return EachHop(EachHopConfig(**(SMALL | changed)), WORDS).initialise(0).double()
+
+
+def test_every_part_of_an_answer_is_written_from_its_own_hop():
+    ours, whole = each_hop(hops=2), batch(hops=2, most=5)
+    codes = ours.codes(whole)
+    found = [ours.nearest(codes, readout)[1] for readout in ours.read(codes)]
+    scores = ours(whole)
+    for hop, code in enumerate(found):
+        token = whole.targets[:, hop : hop + 1]
+        wanted = ours._after(whole.prompts, token, code)
+        torch.testing.assert_close(scores[:, hop : hop + 1], wanted)
+    torch.testing.assert_close(ours.with_terms(whole, None, ("order",))[0], scores)
+    written, _ = ours.generate(whole, 2)
+    assert (written.tokens == scores.argmax(2)).all()
+    assert written.read.shape == (3, 2)
+    for i in range(3):
+        torch.testing.assert_close(ours(alone(whole, i))[0], scores[i])
+
+
+def test_with_one_hop_it_is_memreasoner():
+    from test_memreasoner import model
+
+    torch.testing.assert_close(each_hop()(batch()), model()(batch()), rtol=0, atol=0)
+
+
+def test_runs_read_as_often_as_chains_have_lines():
+    specs = variable_tracking("reduced", 0)
+    assert [(s.task.name, s.model.arm, s.task.reading) for s in specs] == [
+        ("vt_1hop", "paper", "text"),
+        ("vt_2hop", "paper", "text"),
+        ("vt_1hop", "ruler", "ruler"),
+        ("vt_2hop", "ruler", "ruler"),
+    ]
+    assert all(spec.model.hops == spec.task.reads for spec in specs)
