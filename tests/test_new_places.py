@@ -5,7 +5,7 @@ from collections import Counter
 import handmade
 import pytest
 
-from relength.papers.memreasoner import reading
+from relength.papers.memreasoner import split
 from relength.papers.memreasoner.ablation_experiments import PARTS, UPDATES
 from relength.report import tables
 from relength.report.runs import Runs
@@ -38,8 +38,8 @@ def test_nothing_but_places_moves():
 @pytest.mark.parametrize("task", [OneFactNewPlaces(), TwoFactsNewPlaces()])
 def test_training_is_as_published_and_its_test_comes_first(task):
     usual = TASKS[task.name.removesuffix("_new_places")]()
-    for split in ("train", "validation", "babi"):
-        assert task.splits()[split] == usual.splits()[split]
+    for part in ("train", "validation", "babi"):
+        assert task.splits()[part] == usual.splits()[part]
     assert task.tests[:2] == ("babi", NEW) and task.known_test == "babi"
     assert set(task.labels) == {*PLACES, *NEW_PLACES}
 
@@ -128,14 +128,8 @@ def test_right_lines_are_told_from_right_answers(tmp_path):
         tests[NEW] |= {"answer_accuracy": 0.2, "facts_found": 0.8, "answer_and_facts": 0.16}
         store.append("memreasoner", record)
     runs = Runs.read(found, "reduced", 3, store)
-    lines = [line.split() for line in reading.numbers(runs, ("babi", NEW)).splitlines()]
-    assert [line[-4:] for line in lines if NEW in line] == [["3", "20", "80", "20"]] * 2
-    assert "<table" in reading.table(runs, (NEW,)).html
-    nothing = Runs.read(found, "reduced", 3, Store(tmp_path / "none"))
-    assert reading.table(nothing, (NEW,)).waits and "not run" in reading.numbers(nothing, (NEW,))
-
-
-def test_a_question_whose_line_is_never_found_has_no_share_of_answers():
-    shares = reading.Shares(right=10.0, found=0.0, both=0.0)
-    assert shares.answered != shares.answered
-    assert reading.Shares(50.0, 80.0, 40.0).answered == 50
+    middle = split.means(runs).loc[:, :, :, NEW]
+    assert len(middle) == 2
+    for _, row in middle.iterrows():
+        assert row.tolist() == pytest.approx([16, 4, 64, 16])
+    assert split.figure(runs, number=1)._repr_html_()

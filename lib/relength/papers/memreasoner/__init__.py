@@ -29,6 +29,8 @@ PAPER = Paper(
         "task2_to_babilong_task1": "babi_two_facts_then_one",
         "babi_location_change/task1": "babi_one_fact_new_places/moved",
         "babi_location_change/task2": "babi_two_facts_new_places/moved",
+        # Rows of Table 15 are ways of testing one network.
+        **{f"memreasoner-table-15:{n}": f"babilong/{n}" for n in ("0k", "1k", "2k")},
         **ASKED,
     },
     row_names={
@@ -49,7 +51,29 @@ PAPER = Paper(
     ),
     colours={"MemReasoner": "#7e58fe"},
     variants={"GPT": "Transformer"},  # a Transformer that only decodes
+    borrowed={"memreasoner_other_decoders": None},
     arms={"ruler": Arm("as RULER generates", "the text on chains that RULER's code would draw")},
-    words={"babi": "bAbI", "vt": "Variable Tracking,", "1hop": "1 Hop", "2hop": "2 Hops"},
+    words={
+        "babi": "bAbI",
+        "babilong": "BABILong",
+        "vt": "Variable Tracking,",
+        "1hop": "1 Hop",
+        "2hop": "2 Hops",
+    },
+    quoted=("memreasoner-017", "memreasoner-022"),
+    asked_first=("memreasoner-017", "memreasoner-022", "memreasoner-042"),
+    claims={
+        "findings_memreasoner_claims": (
+            *("memreasoner-007", "memreasoner-017", "memreasoner-022", "memreasoner-051"),
+        ),
+        "findings_memreasoner_order_claims": (
+            *("memreasoner-042", "memreasoner-043", "memreasoner-044"),
+        ),
+        "findings_memreasoner_hops": (
+            *("memreasoner-026", "memreasoner-036", "memreasoner-045", "memreasoner-047"),
+        ),
+        "findings_memreasoner_places_claims": ("memreasoner-046", "memreasoner-049"),
+    },
+    passages=("findings:PASSAGES",),
     selection="The last weights are tested; no test takes part in a choice.",
 )

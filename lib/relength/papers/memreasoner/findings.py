@@ -1,0 +1,148 @@
+"""Passages of the chapter on what the runs of this paper show."""
+
+from collections.abc import Iterable
+from statistics import median
+
+from relength.papers.memreasoner import losses, split
+from relength.papers.memreasoner.other_decoders import gptj_in_words
+from relength.papers.memreasoner.recounts import qwen
+from relength.report.markdown import table
+from relength.report.outcomes import NOTHING, busiest
+from relength.report.runs import Runs
+from relength.report.scoreboard import Survey
+from relength.report.tables import number, printed, short
+from relength.report.wording import words
+from relength.tasks.new_places import NEW
+
+ONE, LONG = "memreasoner_babilong", "memreasoner_two_facts"
+TASKS = {ONE: "one fact", LONG: "two facts"}
+
+
+def _medians(runs: Runs, row: str, arm: str, task: str, tests: Iterable[str]) -> dict[str, float]:
+    """{test: median of a row's runs in percent}, without tests that have none."""
+    values = {test: runs.values(row, arm, task, test) for test in tests}
+    return {test: median(found) for test, found in values.items() if found}
+
+
+def reach(survey: Survey) -> str:
+    """Accuracy by length in each reading, and what the paper prints."""
+    rows, lengths = [], ()
+    for name, said in TASKS.items():
+        runs = busiest(survey, name)
+        (task,) = runs.tasks
+        lengths = lengths or runs.tests[task]
+        paper = printed(f"memreasoner-table-{2 if name == ONE else 3}")
+        for row, arm in runs.rows:
+            found = _medians(runs, row, arm, task, runs.tested(row, arm, task))
+            if found:
+                shown = (short(found[test]) if test in found else "" for test in lengths)
+                label = runs.label(row, arm)
+                rows.append((said, label, len(runs.cell(row, arm, task)), *shown))
+        known = (paper.get(("MemReasoner", task, test)) for test in lengths)
+        shown = ("" if value is None else number(value) for value in known)
+        rows.append((said, "*printed*", "", *shown))
+    if not any(row[2] for row in rows):
+        return NOTHING
+    return table(
+        ("task", "model", "seeds", *lengths),
+        rows,
+        name="tab-findings-memreasoner-reach",
+        caption="How much is left in a novel: questions answered in percent, medians over seeds, "
+        "by length of the context; *babi* is bAbI's own test. The printed rows are the large "
+        "model's.",
+        numbers=("seeds", *lengths),
+    )
+
+
+def parts(survey: Survey) -> str:
+    """Say where answers go wrong at the shortest and the longest context with a novel."""
+    said = []
+    for name, task in TASKS.items():
+        runs = busiest(survey, name)
+        middle = split.means(runs)
+        for model, arm in runs.rows:
+            where = middle.index[(middle.index.get_level_values(0) == model)
+                                 & (middle.index.get_level_values(1) == arm)]  # fmt: skip
+            lengths = [cell for cell in where if cell[3] in ("1k", "128k")]
+            told = [
+                f"at {cell[3]} {short(one['both'])} % are read and answered, "
+                f"{short(one['read'])} % read and answered wrongly, "
+                f"{short(one['neither'] + one['answer'])} % read elsewhere"
+                for cell in lengths
+                for one in [middle.loc[cell]]
+            ]
+            if told:
+                said.append(f"- **{task.capitalize()}, {runs.label(model, arm)}:** "
+                            f"{'; '.join(told)}.")  # fmt: skip
+    return "\n".join(said) + "\n" if said else NOTHING
+
+
+def terms(survey: Survey) -> str:
+    """Accuracy without terms of the loss, beside the runs that have all of them."""
+    runs = busiest(survey, "memreasoner_losses")
+    middle = losses.medians(runs)
+    if len(middle) < 2:
+        return NOTHING
+    seeds = losses.accuracies(runs).groupby("terms")["seed"].nunique()
+    rows = [(name, seeds[name], *map(short, row)) for name, row in middle.iterrows()]
+    lengths = list(middle.columns)
+    return table(
+        ("loss", "seeds", *lengths),
+        rows,
+        name="tab-findings-memreasoner-losses",
+        caption="What each term of the loss is worth: questions of one fact answered in percent, "
+        "medians over seeds, by length of the context.",
+        numbers=("seeds", *lengths),
+    )
+
+
+def places(survey: Survey) -> str:
+    """Say whether new places are read, and whether they are named."""
+    runs = busiest(survey, "memreasoner_locations")
+    middle = split.means(runs)
+    said = [
+        f"- **{runs.label(model, arm, task)}, {'one fact' if 'one' in task else 'two facts'}:** "
+        f"the right lines are read for {short(one['both'] + one['read'])} % of the questions, and "
+        f"{short(one['both'] + one['answer'])} % are answered."
+        for (model, arm, task, test), one in middle.iterrows()
+        if test == NEW
+    ]
+    return "\n".join(said) + "\n" if said else NOTHING
+
+
+def orders(survey: Survey) -> str:
+    """Accuracy with every temporal encoding, ours beside print."""
+    runs = busiest(survey, "memreasoner_ablations").part("memreasoner-table-17")
+    paper, rows = printed("memreasoner-table-17"), []
+    lengths = ("0k", "1k", "2k")
+    for row, arm in runs.rows:
+        (task,) = runs.tasks
+        if found := _medians(runs, row, arm, task, lengths):
+            said = words([number(paper[row, task, n]) for n in lengths if (row, task, n) in paper])
+            shown = (short(found[n]) for n in lengths)
+            rows.append((row, len(runs.cell(row, arm, task)), *shown, said or "not printed"))
+    if len(rows) < 2:
+        return NOTHING
+    return table(
+        ("order", "seeds", *lengths, "printed"),
+        rows,
+        name="tab-findings-memreasoner-orders",
+        caption="What puts lines in order: questions of one fact answered in percent, medians "
+        "over seeds. MemReasoner itself has one recurrent layer in both directions.",
+        numbers=("seeds", *lengths),
+    )
+
+
+def decoders(survey: Survey) -> str:
+    """What the printed numbers say of larger decoders; no run is needed."""
+    return f"{gptj_in_words()} {qwen()}\n"
+
+
+PASSAGES = {
+    "findings_memreasoner_reach": reach,
+    "findings_memreasoner_parts": parts,
+    "findings_memreasoner_terms": terms,
+    "findings_memreasoner_places": places,
+    "findings_memreasoner_orders": orders,
+    "findings_memreasoner_decoders": decoders,
+}

@@ -1,0 +1,97 @@
+"""The chapter on MemReasoner, and the page on other decoders: what their passages count."""
+
+import handmade
+import pytest
+
+from relength.papers.memreasoner import findings, other_decoders
+from relength.papers.memreasoner.experiments import terms_of
+from relength.paths import BOOK
+from relength.report import passages
+from relength.report.outcomes import NOTHING
+from relength.report.scoreboard import Survey
+from relength.report.scoreboard import survey as made_of
+from relength.runs.store import Store
+from relength.specs import published, registry
+from relength.specs.experiments import experiment
+
+PAGES = ("memreasoner_babilong", "memreasoner_losses", "memreasoner_locations")
+ALONE = {"findings_memreasoner_decoders"}  # need no run
+
+
+@pytest.fixture(scope="module")
+def survey(tmp_path_factory) -> Survey:
+    """Half of the questions, all without two terms of the loss, a tenth among new places."""
+    store = Store(tmp_path_factory.mktemp("store"))
+
+    def accuracy(spec, test):
+        if test == "moved":
+            return 0.1
+        few = spec.model.name == "MemReasoner" and terms_of(spec) == "answer and ordering"
+        return 1.0 if few else 0.5
+
+    for page in PAGES:
+        found = experiment(page)
+        for spec in found.specs("reduced", range(2)):
+            if found.keeper(spec) is found and spec.row == "MemReasoner":
+                store.append("memreasoner", handmade.record(spec, accuracy, experiment=page))
+    return made_of(store)
+
+
+@pytest.fixture(scope="module")
+def nothing(tmp_path_factory) -> Survey:
+    return made_of(Store(tmp_path_factory.mktemp("empty")))
+
+
+def test_every_passage_is_on_the_page_and_says_when_nothing_is_recorded(nothing):
+    page = (BOOK / "findings_memreasoner.md").read_text()
+    names = [name for name in passages.PASSAGES if name.startswith("findings_memreasoner_")]
+    assert set(findings.PASSAGES) | set(registry.papers()["memreasoner"].claims) == set(names)
+    assert all(f"executed/{name}.md" in page for name in names)
+    for name in set(findings.PASSAGES) - ALONE:
+        assert findings.PASSAGES[name](nothing) == NOTHING
+
+
+def test_accuracy_by_length_stands_above_what_is_printed(survey):
+    lines = findings.reach(survey).splitlines()
+    ours = next(line for line in lines if line.startswith("| one fact | MemReasoner | 2 |"))
+    said = next(line for line in lines if line.startswith("| one fact | *printed*"))
+    assert ours.split("|")[4:-1] == [" 50 "] * 10
+    printed = published.table("memreasoner-table-2").set_index(["model", "test"])["value"]
+    assert said.split("|")[5].strip() == f"{printed['MemReasoner', '0k']:g}"
+
+
+def test_what_the_terms_of_the_loss_are_worth_is_told_with_and_without_them(survey):
+    lines = findings.terms(survey).splitlines()
+    values = {line.split("|")[1].strip(): line.split("|")[3:-1] for line in lines if "|" in line}
+    assert values["answer and ordering"] == [" 100 "] * 9
+    assert values["all terms"] == [" 50 "] * 9
+
+
+def test_new_places_and_parts_of_questions_are_those_of_the_records(survey):
+    assert "read for 10 % of the questions, and 10 % are answered" in findings.places(survey)
+    assert "at 1k 50 % are read and answered, 0 % read and answered wrongly, 50 %" in (
+        findings.parts(survey)
+    )
+
+
+def test_leads_are_differences_of_printed_numbers():
+    first = other_decoders.leads()[0]
+    cells = published.table("memreasoner-table-8").set_index(["row", "test"])["value"]
+    ours = cells[other_decoders.OURS]
+    for length, points in first.points.items():
+        assert points == pytest.approx(ours[length] - cells[first.row, length])
+    assert first.ahead == sum(points > 0 for points in first.points.values())
+    told = other_decoders.numbers().splitlines()
+    assert len(told) == 3 + len(other_decoders.leads()) + len(other_decoders.with_gptj())
+    for lead in other_decoders.with_gptj():
+        assert len(lead.points) == 9
+
+
+def test_a_table_can_have_columns_of_its_own():
+    """What a table calls like another one's column can be another test here."""
+    two = published.table("memreasoner-table-3").set_index("column")["task"]
+    asked = published.table("memreasoner-table-18").set_index("column")["task"]
+    assert set(two["babilong/task2/1k"]) == {"babi_two_facts"}
+    assert set(asked["babilong/task2/1k"]) == {"babi_two_facts_new_places"}
+    network = published.table("memreasoner-table-15")
+    assert set(network["task"]) == {"babilong"} and set(network["test"]) == {"0k", "1k", "2k"}
