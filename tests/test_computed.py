@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from relength.papers.memreasoner import cost_page as cost
 from relength.papers.panm import exposure
 from relength.papers.panm import overhead_page as overhead
 from relength.papers.panm.computed import QUOTES
@@ -42,9 +43,10 @@ def test_the_ledger_says_what_the_pages_say(survey, store):
     on_pages = [
         *exposure.lines(exposure.checked(exposure.simulate(), exposure.in_training())).split("\n"),
         *overhead.lines(overhead.decisions(overhead.latest(store))).split("\n"),
+        *cost.lines(cost.latest(store)).split("\n"),
     ]
     said = [f"{row.Index}: {row.verdict} ({row.seen})" for row in rows.itertuples()]
-    assert said == on_pages and len(said) == 11
+    assert said == on_pages and len(said) == 13
 
 
 def test_no_claim_is_decided_twice_and_each_is_one_of_the_paper(survey, store):
@@ -57,8 +59,9 @@ def test_no_claim_is_decided_twice_and_each_is_one_of_the_paper(survey, store):
 
 def test_each_stands_beside_the_papers_own_sentence(survey):
     rows = survey.ledger[survey.ledger["page"] != ""].set_index("claim")
-    assert rows["quote"].to_dict() == QUOTES
-    for quote in QUOTES.values():
+    quotes = QUOTES | cost.QUOTES
+    assert rows["quote"].to_dict() == quotes
+    for quote in quotes.values():
         assert quote.endswith(".") and not re.search(r"[.!?] [A-Z]", quote)
     assert "“This ensures any address in the address space" in claims_list(survey)
 

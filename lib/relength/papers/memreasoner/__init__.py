@@ -51,7 +51,9 @@ PAPER = Paper(
     ),
     colours={"MemReasoner": "#7e58fe"},
     variants={"GPT": "Transformer"},  # a Transformer that only decodes
-    borrowed={"memreasoner_other_decoders": None},
+    borrowed={"memreasoner_other_decoders": None, "memreasoner_cost": None},
+    benchmark="cost_page:benchmark",
+    computed="cost_page:decided",
     arms={"ruler": Arm("as RULER generates", "the text on chains that RULER's code would draw")},
     words={
         "babi": "bAbI",

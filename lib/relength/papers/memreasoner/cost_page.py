@@ -1,0 +1,153 @@
+"""The page on the cost of a long context: what was measured, beside Table 6 and its claims."""
+
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relength.papers.memreasoner import reading_time
+from relength.papers.memreasoner.reading_time import READ
+from relength.report import exhibits
+from relength.report.computed import Computed
+from relength.report.exhibits import MEASURED, Exhibit, rows_table, titled
+from relength.report.grid import NOT_RUN
+from relength.report.style import aligned
+from relength.report.wording import grid
+from relength.runs.prices import Device
+from relength.runs.store import Store
+from relength.specs.margins import load_margins
+from relength.verdicts import rules
+
+PAGE = "memreasoner_cost"
+COMMAND = "relength bench --paper memreasoner"
+PRINTED = {"MemReasoner": "MemReasoner", "GPT": "gpt2-large"}
+LINEAR = 0.1  # how far a slope may be from 1
+QUOTES = {
+    "memreasoner-028": "Overall, we observe that the increase in inference time for MemReasoner is "
+    "very small for 0k and MemReasoner is more efficient for 1k context length.",
+    "memreasoner-030": "The inference-time computational complexity for MemReasonr can be "
+    "estimated by the encoder complexity O(H₁((EL² + L₁²)d₁ + (EL + L₁)d₁²)), temporal encoding "
+    "complexity O(Ed²), memory operation complexity O(Edm²), decoding complexity O(H₂(|P_a|²d₂ + "
+    "|P_a|d₂²)), and broadcasting complexity O(d₁dE) and O(d₂dH₂).",
+}
+SCOPES = {
+    "memreasoner-028": "With a plain decoder of equal size in place of GPT2-large, on a core: a "
+    "majority of rounds decides.",
+    "memreasoner-030": "MemReasoner's part alone, as measured: in a majority of rounds the slope "
+    f"of time by lines, in logarithms from 4k on, is within {LINEAR:g} of 1.",
+}
+
+
+def latest(store: Store) -> dict[str, Any] | None:
+    """The last measurement that a store has; None if there is none."""
+    found = [one for one in store.benchmarks() if one.get("kind") == reading_time.KIND]
+    return found[-1] if found else None
+
+
+def benchmark(rounds: int) -> tuple[dict[str, Any], str]:
+    """Measure what ``relength bench --paper memreasoner`` asks for, and word it."""
+    outcome = reading_time.measure(rounds)
+    return outcome, numbers(outcome)
+
+
+def data(measured: dict[str, Any] | None) -> pd.DataFrame:
+    """A row per model, length and round: seconds, and what Table 6 prints."""
+    cells = grid("memreasoner-table-6")
+    rows = [
+        (name, n, number, seconds, cells.loc[PRINTED[name], f"babilong/{n}"])
+        for name, lengths in (measured["seconds"] if measured else {}).items()
+        for n, rounds in lengths.items()
+        for number, seconds in enumerate(rounds, start=1)
+    ]
+    return pd.DataFrame(rows, columns=["model", "length", "round", "seconds", "printed"])
+
+
+def _rows(measured: dict[str, Any] | None) -> list[tuple[str, ...]]:
+    """Per model and length: lines, milliseconds, times those at 0k, and the same as printed."""
+    cells, rows = grid("memreasoner-table-6"), []
+    for name, lengths in READ.items():
+        printed = cells.loc[PRINTED[name]]
+        for n in lengths:
+            said = printed.get(f"babilong/{n}", np.nan)
+            times = "–" if np.isnan(said) else f"{said / printed['babilong/0k']:.2f}"
+            own = (NOT_RUN,) * 3
+            if measured:
+                seconds = measured["seconds"][name]
+                took, first = median(seconds[n]), median(seconds["0k"])
+                own = (f"{measured['lines'][n]:.0f}", f"{1000 * took:.1f}", f"{took / first:.2f}")
+            rows.append((name, n, *own, times))
+    return rows
+
+
+HEADS = ("lines", "ms per input", "times 0k", "printed, times 0k")
+
+
+def table(measured: dict[str, Any] | None) -> Exhibit:
+    """Time per input by length, ours and as printed."""
+    where, found, name = "", data(measured), f"{PAGE}-table"
+    if measured:
+        origin = measured["provenance"]
+        where = (
+            f"Medians of {measured['rounds']} rounds on {Device.of(measured)}, PyTorch "
+            f"{origin['torch']}, one input at a time, measured {origin['created'][:10]}. "
+        )
+    caption = (
+        f"<b>Seconds by the length of a context.</b> {where}GPT is a plain decoder of equal size, "
+        "in place of the printed GPT2-large; only ratios can be compared with print."
+    )
+    if measured is None:
+        return exhibits.waiting(caption, name, COMMAND, found)
+    columns = {"model": "text", "length": "text"} | dict.fromkeys(HEADS, "number")
+    links = [exhibits.csv(name, found), exhibits.notebook(PAGE)]
+    html = exhibits.table(
+        rows_table(columns, _rows(measured)), titled(caption, MEASURED), name, links
+    )
+    return Exhibit(html, f"{len(found)} measurements.", found)
+
+
+def numbers(measured: dict[str, Any] | None) -> str:
+    """The same as plain text, and the slope."""
+    rows = [(f"{name}, {n}", *cells) for name, n, *cells in _rows(measured)]
+    lines = aligned(("", *HEADS), *rows)
+    if measured:
+        found = reading_time.slopes(measured)
+        lines.append(f"Slope of MemReasoner's time by lines, from 4k on: {median(found):.2f}")
+    return "\n".join(lines)
+
+
+def decisions(measured: dict[str, Any] | None) -> list[tuple[str, rules.Decision | None]]:
+    """(claim, what its rule says of the rounds); None where nothing is measured."""
+    if measured is None:
+        return [(claim, None) for claim in QUOTES]
+    margins = load_margins()
+    faster = rules.majority(reading_time.ratios(measured, "1k") < 1, margins)
+    linear = rules.majority(np.abs(reading_time.slopes(measured) - 1) <= LINEAR, margins)
+    return [("memreasoner-028", faster), ("memreasoner-030", linear)]
+
+
+def lines(measured: dict[str, Any] | None) -> str:
+    """The verdicts as plain text."""
+    return "\n".join(
+        f"{claim}: {NOT_RUN} (nothing is measured)"
+        if found is None
+        else f"{claim}: {found.outcome} ({found.seen})"
+        for claim, found in decisions(measured)
+    )
+
+
+def decided(store: Store) -> list[Computed]:
+    """Every claim that this page decides."""
+    return [
+        Computed(
+            claim=claim,
+            quote=QUOTES[claim],
+            page=PAGE,
+            unit="round",
+            decision=found,
+            seen=found.seen if found else "nothing is measured",
+            scope=SCOPES[claim],
+            needed=COMMAND,
+        )
+        for claim, found in decisions(latest(store))
+    ]

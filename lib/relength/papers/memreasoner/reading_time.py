@@ -1,0 +1,88 @@
+"""Measure what an answer costs by the length of its context: seconds per input, on one core.
+
+Table 6 has MemReasoner beside its base decoder. Both answer one question of BABILong at a time,
+with weights that nobody has trained, since they do not change the time. Each round goes through all
+lengths, so that whatever else a machine does disturbs them alike. ``relength bench --paper
+memreasoner`` measures and keeps it beside the records; the page shows what is kept.
+"""
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from relength.models import MODELS
+from relength.papers.memreasoner.experiments import WITHIN_WINDOW
+from relength.tasks.facts import ANSWER_WORDS, LENGTHS, OneFact
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from relength.tasks.batch import FactsToAnswer
+
+KIND = "contexts"  # what tells these measurements from others
+# Each model, and the lengths that it can read.
+READ = {"MemReasoner": LENGTHS, "GPT": WITHIN_WINDOW}
+INPUTS = 3  # per length, each in a round of its own, over and over
+
+
+def measure(rounds: int = 5) -> dict[str, Any]:
+    """Seconds per input by model and length, in rounds, one thread.
+
+    ``{"kind": "contexts", "seconds": {"MemReasoner": {"0k": [0.004, …], …}, …}, "lines":
+    {"0k": 5.7, …}, …}``
+    """
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        task = OneFact(long_size=INPUTS)
+        inputs = {length: _alone(task, length) for length in LENGTHS}
+        models = {name: _model(name, task) for name in READ}
+        seconds = {name: {n: [] for n in lengths} for name, lengths in READ.items()}
+        for turn in range(rounds + 1):
+            for name, lengths in READ.items():
+                for length in lengths:
+                    took = _timed(models[name], inputs[length][turn % INPUTS])
+                    if turn:  # the first round warms up
+                        seconds[name][length].append(took)
+    finally:
+        torch.set_num_threads(threads)
+    lines = {n: float(np.mean([one.inputs.shape[1] for one in inputs[n]])) for n in LENGTHS}
+    return {"kind": KIND, "rounds": rounds, "seconds": seconds, "lines": lines}
+
+
+def _alone(task: OneFact, length: str) -> "list[FactsToAnswer]":
+    """The inputs of a length, each a batch with no sentences but its own."""
+    episodes = task.episodes(length, 0)
+    return [task.encode({length: [episode]})[length] for episode in episodes]
+
+
+def _model(name: str, task: OneFact) -> "nn.Module":
+    model = MODELS[name]
+    return model.module(model.config(name=name), *task.shape).initialise(0).eval()
+
+
+def _timed(model: "nn.Module", batch: "FactsToAnswer") -> float:
+    started = time.perf_counter()
+    model.generate(batch, ANSWER_WORDS)
+    return time.perf_counter() - started
+
+
+def slopes(measured: dict[str, Any]) -> np.ndarray:
+    """Of each round, how the time of MemReasoner grows with lines: 1 is linear, 2 quadratic.
+
+    The slope of logarithms by least squares, over the lengths from 4k on: below, what does not
+    depend on length weighs as much.
+    """
+    lengths = LENGTHS[LENGTHS.index("4k") :]
+    lines = np.log([measured["lines"][n] for n in lengths])
+    seconds = np.log([measured["seconds"]["MemReasoner"][n] for n in lengths])  # (lengths, rounds)
+    return np.polyfit(lines, seconds, 1)[0]
+
+
+def ratios(measured: dict[str, Any], length: str) -> np.ndarray:
+    """MemReasoner's seconds over those of the plain decoder at a length, round by round."""
+    own, other = (np.array(measured["seconds"][name][length]) for name in READ)
+    return own / other

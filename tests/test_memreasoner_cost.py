@@ -1,0 +1,67 @@
+"""What a long context costs: the measurement, and what the page makes of it."""
+
+import numpy as np
+import pytest
+
+from relength.papers.memreasoner import cost_page as page
+from relength.papers.memreasoner import reading_time
+from relength.papers.memreasoner.reading_time import READ
+from relength.runs.store import Store
+from relength.tasks.facts import LENGTHS, OneFact
+
+lacking = pytest.mark.skipif(bool(OneFact().lacks()), reason="bAbI and the books are not here")
+ORIGIN = {"created": "2026-11-21T12:00:00Z", "device": "cpu", "device_name": "a processor"}
+
+
+def measured(power: float = 1.0, decoder: float = 1.0, rounds: int = 5) -> dict:
+    """Time grows with lines to a power; the decoder takes so many seconds whatever it reads."""
+    lines = {n: 6.0 * 2**i for i, n in enumerate(LENGTHS)}
+    own = {n: [(lines[n] / 100) ** power] * rounds for n in LENGTHS}
+    other = {n: [decoder] * rounds for n in READ["GPT"]}
+    return {
+        **{"kind": reading_time.KIND, "rounds": rounds, "lines": lines},
+        "seconds": {"MemReasoner": own, "GPT": other},
+        "provenance": ORIGIN | {"torch": "2.13.0"},
+    }
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
+def test_the_slope_is_the_power_of_lines(power):
+    np.testing.assert_allclose(reading_time.slopes(measured(power)), [power] * 5)
+
+
+def test_linear_time_and_a_slow_decoder_reproduce_and_others_contradict():
+    good, bad = dict(page.decisions(measured())), dict(page.decisions(measured(2.0, 0.001)))
+    assert {one.outcome for one in good.values()} == {"reproduced"}
+    assert {one.outcome for one in bad.values()} == {"contradicted"}
+
+
+def test_without_a_measurement_the_page_says_so(tmp_path):
+    nothing = page.latest(Store(tmp_path))
+    assert nothing is None and page.table(nothing).waits
+    assert page.lines(nothing).count("not run") == len(page.QUOTES)
+    assert page.numbers(nothing).count("not run") == 3 * sum(map(len, READ.values()))
+
+
+def test_times_stand_beside_the_printed_ratios(tmp_path):
+    store = Store(tmp_path)
+    store.append_benchmark(measured())
+    found = page.latest(store)
+    line = next(x for x in page.numbers(found).splitlines() if x.startswith("MemReasoner, 128k"))
+    assert line.split()[-2:] == ["256.00", f"{13.77 / 0.30:.2f}"]
+    assert page.table(found).html.count("<tr>") > len(LENGTHS)
+    assert [one.claim for one in page.decided(store)] == list(page.QUOTES)
+
+
+@lacking
+def test_an_input_is_measured_with_no_sentences_but_its_own(monkeypatch):
+    monkeypatch.setattr(reading_time, "LENGTHS", ("0k", "1k"))
+    monkeypatch.setattr(reading_time, "READ", {"MemReasoner": ("0k", "1k"), "GPT": ("0k",)})
+    monkeypatch.setattr(reading_time, "INPUTS", 1)
+    found = reading_time.measure(rounds=2)
+    assert found["lines"]["1k"] > found["lines"]["0k"]
+    assert all(
+        len(took) == 2 and min(took) > 0 for took in found["seconds"]["MemReasoner"].values()
+    )
+    (alone,) = reading_time._alone(OneFact(long_size=1), "1k")
+    assert len(alone) == 1 and len(alone.sentences) <= alone.inputs.shape[1] + 2
