@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING
 from relength.models.baselines import configs as baselines
 from relength.models.config import ModelConfig
 from relength.models.language import configs as language
-from relength.models.language.variant_configs import EachHopConfig, VariantConfig
+from relength.models.language.variant_configs import (
+    EachHopConfig,
+    VariantConfig,
+    WithoutMemoryConfig,
+)
 from relength.models.memory import configs as memory
 from relength.models.pointers.configs import PANMConfig
 from relength.models.pointers.stack_configs import StackPANMConfig
@@ -95,5 +99,8 @@ MODELS: dict[str, Model] = {
     ),
     "GPT": Model(language.GPTConfig, "relength.models.language.gpt.GPT"),
     "MemReasoner variant": Model(VariantConfig, "relength.models.language.variants.Variant"),
+    "MemReasoner without memory": Model(
+        WithoutMemoryConfig, "relength.models.language.without_memory.WithoutMemory"
+    ),
     "MemReasoner each hop": Model(EachHopConfig, "relength.models.language.variants.EachHop"),
 }

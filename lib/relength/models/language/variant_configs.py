@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from relength.models.language.configs import MemReasonerConfig
+from relength.models.language.configs import GPTConfig, MemReasonerConfig
 
 SUPERVISION = {"every": "", "last": "MemReasoner (weak)"}
 # What trains less than the whole budget, as Table 20 names it.
@@ -84,3 +84,19 @@ class EachHopConfig(MemReasonerConfig):
     def row(model: Mapping[str, Any]) -> str:
         """It is the paper's one model."""
         return "MemReasoner"
+
+
+class WithoutMemoryConfig(GPTConfig):
+    """Sizes of MemReasoner without its memory (Appendix A.8.1): a plain decoder and an encoder.
+
+    Decoder and window are those of the plain decoder beside it, the encoder MemReasoner's.
+    """
+
+    name: Literal["MemReasoner without memory"] = "MemReasoner without memory"
+    encoder_layers: int = Field(2, gt=0)
+    latent_size: int = Field(96, gt=0, description="D")
+
+    @staticmethod
+    def row(model: Mapping[str, Any]) -> str:
+        """As Table 16 names it."""
+        return "MemReasoner\\memory"

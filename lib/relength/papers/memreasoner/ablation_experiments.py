@@ -4,8 +4,10 @@ from typing import Any
 
 from relength.papers.memreasoner.experiments import (
     LONGER,
+    LONGER_FITTED,
     SIZES,
     TRAINING,
+    UNTIL_FITTED,
     WITHIN_WINDOW,
     one_fact,
     two_facts,
@@ -84,7 +86,29 @@ def ablations(scale: Scale, seed: int) -> list[RunSpec]:
         asked(scale, seed),
         *(asked(scale, seed, test_update=update) for update in UPDATES),
         *(asked(scale, seed, part) for part in PARTS),
+        *without_memory(scale, seed),
     ]
+
+
+def without_memory(scale: Scale, seed: int) -> list[RunSpec]:
+    """Table 16: trained as the plain decoder is, which the row nearly is, on both tasks."""
+    usual = {ONE: UNTIL_FITTED[scale], TWO: LONGER[scale] | LONGER_FITTED[scale]}
+    if scale == "paper":
+        usual = {task: {"epochs": 5} for task in usual}  # Appendix A.8.1
+    return [
+        make_spec(
+            task={"name": task, **SIZES[scale], "lengths": WITHIN_WINDOW},
+            model="MemReasoner without memory",
+            training={"name": "facts", **TRAINING[scale], **training},
+            scale=scale,
+            seed=seed,
+        )
+        for task, training in usual.items()
+    ]
+
+
+def _has_memory(spec: RunSpec) -> bool:
+    return hasattr(spec.model, "slots")
 
 
 def _whole(spec: RunSpec) -> bool:
@@ -115,11 +139,11 @@ EXPERIMENTS = (
         grid=ablations,
         parts={
             "memreasoner-table-16": lambda spec: (
-                spec.row == "MemReasoner" and spec.task.name in (ONE, TWO)
+                spec.task.name in (ONE, TWO) and spec.model.name != "MemReasoner variant"
             ),
-            "memreasoner-table-17": lambda spec: spec.task.name == ONE,
+            "memreasoner-table-17": lambda spec: spec.task.name == ONE and _has_memory(spec),
             "memreasoner-table-18": lambda spec: spec.task.name == TWO_ASKED and _whole(spec),
-            "memreasoner-table-19": lambda spec: spec.task.name == TWO,
+            "memreasoner-table-19": lambda spec: spec.task.name == TWO and _has_memory(spec),
             "memreasoner-table-20": lambda spec: (
                 spec.task.name == TWO_ASKED and _usual_update(spec)
             ),

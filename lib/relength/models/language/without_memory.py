@@ -1,0 +1,109 @@
+"""MemReasoner without its memory: a decoder that reads everything, and hears the question's code.
+
+Source: "MemReasoner: A Memory-Augmented LLM Architecture for Multi-Hop Reasoning", Appendix A.8.1.
+Encoder and decoder are kept. The encoder reads the question alone, and its code enters the decoder
+as a past position of each layer; lines and question are words of the decoder's own text. The loss
+asks for answers and for other text.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from relength.models.language.gpt import GPT, WORDS
+from relength.models.language.memreasoner import POSITIONS, MemReasoner, Terms
+from relength.models.language.transformer import Layer
+from relength.models.language.variant_configs import WithoutMemoryConfig
+from relength.tasks.base import EOS, PAD, SOS
+from relength.tasks.batch import Answered, FactsToAnswer
+
+
+class WithoutMemory(GPT):
+    """A plain decoder with one past position per layer, from the code of the question."""
+
+    supervised = True
+    small = ("encoder_words.weight", "encoder_positions.weight")
+
+    encode = MemReasoner.encode
+
+    def __init__(self, config: WithoutMemoryConfig, words: int):
+        super().__init__(config, words)
+        d = config.width
+        self.encoder_words = nn.Embedding(words, d)
+        self.encoder_positions = nn.Embedding(POSITIONS, d)
+        self.encoder = nn.ModuleList(
+            Layer(d, config.heads, config.inner_size) for _ in range(config.encoder_layers)
+        )
+        self.encoded = nn.LayerNorm(d)
+        self.to_latent = nn.Linear(d, config.latent_size, bias=False)
+        self.to_past = nn.Linear(config.latent_size, config.layers * d, bias=False)
+
+    def for_test(self) -> None:
+        """Nothing changes at test: there is no query update."""
+
+    def scores_after(self, codes: Tensor, tokens: Tensor, places: Tensor) -> Tensor:
+        """Scores (B, T, words) of the words after the places (B, T) of tokens (B, S).
+
+        codes  (B, D), heard at every place
+        """
+        length = tokens.shape[1]
+        seen = torch.ones(length, length + 1, dtype=torch.bool, device=tokens.device).tril(1)
+        x = self.words(tokens)
+        for layer, past in zip(self.layers, self.to_past(codes).chunk(len(self.layers), 1),
+                               strict=True):  # fmt: skip
+            x = layer(x, seen, past=past, rotation=self._turns(length))
+        x = x.gather(1, places[:, :, None].expand(-1, -1, x.shape[2]))
+        return F.linear(self.last(x), self.words.weight)
+
+    def forward(self, batch: FactsToAnswer, key: Tensor | None = None) -> Tensor:
+        tokens, lengths = self.context(batch)
+        step = torch.arange(batch.targets.shape[1], device=tokens.device)
+        given = F.pad(tokens, (0, len(step) - 1), value=PAD)
+        given = given.scatter(1, lengths[:, None] + step[:-1], batch.targets[:, :-1])
+        codes = self.encode(batch.sentences[batch.questions])
+        return self.scores_after(codes, given, lengths[:, None] - 1 + step)
+
+    def with_terms(
+        self, batch: FactsToAnswer, key: Tensor | None, asked: tuple[str, ...]
+    ) -> tuple[Tensor, Terms]:
+        """Scores (B, T, words), and of the terms of Eq. 1 that of other text; the rest are 0."""
+        terms = dict.fromkeys(Terms._fields, self.last.weight.new_zeros(()))
+        if "text" in asked:
+            terms["text"] = self._autoencoded(batch.sentences[batch.texts])
+        return self(batch, key), Terms(**terms)
+
+    def _autoencoded(self, sentences: Tensor) -> Tensor:
+        """-ln p of sentences (B, L) and their ends, given their own codes.
+
+        The mean over each sentence's words, then over sentences.
+        """
+        lengths = (sentences != PAD).sum(1)
+        sentences = sentences[:, : max(int(lengths.max()), 1)]
+        given = F.pad(sentences, (1, 0), value=SOS)
+        place = torch.arange(given.shape[1], device=given.device)
+        wanted = torch.where(place == lengths[:, None], EOS, F.pad(sentences, (0, 1), value=PAD))
+        counted = place <= lengths[:, None]
+        scores = self.scores_after(self.encode(sentences), given, place.expand(len(given), -1))
+        losses = F.cross_entropy(scores.transpose(1, 2), wanted, reduction="none") * counted
+        return (losses.sum(1) / counted.sum(1)).mean()
+
+    @torch.no_grad()
+    def generate(
+        self, batch: FactsToAnswer, steps: int, keep_weights: bool = False
+    ) -> tuple[Answered, None]:
+        tokens, lengths = self.context(batch)
+        codes = self.encode(batch.sentences[batch.questions])
+        size = max(WORDS // (tokens.shape[1] + steps), 1)
+        parts = zip(*(whole.split(size) for whole in (codes, tokens, lengths)), strict=True)
+        return Answered(torch.cat([self._written_after(*part, steps) for part in parts])), None
+
+    def _written_after(self, codes: Tensor, tokens: Tensor, lengths: Tensor, steps: int) -> Tensor:
+        """The likeliest words (B, steps) after texts (B, S) of these lengths (B,)."""
+        tokens = F.pad(tokens[:, : int(lengths.max())], (0, steps), value=PAD)
+        written = []
+        for step in range(steps):
+            place = lengths[:, None] + step
+            word = self.scores_after(codes, tokens, place - 1).argmax(2)  # (B, 1)
+            tokens = tokens.scatter(1, place, word)
+            written.append(word)
+        return torch.cat(written, dim=1)
