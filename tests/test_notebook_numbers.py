@@ -34,6 +34,7 @@ ROW = re.compile(
 CELL = re.compile(r"(not run|–|[<>]?[\d.]+)(?: \(([<>]?[\d.]+)\))?")
 # Tests of their own are in test_failures.py, test_dnc_*.py, and at the end of this file.
 OTHER_TABLES = {
+    "panm_summary",
     *("dnc_generalization", "dnc_memory_extension", "dnc_memory_modes", "dnc_peephole"),
     *("dnc_state_space", "dnc_statistics", "dnc_when"),
     *("mla_failures", "mla_attention_paths", "panm_address_bits", "memreasoner_losses"),
