@@ -90,11 +90,12 @@ def _numbers(name: str) -> pd.DataFrame:
     cells = _read(paper, name)
     names, rows = registry.papers()[paper].task_names, registry.papers()[paper].row_names
     split = [names.get(column, column).rpartition("/") for column in cells["column"]]
+    artifact = name.rpartition("/")[2].removesuffix(".csv")
     shares = cells["unit"] == "fraction"  # ours are in percent
     factor = shares.map({True: 100.0, False: 1.0})
     return cells.assign(
         unit=cells["unit"].mask(shares, "%"),
-        model=[rows.get(row, row) for row in cells["row"]],
+        model=[rows.get(f"{artifact}/{row}", rows.get(row, row)) for row in cells["row"]],
         task=[names.get(task or test, task or test) for task, _, test in split],
         test=[_test(test) if task and test not in STATISTICS else "" for task, _, test in split],
         statistic=[test if task and test in STATISTICS else "" for task, _, test in split],

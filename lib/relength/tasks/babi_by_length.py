@@ -20,10 +20,11 @@ from pydantic import Field
 from relength.errors import RelengthError
 from relength.specs.kinds import TOKENS, Kind
 from relength.streams import EVALUATION_SEED, stream
-from relength.tasks import data
-from relength.tasks.base import PAD, SPECIALS, Pair, Split, TokenTask
+from relength.tasks import data, likelihood
+from relength.tasks.base import PAD, SPECIALS, Pair, Split, Task
 from relength.tasks.batch import TokensToTokens, pad_tokens
 from relength.tasks.facts import episodes
+from relength.tasks.metrics import ChoiceMetrics, Metrics
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,7 +36,7 @@ SYMBOLS = 182  # words of all stories, questions and answers; a test counts them
 MOST = 11_000  # questions of a task
 
 
-class BabiByLength(TokenTask):
+class BabiByLength(Task):
     """Questions about stories, with a single symbol as the answer, split by the story's length.
 
     train        the shorter stories, ``shorter`` percent of all, without those held out
@@ -51,6 +52,7 @@ class BabiByLength(TokenTask):
     """
 
     kind: ClassVar[Kind] = TOKENS
+    metrics: ClassVar[type[Metrics]] = ChoiceMetrics
     measure: ClassVar[str] = "exact_match"
     files: ClassVar[str] = "babi_by_length"
 
@@ -147,6 +149,10 @@ class BabiByLength(TokenTask):
         from relength.tasks.scores import exactly_right
 
         return exactly_right(outputs, batch)
+
+    def score(self, answers: "list[tuple[TokensToTokens, Tensor]]") -> ChoiceMetrics:
+        items, loss, right, _ = likelihood.means(self.name, answers)
+        return ChoiceMetrics(items=items, exact_match=right, perplexity=likelihood.perplexity(loss))
 
     def shown(self, batch: TokensToTokens, row: int) -> Pair:
         source = self.spelled(batch.inputs[row, : int(batch.input_lengths[row])].tolist())

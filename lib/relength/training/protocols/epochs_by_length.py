@@ -12,6 +12,9 @@ from relength.training.protocols.fixed import FixedSamples
 from relength.training.protocols.optimiser import Adam, Settings
 
 if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
     from relength.specs.spec import RunSpec
     from relength.tasks.batch import Batch
     from relength.training.course import Progress
@@ -31,7 +34,8 @@ class EpochsByLength(FixedSamples):
 
     A pass puts its samples in the order of their lengths, equal ones at random, and cuts that into
     batches; the batches follow at random. Which lengths come when is the same for all seeds.
-    After each pass the development set of the task is measured, its loss, too. Defaults: the code
+    After each pass the development set of the task is measured, its loss, too. Tests ask how likely
+    the right tokens are (relength.tasks.likelihood), and let nothing be written. Defaults: the code
     that the paper names which this was written for, as far as it can be followed here.
     """
 
@@ -81,3 +85,24 @@ class EpochsByLength(FixedSamples):
         random = stream(EVALUATION_SEED, "lengths", len(order), self.batch_size, interval)
         for start in random.permutation(starts):
             yield order[start : start + self.batch_size]
+
+    def before_test(self, model: "Module") -> None:
+        """Let a model tell how likely the right tokens are, in place of writing its own.
+
+        Where weights of attention are asked for, it writes.
+        """
+        from relength.tasks.likelihood import scored
+
+        written = model.generate
+
+        def generate(
+            batch: "Batch", steps: int, keep_weights: bool = False
+        ) -> "tuple[Tensor, dict[str, Tensor] | None]":
+            if keep_weights:
+                return written(batch, steps, keep_weights)
+            import torch
+
+            with torch.no_grad():
+                return scored(model(batch), batch), None
+
+        model.generate = generate
