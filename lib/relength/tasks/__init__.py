@@ -17,6 +17,7 @@ from relength.tasks.copying import (
 from relength.tasks.dyck import Dyck2, Dyck2Unique, Dyck3, Dyck3Unique
 from relength.tasks.facts import OneFact, TwoFacts, TwoFactsThenOne
 from relength.tasks.lookup import Lookup, ReverseLookup
+from relength.tasks.multi30k import TASKS as MULTI30K
 from relength.tasks.scan import Scan
 
 TASKS: dict[str, type[Task]] = {
@@ -55,4 +56,5 @@ TASKS: dict[str, type[Task]] = {
     "babi_two_facts_then_one": TwoFactsThenOne,
     **mathematics.TASKS,
     **BABI_BY_LENGTH,
+    **MULTI30K,
 }

@@ -5,6 +5,7 @@ from relength.papers.panm import (
     dyck_experiments,
     mathematics_experiments,
     scan_experiments,
+    translation_experiments,
 )
 from relength.papers.panm.experiments import EXPERIMENTS
 from relength.specs.paper import Arm, Paper, Speed
@@ -78,6 +79,7 @@ PAPER = Paper(
         scan_experiments.EXPERIMENT,
         mathematics_experiments.EXPERIMENT,
         babi_experiments.EXPERIMENT,
+        translation_experiments.EXPERIMENT,
     ),
     borrowed={
         "panm_pointers": ("panm_algorithmic", ("panm-fig-2c", "panm-fig-2d")),
@@ -131,7 +133,7 @@ PAPER = Paper(
         ),
         "large": Arm("of 256 units", "the repaired equations with 256 units, as Appendix C says"),
     },
-    words={"id": "ID"},
+    words={"id": "ID", "multi30k": "Multi30K"},
     computed="computed:decided",
     quoted=("panm-020", "panm-025", "panm-027", "panm-028"),
     asked_first=("panm-020", "panm-021", "panm-025", "panm-026", "panm-027", "panm-028"),
