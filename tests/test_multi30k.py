@@ -23,7 +23,7 @@ from relength.training import train
 
 FOLDER = Path(os.environ.get("RELENGTH_DATA") or "/nowhere") / "multi30k"
 needs_data = pytest.mark.skipif(bool(Multi30K80().lacks()), reason="Multi30K is not here")
-FEW = {"pairs": 300, "words": 200, "validation_size": 20, "test_size": 40}
+FEW = {"sentences": 300, "words": 200, "validation_size": 20, "test_size": 40}
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_every_line_of_the_files_is_a_pair():
 @needs_data
 @pytest.mark.parametrize("name", multi30k.TASKS)
 def test_lengths_trained_on_and_tested_meet_and_do_not_cross(name):
-    task = TASKS[name](pairs=2_000, validation_size=100)
+    task = TASKS[name](sentences=2_000, validation_size=100)
     known = [len(p.source) for s in ("train", "validation") for p in task.samples(s)]
     other = [len(p.source) for p in task.samples("length")]
     below, above = (other, known) if task.longer_trained else (known, other)

@@ -44,7 +44,7 @@ def means(task: str, answers: "list[tuple[Sequences, Tensor]]") -> tuple[int, fl
         hits = found[..., 1].bool() & batch.mask
         items += len(batch)
         tokens += int(batch.mask.sum())
-        loss += float((found[..., 0].double() * batch.mask).sum())
+        loss += float(found[..., 0].double()[batch.mask].sum())  # padding may be impossible
         right += int(hits.sum())
         whole += int((hits | ~batch.mask).all(1).sum())
     return items, loss / tokens, right / tokens, whole / items

@@ -60,7 +60,9 @@ class Multi30K(Task):
     longer_trained: ClassVar[bool] = False
 
     name: str
-    pairs: int = Field(ALL, gt=1, le=ALL, description="sentence pairs, a random part of all")
+    sentences: int = Field(
+        ALL, gt=1, le=ALL, description="pairs of sentences, a random part of all"
+    )
     words: int = Field(12_000, gt=len(SPECIALS), description="size of the vocabulary, at most")
     validation_size: int = Field(1_000, gt=0, description="pairs that are held out")
     test_size: int = Field(ALL, gt=0, description="most pairs of a test")
@@ -75,10 +77,10 @@ class Multi30K(Task):
         return _vocabulary(self)
 
     def splits(self) -> dict[str, Split]:
-        shorter = self.pairs * self.shorter // 100
-        known = self.pairs - shorter if self.longer_trained else shorter
+        shorter = self.sentences * self.shorter // 100
+        known = self.sentences - shorter if self.longer_trained else shorter
         held_out = min(self.validation_size, known - 1)
-        other = min(self.test_size, self.pairs - known)
+        other = min(self.test_size, self.sentences - known)
         return {
             "train": Split(0, 0, known - held_out),
             "dev": Split(0, 0, other),
@@ -185,7 +187,7 @@ class Multi30K50(Multi30K):
 class Multi30KLonger50(Multi30K):
     """The longer half is trained on (Appendix D.6).
 
-    >>> Multi30KLonger50().splits()["length"].size == Multi30K50().pairs // 2
+    >>> Multi30KLonger50().splits()["length"].size == Multi30K50().sentences // 2
     True
     """
 
@@ -203,8 +205,8 @@ def tokens(sentence: str) -> tuple[str, ...]:
 def split_up(task: Multi30K) -> tuple[list[Pair], list[Pair]]:
     """Pairs of the lengths trained on, and of the others, the shortest first in both."""
     every = _pairs()
-    random = stream(EVALUATION_SEED, "evaluation", INDEX, "pairs")  # one part for every split
-    chosen = [every[i] for i in np.sort(random.permutation(len(every))[: task.pairs])]
+    random = stream(EVALUATION_SEED, "evaluation", INDEX, "sentences")  # one part for every split
+    chosen = [every[i] for i in np.sort(random.permutation(len(every))[: task.sentences])]
     ordered = sorted(chosen, key=lambda pair: len(pair.source))
     cut = len(ordered) * task.shorter // 100
     shorter, longer = ordered[:cut], ordered[cut:]

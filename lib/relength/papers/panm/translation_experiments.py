@@ -20,8 +20,8 @@ TRAINING: dict[Scale, dict[str, Any]] = {
     "paper": {"epochs": 50, "batch_size": 128, "learning_rate": 1e-4, "clip_norm": 1.0},
 }
 SIZES: dict[Scale, dict[str, int]] = {
-    "smoke": {"pairs": 60, "words": 60, "validation_size": 8, "test_size": 8},
-    "reduced": {"pairs": 8_000, "words": 3_000, "validation_size": 400, "test_size": 1_000},
+    "smoke": {"sentences": 60, "words": 60, "validation_size": 8, "test_size": 8},
+    "reduced": {"sentences": 8_000, "words": 3_000, "validation_size": 400, "test_size": 1_000},
     "paper": {},
 }
 WIDTHS: dict[Scale, dict[str, int]] = {
