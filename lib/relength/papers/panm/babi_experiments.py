@@ -15,13 +15,13 @@ OTHERS: tuple[dict[str, Any], ...] = ({"name": "U. TRM+RPE"}, PANM | {"arm": "re
 
 TRAINING: dict[Scale, dict[str, Any]] = {
     "smoke": {"epochs": 2, "batch_size": 8},
-    "reduced": {"epochs": 20, "batch_size": 64, "learning_rate": 1e-3},
+    "reduced": {"epochs": 15, "batch_size": 64, "learning_rate": 1e-3},
     "paper": {"epochs": 100, "batch_size": 128, "learning_rate": 6e-4, "halve_below": 0.1},
 }
 SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"per_task": 5, "without": LONG_STORIES, "validation_size": 8, "test_size": 8},
-    "reduced": {"per_task": 500, "without": LONG_STORIES, "validation_size": 500,
-                "test_size": 1_700},
+    "reduced": {"per_task": 400, "without": LONG_STORIES, "validation_size": 400,
+                "test_size": 1_360},
     "paper": {},
 }  # fmt: skip
 WIDTHS: dict[Scale, dict[str, int]] = {
