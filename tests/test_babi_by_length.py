@@ -18,7 +18,7 @@ from relength.runs.store import Store
 from relength.specs import published
 from relength.specs.spec import make_spec
 from relength.tasks import TASKS, data
-from relength.tasks.babi_by_length import Babi50, Babi80, told, words
+from relength.tasks.babi_by_length import Babi50, Babi80, _stories, told, words
 from relength.tasks.batch import pad_tokens
 from relength.tasks.likelihood import means, perplexity, scored
 from relength.training import train
@@ -206,6 +206,31 @@ def test_sorted_together_the_longest_fifth_has_no_task_of_short_stories():
     above = [story(pair) for _, pair in task.samples("length")]
     assert max(below) <= min(above)
     assert not {4, 15, 16, 17, 19} & {k for k, _ in task.samples("length")}
+
+
+@needs_data
+def test_what_the_deviations_say_of_questions_that_are_in_both_parts():
+    """Counted in the files themselves, where a question has its lines, itself and its answer."""
+    asked = {k: _stories(k) for k in range(1, 21)}
+    length = {k: [sum(len(words(line)) for line in lines) for lines, *_ in found]
+              for k, found in asked.items()}  # fmt: skip
+    for percent, known in ((80, (1_601, 42_200)), (50, (3_063, 105_500))):
+        twice, longer = Counter(), 0
+        for k, found in asked.items():
+            order = np.argsort(length[k], kind="stable")
+            cut = len(found) * percent // 100
+            below = {found[i] for i in order[:cut]}
+            twice[k] = sum(found[i] in below for i in order[cut:])
+            longer += len(found) - cut
+        assert (twice.total(), longer) == known
+        assert twice[4] > 0.98 * twice.total()
+    every = [(n, k, found[2]) for k in asked for n, found in zip(length[k], asked[k], strict=True)]
+    order = sorted(every, key=lambda sample: sample[0])
+    cut = len(order) * 80 // 100
+    assert set(asked) - {k for _, k, _ in order[cut:]} == {4, 15, 16, 17, 19}
+    half = len(order) // 2
+    answers = {answer for *_, answer in order[:half]}
+    assert sum(answer not in answers for *_, answer in order[half:]) == 11_000
 
 
 @needs_data

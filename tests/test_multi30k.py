@@ -132,6 +132,14 @@ def test_the_epoch_with_the_lowest_test_loss_is_tested():
     )
 
 
+@needs_data
+def test_as_many_german_words_are_unknown_as_the_deviations_say():
+    for task, share in ((Multi30K80(), 5), (Multi30K50(), 7)):
+        known = set(task.vocabulary)
+        german = [word for pair in task.samples("length") for word in pair.target]
+        assert round(100 * np.mean([word not in known for word in german])) == share
+
+
 # --- the experiment -------------------------------------------------------------------------------
 
 
