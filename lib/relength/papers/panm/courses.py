@@ -48,10 +48,10 @@ def accuracy_and_loss(runs: Runs, number: int, artifact: str, beyond: str) -> Ex
     data = courses(part)
 
     def draw(layout: Layout) -> "Figure":
-        pitch, block, head = layout.width / 2, 1.7, 0.25
+        pitch, block, head = layout.width / 2, 1.7, head_of(part, layout)
         height = block * len(part.tasks) + head
         figure = canvas(layout, height)
-        name_lines(figure, part, height)
+        name_lines(figure, part, layout, height)
         for i, task in enumerate(part.tasks):
             own = data[data["task"] == task]
             for j, (measure, *columns) in enumerate(
@@ -66,14 +66,13 @@ def accuracy_and_loss(runs: Runs, number: int, artifact: str, beyond: str) -> Ex
                 if measure == "loss":
                     most = math.ceil(max(1.0, own["test_loss"].max() if len(own) else 1.0))
                     axes.set_ylim(0, most)
-                    axes.set_yticks(range(most + 1))
+                    axes.set_yticks(range(most + 1), [str(n) for n in range(most + 1)])
         return figure
 
     caption = (
         f"Learning curves, a line per seed. Strong: {beyond}. Thin: on the left what was held out "
         "of the lengths trained on, on the right the training loss, which dropout raises. Loss is "
-        "the cross-entropy of a right answer. Dashed: readings that are not judged. Nothing is "
-        "selected on these curves."
+        "the cross-entropy of a right answer. Nothing is selected on these curves."
     )
     alt = f"Accuracy and loss over epochs. Medians at the end: {ends(part, data)}."
     return exhibit(part, number, draw, "over-epochs", caption, alt, data)
@@ -96,13 +95,28 @@ def dashes(runs: Runs, model: str, arm: str) -> str:
     return "-" if runs.experiment.judges(model, arm) else "--"
 
 
-def name_lines(figure: "Figure", runs: Runs, height: float) -> None:
-    """Write the rows side by side at the top, each in the colour of its lines."""
+def head_of(runs: Runs, layout: Layout) -> float:
+    """Height in inches of the names at the top: on a narrow page one below the other."""
+    return 0.1 + 0.15 * (len(runs.rows) if layout.narrow else 1)
+
+
+def name_lines(figure: "Figure", runs: Runs, layout: Layout, height: float) -> None:
+    """Write the rows at the top, each in the colour of its lines."""
     for k, (model, arm) in enumerate(runs.rows):
+        across, down = (0, k) if layout.narrow else (k / len(runs.rows), 0)
+        dashed = " (dashed)" if dashes(runs, model, arm) == "--" else ""
         figure.text(
-            0.02 + k * 0.97 / len(runs.rows), 1 - 0.14 / height, runs.label(model, arm), size=7.5,
-            weight="bold", color=colour(model), va="center",
+            0.02 + 0.97 * across, 1 - (0.12 + 0.15 * down) / height,
+            runs.label(model, arm) + dashed, size=7.5, weight="bold", color=colour(model),
+            va="center",
         )  # fmt: skip
+
+
+def epochs_below(axes: "Axes", last: int) -> None:
+    """Mark the first and the last epoch, the latter inside the panel's width."""
+    axes.set_xlim(1, max(last, 2))
+    axes.set_xticks([1, last], ["1", f"epoch {last}"])
+    axes.get_xticklabels()[-1].set_ha("right")
 
 
 def lines(axes: "Axes", own: pd.DataFrame, runs: Runs, columns: list[str]) -> None:
@@ -117,6 +131,4 @@ def lines(axes: "Axes", own: pd.DataFrame, runs: Runs, columns: list[str]) -> No
         for column in thin:
             axes.plot(run["epoch"], run[column], lw=0.5, alpha=0.6, **look)
         axes.plot(run["epoch"], run[strong], lw=1.2, **look)
-    last = own["epoch"].max()
-    axes.set_xlim(1, max(last, 2))
-    axes.set_xticks([1, last], ["1", f"epoch {last}"])
+    epochs_below(axes, int(own["epoch"].max()))

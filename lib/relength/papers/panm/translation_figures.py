@@ -5,13 +5,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from relength.papers.panm.courses import courses, dashes, name_lines
+from relength.papers.panm.courses import courses, dashes, epochs_below, head_of, name_lines
 from relength.papers.panm.translation_experiments import LAYERS, SPLITS
 from relength.report.exhibits import Exhibit
 from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import LIGHT, Layout, canvas, colour, over_percent, title
+
+# Of a logarithmic axis, and their tens: the first ones that are few enough.
+MARKS = ((1, 1.5, 2, 2.5, 3, 4, 5, 6, 8), (1, 2, 5), (1,))
+MOST_MARKS = 7
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,15 +86,16 @@ def by_layers(runs: Runs, number: int) -> Exhibit:
 def over_epochs(runs: Runs, number: int, artifact: str, tested: str) -> Exhibit:
     """Figures 3b and 7, right: perplexity over epochs, on a logarithmic axis.
 
-    tested  what the test's sentences are: *longer*
+    tested  what the test's sentences are: *longer*, which the figure is named after, too
     """
     part = runs.part(artifact)
     data = perplexities(part)
 
     def draw(layout: Layout) -> "Figure":
-        height, head = 2.3, 0.25
+        head = head_of(part, layout)
+        height = 2.1 + head
         figure = canvas(layout, height)
-        name_lines(figure, part, height)
+        name_lines(figure, part, layout, height)
         box = np.array((0.5, 0.35, layout.width - 0.65, height - head - 0.45))
         axes = figure.add_axes(box / ([layout.width, height] * 2))
         over_percent(axes)
@@ -99,14 +104,12 @@ def over_epochs(runs: Runs, number: int, artifact: str, tested: str) -> Exhibit:
             look = {"color": colour(model), "ls": dashes(part, model, arm)}
             axes.plot(run["epoch"], run["trained"], lw=0.5, alpha=0.6, **look)
             axes.plot(run["epoch"], run["test"], lw=1.2, **look)
-        last = int(data["epoch"].max()) if len(data) else 2
-        axes.set_xlim(1, max(last, 2))
-        axes.set_xticks([1, last], ["1", f"epoch {last}"])
+        epochs_below(axes, int(data["epoch"].max()) if len(data) else 2)
         return figure
 
     caption = (
         f"Perplexity over epochs, a line per seed, on a logarithmic axis. Strong: the {tested} "
-        "sentences. Thin: training, which dropout raises. Dashed: PANM repaired. Lower is better."
+        "sentences. Thin: training, which dropout raises. Lower is better."
     )
     ends = data[data["epoch"] == data.groupby(["model", "arm", "seed"])["epoch"].transform("max")]
     said = [
@@ -115,7 +118,7 @@ def over_epochs(runs: Runs, number: int, artifact: str, tested: str) -> Exhibit:
         for (model, arm), seeds in ends.groupby(["model", "arm"], sort=False)
     ]
     alt = f"Perplexity over epochs. Medians: {'; '.join(said) or NOT_RUN}."
-    return exhibit(part, number, draw, "over-epochs", caption, alt, data)
+    return exhibit(part, number, draw, f"{tested}-sentences", caption, alt, data)
 
 
 def _heights(axes: "Axes", values: pd.Series) -> None:
@@ -128,6 +131,10 @@ def _heights(axes: "Axes", values: pd.Series) -> None:
     low, high = 0.9 * float(values.min()), 1.1 * float(values.max())
     axes.set_yscale("log")
     axes.set_ylim(low, high)
-    marks = [m * 10**k for k in range(5) for m in (1, 2, 3, 5) if low <= m * 10**k <= high]
+    every = [
+        [m * 10**k for k in range(300) for m in digits if low <= m * 10.0**k <= high]
+        for digits in MARKS
+    ]
+    marks = next((found for found in every if len(found) <= MOST_MARKS), [])
     axes.set_yticks(marks, [f"{mark:g}" for mark in marks])
     axes.minorticks_off()
