@@ -136,5 +136,7 @@ def _heights(axes: "Axes", values: pd.Series) -> None:
         for digits in MARKS
     ]
     marks = next((found for found in every if len(found) <= MOST_MARKS), [])
+    if len(marks) < 2:  # a narrow range
+        marks = [round(low + share * (high - low)) for share in (0.1, 0.5, 0.9)]
     axes.set_yticks(marks, [f"{mark:g}" for mark in marks])
     axes.minorticks_off()
