@@ -8,6 +8,7 @@ import handmade
 import numpy as np
 import pytest
 import torch
+from test_claims import cells_of
 
 from relength.errors import RelengthError
 from relength.papers.panm import courses
@@ -23,6 +24,7 @@ from relength.tasks.batch import pad_tokens
 from relength.tasks.likelihood import means, perplexity, scored
 from relength.training import train
 from relength.training.protocols.epochs_by_length import EpochsByLength
+from relength.verdicts import claims
 
 needs_data = pytest.mark.skipif(bool(Babi80().lacks()), reason="bAbI is not here")
 FEW = {"per_task": 40, "without": LONG_STORIES, "validation_size": 30, "test_size": 50}
@@ -278,3 +280,28 @@ def test_the_figure_tells_where_each_curve_ends(tmp_path):
     assert "PANM on TRM: accuracy 50 %, loss 1.30, the lowest 0.80" in made.text
     assert set(made.data["model"]) == {"TRM", "PANM on TRM"} and len(made.data) == 2 * 2 * 3
     assert "exact match" in tables.side_by_side(runs, "panm-table-5").html.lower()
+
+
+@pytest.mark.parametrize(
+    ("claim_id", "transformer", "panm", "outcome"),
+    [
+        ("panm-059", {80: 79, 50: 76}, {80: 85, 50: 81}, "reproduced"),  # as printed
+        ("panm-059", {80: 79, 50: 76}, {80: 79, 50: 70}, "contradicted"),
+        ("panm-060", {80: 3.0, 50: 3.0}, {80: 2.0, 50: 2.0}, "reproduced"),
+        ("panm-060", {80: 2.0, 50: 3.0}, {80: 3.0, 50: 2.0}, "contradicted"),  # in one split
+    ],
+)
+def test_claims_on_babi_hold_and_fail_as_they_say(claim_id, transformer, panm, outcome):
+    (claim,) = [c for c in claims.load("panm") if c.id == claim_id]
+
+    def value(model: str, task: str, test: str) -> float:
+        assert test == "length"
+        return (panm if model == "PANM on TRM" else transformer)[int(task.removeprefix("babi_"))]
+
+    seeds = 5 if outcome == "reproduced" else 10
+    assert claims.judge(claim, cells_of(claim, value, spread=0.05, seeds=seeds)).outcome == outcome
+
+
+def test_printed_cells_of_table_5_are_claims():
+    made = {c.id for c in claims.load("panm") if c.id.startswith("panm-table-5/")}
+    assert len(made) == 6 and "panm-table-5/Transformer/babi_80/length" in made

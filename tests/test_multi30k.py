@@ -9,6 +9,7 @@ from pathlib import Path
 import handmade
 import numpy as np
 import pytest
+from test_claims import cells_of
 
 from relength.errors import RelengthError
 from relength.papers.panm import translation_figures
@@ -20,6 +21,7 @@ from relength.tasks import TASKS, multi30k
 from relength.tasks.base import EOS, UNK
 from relength.tasks.multi30k import Multi30K50, Multi30K80, Multi30KLonger50, tokens
 from relength.training import train
+from relength.verdicts import claims
 
 FOLDER = Path(os.environ.get("RELENGTH_DATA") or "/nowhere") / "multi30k"
 needs_data = pytest.mark.skipif(bool(Multi30K80().lacks()), reason="Multi30K is not here")
@@ -177,3 +179,26 @@ def test_figures_have_perplexities_of_the_curves(tmp_path):
     assert "TRM, 2 layers: 40.0 at the lowest, 80.0 at the end" in right.text
     turned = translation_figures.over_epochs(runs, 3, "panm-fig-7-right", "shorter")
     assert "PANM on TRM, 2 layers: 30.0 at the lowest, 60.0 at the end" in turned.text
+
+
+@pytest.mark.parametrize(
+    ("claim_id", "transformer", "panm", "outcome"),
+    [
+        ("panm-063", 42.7, 32.7, "reproduced"),  # Table 2's means
+        ("panm-063", 32.7, 42.7, "contradicted"),  # lower is better
+        ("panm-064", 42.7, 32.7, "reproduced"),
+        ("panm-064", 33.0, 32.9, "contradicted"),  # a tie is not better
+        ("panm-093", 60.0, 35.0, "reproduced"),
+        ("panm-093", 35.0, 60.0, "contradicted"),
+        ("panm-093", 60.0, 50.0, "contradicted"),  # 10 below, where 25 are said
+    ],
+)
+def test_claims_on_translation_hold_and_fail_as_they_say(claim_id, transformer, panm, outcome):
+    (claim,) = [c for c in claims.load("panm") if c.id == claim_id]
+
+    def value(model: str, task: str, test: str) -> float:
+        assert test == "length"
+        return panm if model.startswith("PANM") else transformer
+
+    seeds = 5 if outcome == "reproduced" else 10
+    assert claims.judge(claim, cells_of(claim, value, spread=0.1, seeds=seeds)).outcome == outcome
