@@ -78,9 +78,9 @@ class Paper:
     What it prints:
 
     task_names  {task in its tables: task here}, where the two differ; a whole column, as
-                ``"task/test"``, where its test is another, too; of one table alone as
-                ``"<artifact>:task"``, where its runs are others
+                ``"task/test"``, where its test is another, too
     row_names   {row of its tables: model here}, where the two differ
+                In both, ``"<artifact>:name"`` speaks of one table alone.
     headlines   the tables that carry its main claim
     columns     {column of these tables: heading}, where the last part of its name is none
     recounts    text: functions that do its arithmetic again, each named as its deviations name it

@@ -9,6 +9,7 @@ The tables hold what is printed. Where the papers contradict themselves stands i
 ``book/deviations/<paper>.yml``; :mod:`relength.report.recounts` does their arithmetic again.
 """
 
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Literal
@@ -89,7 +90,8 @@ def _numbers(name: str) -> pd.DataFrame:
     paper = name.rpartition("/")[2].partition("-")[0]
     cells = _read(paper, name)
     artifact = name.rpartition("/")[2].removesuffix(".csv")
-    names, rows = _task_names(artifact), registry.papers()[paper].row_names
+    about = registry.papers()[paper]
+    names, rows = (_in(artifact, every) for every in (about.task_names, about.row_names))
     split = [names.get(column, column).rpartition("/") for column in cells["column"]]
     shares = cells["unit"] == "fraction"  # ours are in percent
     factor = shares.map({True: 100.0, False: 1.0})
@@ -105,9 +107,8 @@ def _numbers(name: str) -> pd.DataFrame:
     )
 
 
-def _task_names(artifact: str) -> dict[str, str]:
-    """``Paper.task_names``, with what it says of this table alone in place of the usual."""
-    names = registry.papers()[artifact.partition("-")[0]].task_names
+def _in(artifact: str, names: Mapping[str, str]) -> dict[str, str]:
+    """Names of a paper's tables, with what it says of this table alone in place of the usual."""
     own = f"{artifact}:"
     alone = {name.removeprefix(own): to for name, to in names.items() if name.startswith(own)}
     return {**names, **alone}

@@ -1,6 +1,7 @@
 """Every task by name. A new task is one file in this folder and one line here."""
 
 from relength.tasks import algorithmic, mathematics, scan_cut_offs, state_space
+from relength.tasks.babi_by_length import TASKS as BABI_BY_LENGTH
 from relength.tasks.base import Task
 from relength.tasks.cfq import Cfq
 from relength.tasks.copying import (
@@ -16,6 +17,7 @@ from relength.tasks.copying import (
 from relength.tasks.dyck import Dyck2, Dyck2Unique, Dyck3, Dyck3Unique
 from relength.tasks.facts import OneFact, TwoFacts, TwoFactsThenOne
 from relength.tasks.lookup import Lookup, ReverseLookup
+from relength.tasks.multi30k import TASKS as MULTI30K
 from relength.tasks.new_places import OneFactNewPlaces, TwoFactsNewPlaces
 from relength.tasks.scan import Scan
 from relength.tasks.variable_tracking import OneHop, TwoHops
@@ -59,4 +61,6 @@ TASKS: dict[str, type[Task]] = {
     "vt_1hop": OneHop,
     "vt_2hop": TwoHops,
     **mathematics.TASKS,
+    **BABI_BY_LENGTH,
+    **MULTI30K,
 }

@@ -229,3 +229,30 @@ class AnswerMetrics(Metrics):
     )
     answer_and_facts: float | None = share("answer and facts", default=None, whole=True)
     diverged: float | None = share("memory diverged", default=None)
+
+
+class ChoiceMetrics(Metrics):
+    """One symbol that is chosen as an answer.
+
+    exact_match  share of answers that are right
+    perplexity   e to the power of the mean -log p of the right answers: among so many symbols, each
+                 as likely as the others, a model could choose as well
+    """
+
+    exact_match: float = share(
+        "exact match", whole=True, about="share of outputs that are right to the last symbol"
+    )
+    perplexity: float = amount("perplexity", "symbols", margin="length", beside="perplexity")
+
+
+class NextTokenMetrics(Metrics):
+    """Tokens of a text, each after the right ones before it.
+
+    next_token  share of tokens that have the highest score
+    perplexity  e to the power of the mean -log p of the right tokens
+    """
+
+    next_token: float = share(
+        "next-token accuracy", about="share of tokens that have the highest score"
+    )
+    perplexity: float = amount("perplexity", "symbols", margin="length", beside="perplexity")

@@ -1,5 +1,6 @@
 """Sizes of the Transformers for sequences, and the four kinds that are one configuration."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -30,6 +31,17 @@ class LayerSizes(ModelConfig):
         0.1, ge=0, lt=1, description="share set to zero of attention weights, of hidden units, and "
         "of what a part adds to a vector"
     )  # fmt: skip
+
+    @staticmethod
+    def row(model: Mapping[str, Any]) -> str:
+        """A model's name in tables; one of fewer than the three usual layers is a row of its own.
+
+        >>> LayerSizes.row({"name": "TRM", "encoder_layers": 2})
+        'TRM, 2 layers'
+        """
+        layers = model.get("encoder_layers", 3)
+        few = f", {layers} layer{'s' if layers > 1 else ''}" if layers < 3 else ""
+        return model["name"] + few
 
     @model_validator(mode="after")
     def _heads_divide(self) -> "LayerSizes":

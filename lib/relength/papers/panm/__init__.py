@@ -1,6 +1,12 @@
 """Pointer-Augmented Neural Memory."""
 
-from relength.papers.panm import dyck_experiments, mathematics_experiments, scan_experiments
+from relength.papers.panm import (
+    babi_experiments,
+    dyck_experiments,
+    mathematics_experiments,
+    scan_experiments,
+    translation_experiments,
+)
 from relength.papers.panm.experiments import EXPERIMENTS
 from relength.specs.paper import Arm, Paper, Speed
 
@@ -48,6 +54,8 @@ PAPER = Paper(
         **{f"scan/{n}": f"scan_{n}/length" for n in scan_experiments.CUT_OFFS},
         "math/add_or_sub": "math_add_or_sub/length",
         "math/place_value": "math_place_value/length",
+        "babi/0.8-0.2": "babi_80/length",
+        "babi/0.5-0.5": "babi_50/length",
     },
     row_names={
         "PANM (Ours)": "PANM on TRM",
@@ -58,6 +66,9 @@ PAPER = Paper(
         "TRM + RPE (diamond)": "TRM+RPE",
         "U. TRM (club)": "U. TRM",
         "U. TRM+ RPE (club)": "U. TRM+RPE",
+        # Table 5, whose Transformer is not that of Tables 13 to 18
+        "panm-table-5:Transformer": "TRM",
+        "U. TRM + RPE": "U. TRM+RPE",
     },
     headlines=("panm-table-3",),
     columns={"drecall": "Dynamic Recall", "psort": "Priority Sort", "idsort": "ID Sort"},
@@ -67,6 +78,8 @@ PAPER = Paper(
         dyck_experiments.EXPERIMENT,
         scan_experiments.EXPERIMENT,
         mathematics_experiments.EXPERIMENT,
+        babi_experiments.EXPERIMENT,
+        translation_experiments.EXPERIMENT,
     ),
     borrowed={
         "panm_summary": ("panm_algorithmic", ("panm-table-2",)),
@@ -121,7 +134,7 @@ PAPER = Paper(
         ),
         "large": Arm("of 256 units", "the repaired equations with 256 units, as Appendix C says"),
     },
-    words={"id": "ID"},
+    words={"id": "ID", "multi30k": "Multi30K"},
     computed="computed:decided",
     quoted=("panm-020", "panm-025", "panm-027", "panm-028"),
     asked_first=("panm-020", "panm-021", "panm-025", "panm-026", "panm-027", "panm-028"),

@@ -1,0 +1,142 @@
+"""Figures of translation: the lowest perplexity by layers, and perplexity over epochs."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from relength.papers.panm.courses import courses, dashes, epochs_below, head_of, name_lines
+from relength.papers.panm.translation_experiments import LAYERS, SPLITS
+from relength.report.exhibits import Exhibit
+from relength.report.figures import exhibit
+from relength.report.grid import NOT_RUN
+from relength.report.runs import Runs
+from relength.report.style import LIGHT, Layout, canvas, colour, over_percent, title
+
+# Of a logarithmic axis, and their tens: the first ones that are few enough.
+MARKS = ((1, 1.5, 2, 2.5, 3, 4, 5, 6, 8), (1, 2, 5), (1,))
+MOST_MARKS = 7
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def perplexities(runs: Runs) -> pd.DataFrame:
+    """One row per point of the learning curves, with perplexities in place of losses.
+
+    Columns of :func:`relength.papers.panm.courses.courses`, and test, the perplexity on sentences
+    of other lengths, and trained, that of training.
+    """
+    data = courses(runs)
+    return data.assign(
+        test=np.exp(data["test_loss"].astype(float)),
+        trained=np.exp(data["train_loss"].astype(float)),
+    )
+
+
+def by_layers(runs: Runs, number: int) -> Exhibit:
+    """Figure 3b, left: the lowest perplexity on longer sentences, by layers, a panel per split."""
+    part = runs.part("panm-fig-3b-left")
+    data = perplexities(part)
+    cell = ["model", "arm", "task", "seed"]
+    lowest = data.groupby(cell, sort=False)["test"].min().rename("lowest").reset_index()
+    depth = lowest["model"].str.extract(r"(\d) layer")[0].fillna("3").astype(int)
+    lowest = lowest.assign(layers=depth, family=lowest["model"].str.split(",").str[0])
+
+    def draw(layout: Layout) -> "Figure":
+        pitch, height = layout.width / len(SPLITS), 2.1
+        figure = canvas(layout, height)
+        for i, task in enumerate(SPLITS):
+            box = np.array((i * pitch + 0.45, 0.35, pitch - 0.6, height - 0.7))
+            axes = figure.add_axes(box / ([layout.width, height] * 2))
+            over_percent(axes)
+            axes.set_title(title(task), loc="left", size=7.5, color=LIGHT.ink)
+            axes.set_xlim(0.5, 3.5)
+            axes.set_xticks(sorted(LAYERS), [f"{n} layer{'s' * (n > 1)}" for n in sorted(LAYERS)])
+            own = lowest[lowest["task"] == task]
+            _heights(axes, own["lowest"])
+            for k, (model, seeds) in enumerate(own.groupby("family", sort=False)):
+                shift = 0.12 * (2 * k - 1)
+                for arm, dots in seeds.groupby("arm"):
+                    judged = arm != "repaired"
+                    axes.scatter(
+                        dots["layers"] + shift, dots["lowest"], s=12, zorder=3,
+                        color=colour(model) if judged else "none", edgecolor=colour(model),
+                        linewidth=0.7,
+                    )  # fmt: skip
+                medians = seeds[seeds["arm"] != "repaired"].groupby("layers")["lowest"].median()
+                axes.plot(medians.index + shift, medians, lw=1, color=colour(model))
+        return figure
+
+    caption = (
+        "The lowest perplexity on the longer sentences while training went on, by the number of "
+        "layers of encoder and decoder: purple PANM, brown the Transformer. Dots are seeds, the "
+        "line joins medians; rings are PANM repaired. Lower is better. The two splits have other "
+        "vocabularies, so their heights are not to be compared."
+    )
+    said = [
+        f"{title(task)}, {part.label(model, arm)}: {seeds['lowest'].median():.1f}"
+        for (task, model, arm), seeds in lowest.groupby(["task", "model", "arm"], sort=False)
+    ]
+    alt = f"Lowest perplexities. Medians: {'; '.join(said) or NOT_RUN}."
+    return exhibit(part, number, draw, "by-layers", caption, alt, lowest)
+
+
+def over_epochs(runs: Runs, number: int, artifact: str, tested: str) -> Exhibit:
+    """Figures 3b and 7, right: perplexity over epochs, on a logarithmic axis.
+
+    tested  what the test's sentences are: *longer*, which the figure is named after, too
+    """
+    part = runs.part(artifact)
+    data = perplexities(part)
+
+    def draw(layout: Layout) -> "Figure":
+        head = head_of(part, layout)
+        height = 2.1 + head
+        figure = canvas(layout, height)
+        name_lines(figure, part, layout, height)
+        box = np.array((0.5, 0.35, layout.width - 0.65, height - head - 0.45))
+        axes = figure.add_axes(box / ([layout.width, height] * 2))
+        over_percent(axes)
+        _heights(axes, pd.concat([data["test"], data["trained"]]))
+        for (model, arm, _), run in data.groupby(["model", "arm", "seed"], sort=False):
+            look = {"color": colour(model), "ls": dashes(part, model, arm)}
+            axes.plot(run["epoch"], run["trained"], lw=0.5, alpha=0.6, **look)
+            axes.plot(run["epoch"], run["test"], lw=1.2, **look)
+        epochs_below(axes, int(data["epoch"].max()) if len(data) else 2)
+        return figure
+
+    caption = (
+        f"Perplexity over epochs, a line per seed, on a logarithmic axis. Strong: the {tested} "
+        "sentences. Thin: training, which dropout raises. Lower is better."
+    )
+    ends = data[data["epoch"] == data.groupby(["model", "arm", "seed"])["epoch"].transform("max")]
+    said = [
+        f"{part.label(model, arm)}: {np.exp(seeds['best'].median()):.1f} at the lowest, "
+        f"{seeds['test'].median():.1f} at the end"
+        for (model, arm), seeds in ends.groupby(["model", "arm"], sort=False)
+    ]
+    alt = f"Perplexity over epochs. Medians: {'; '.join(said) or NOT_RUN}."
+    return exhibit(part, number, draw, f"{tested}-sentences", caption, alt, data)
+
+
+def _heights(axes: "Axes", values: pd.Series) -> None:
+    """A logarithmic axis around values, marked at round numbers; a word where there are none."""
+    if values.empty:
+        axes.text(0.5, 0.5, NOT_RUN, ha="center", va="center", size=7, style="italic",
+                  color=LIGHT.muted, transform=axes.transAxes)  # fmt: skip
+        axes.set_yticks([])
+        return
+    low, high = 0.9 * float(values.min()), 1.1 * float(values.max())
+    axes.set_yscale("log")
+    axes.set_ylim(low, high)
+    every = [
+        [m * 10**k for k in range(300) for m in digits if low <= m * 10.0**k <= high]
+        for digits in MARKS
+    ]
+    marks = next((found for found in every if len(found) <= MOST_MARKS), [])
+    if len(marks) < 2:  # a narrow range
+        marks = [round(low + share * (high - low)) for share in (0.1, 0.5, 0.9)]
+    axes.set_yticks(marks, [f"{mark:g}" for mark in marks])
+    axes.minorticks_off()
