@@ -71,6 +71,7 @@ PAPER = Paper(
     borrowed={
         "panm_summary": ("panm_algorithmic", ("panm-table-2",)),
         "panm_pointers": ("panm_algorithmic", ("panm-fig-2c", "panm-fig-2d")),
+        "panm_chat_gpt": ("panm_algorithmic", ("panm-table-12",)),
         "panm_address_exposure": None,
         "panm_cost": None,
     },
