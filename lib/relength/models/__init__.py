@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from relength.models.baselines import configs as baselines
 from relength.models.config import ModelConfig
+from relength.models.language import causal_configs as causal
 from relength.models.language import configs as language
 from relength.models.memory import configs as memory
 from relength.models.pointers.configs import PANMConfig
@@ -93,4 +94,6 @@ MODELS: dict[str, Model] = {
         language.MemReasonerConfig, "relength.models.language.memreasoner.MemReasoner"
     ),
     "GPT": Model(language.GPTConfig, "relength.models.language.gpt.GPT"),
+    "Llama": Model(causal.CausalConfig, "relength.models.language.causal.CausalModel"),
+    "PANM on Llama": Model(causal.CausalPANMConfig, "relength.models.language.causal.CausalPANM"),
 }

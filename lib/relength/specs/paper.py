@@ -78,8 +78,10 @@ class Paper:
     What it prints:
 
     task_names  {task in its tables: task here}, where the two differ; a whole column, as
-                ``"task/test"``, where its test is another, too
-    row_names   {row of its tables: model here}, where the two differ
+                ``"task/test"``, where its test is another, too; of one table alone as
+                ``"<artifact>:task"``, where its runs are others
+    row_names   {row of its tables: model here}, where the two differ; ``"artifact/row"`` where a
+                row of one table is another model than the same row of others
     headlines   the tables that carry its main claim
     columns     {column of these tables: heading}, where the last part of its name is none
     recounts    text: functions that do its arithmetic again, each named as its deviations name it

@@ -88,13 +88,14 @@ def prose_claims() -> pd.DataFrame:
 def _numbers(name: str) -> pd.DataFrame:
     paper = name.rpartition("/")[2].partition("-")[0]
     cells = _read(paper, name)
-    names, rows = registry.papers()[paper].task_names, registry.papers()[paper].row_names
+    artifact = name.rpartition("/")[2].removesuffix(".csv")
+    names, rows = _task_names(artifact), registry.papers()[paper].row_names
     split = [names.get(column, column).rpartition("/") for column in cells["column"]]
     shares = cells["unit"] == "fraction"  # ours are in percent
     factor = shares.map({True: 100.0, False: 1.0})
     return cells.assign(
         unit=cells["unit"].mask(shares, "%"),
-        model=[rows.get(row, row) for row in cells["row"]],
+        model=[rows.get(f"{artifact}/{row}", rows.get(row, row)) for row in cells["row"]],
         task=[names.get(task or test, task or test) for task, _, test in split],
         test=[_test(test) if task and test not in STATISTICS else "" for task, _, test in split],
         statistic=[test if task and test in STATISTICS else "" for task, _, test in split],
@@ -102,6 +103,14 @@ def _numbers(name: str) -> pd.DataFrame:
         spread=(pd.to_numeric(cells["spread"]).astype(float) * factor).round(6),
         n=pd.to_numeric(cells["n"]).astype("Int64"),
     )
+
+
+def _task_names(artifact: str) -> dict[str, str]:
+    """``Paper.task_names``, with what it says of this table alone in place of the usual."""
+    names = registry.papers()[artifact.partition("-")[0]].task_names
+    own = f"{artifact}:"
+    alone = {name.removeprefix(own): to for name, to in names.items() if name.startswith(own)}
+    return {**names, **alone}
 
 
 def _test(printed: str) -> str:

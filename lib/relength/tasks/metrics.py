@@ -229,3 +229,12 @@ class AnswerMetrics(Metrics):
     )
     answer_and_facts: float | None = share("answer and facts", default=None, whole=True)
     diverged: float | None = share("memory diverged", default=None)
+
+
+class TextMetrics(TokenMetrics):
+    """Texts that are written, of which tokens are a part.
+
+    bleu  of all texts together, with n-grams of up to four words, or of as many as there are
+    """
+
+    bleu: float = share("BLEU", about="overlap with the wanted text, by BLEU")

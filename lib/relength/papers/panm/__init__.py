@@ -1,6 +1,11 @@
 """Pointer-Augmented Neural Memory."""
 
-from relength.papers.panm import dyck_experiments, mathematics_experiments, scan_experiments
+from relength.papers.panm import (
+    dyck_experiments,
+    language_experiments,
+    mathematics_experiments,
+    scan_experiments,
+)
 from relength.papers.panm.experiments import EXPERIMENTS
 from relength.specs.paper import Arm, Paper, Speed
 
@@ -48,6 +53,11 @@ PAPER = Paper(
         **{f"scan/{n}": f"scan_{n}/length" for n in scan_experiments.CUT_OFFS},
         "math/add_or_sub": "math_add_or_sub/length",
         "math/place_value": "math_place_value/length",
+        # Table 7, whose tasks are in letters and words; ten letters are the longest of training
+        "panm-table-7:copy": "llm_copy",
+        "panm-table-7:drecall": "llm_dynamic_recall",
+        "panm-table-7:copy/10": "llm_copy/iid",
+        "panm-table-7:drecall/10": "llm_dynamic_recall/iid",
     },
     row_names={
         "PANM (Ours)": "PANM on TRM",
@@ -58,6 +68,8 @@ PAPER = Paper(
         "TRM + RPE (diamond)": "TRM+RPE",
         "U. TRM (club)": "U. TRM",
         "U. TRM+ RPE (club)": "U. TRM+RPE",
+        "panm-table-7/Llama2-7B FT": "Llama",
+        "panm-table-7/PANM (Ours)": "PANM on Llama",
     },
     headlines=("panm-table-3",),
     columns={"drecall": "Dynamic Recall", "psort": "Priority Sort", "idsort": "ID Sort"},
@@ -67,6 +79,7 @@ PAPER = Paper(
         dyck_experiments.EXPERIMENT,
         scan_experiments.EXPERIMENT,
         mathematics_experiments.EXPERIMENT,
+        language_experiments.EXPERIMENT,
     ),
     borrowed={
         "panm_summary": ("panm_algorithmic", ("panm-table-2",)),
@@ -106,6 +119,7 @@ PAPER = Paper(
         "TRM": "Transformer",
         "TRM+RPE": "Location Attention",  # it knows where others stand, too
         "U.": "Hybrid Attention",  # universal
+        "Llama": "Transformer",
     },
     arms={
         "fixed-base": Arm("fixed base", "the repaired equations without random base addresses"),
@@ -122,7 +136,7 @@ PAPER = Paper(
         ),
         "large": Arm("of 256 units", "the repaired equations with 256 units, as Appendix C says"),
     },
-    words={"id": "ID"},
+    words={"id": "ID", "llm": "LLM"},
     computed="computed:decided",
     quoted=("panm-020", "panm-025", "panm-027", "panm-028"),
     asked_first=("panm-020", "panm-021", "panm-025", "panm-026", "panm-027", "panm-028"),

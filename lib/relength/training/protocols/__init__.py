@@ -6,6 +6,7 @@ Importing them takes no torch: what needs it is imported where it is computed.
 from relength.training.protocols.base import Protocol
 from relength.training.protocols.epochs import Epochs
 from relength.training.protocols.facts import Facts
+from relength.training.protocols.fine_tuning import FineTuning
 from relength.training.protocols.fixed_steps import FixedSteps
 from relength.training.protocols.plain_epochs import PlainEpochs
 from relength.training.protocols.state_space import StateSpace
@@ -18,4 +19,5 @@ PROTOCOLS: dict[str, type[Protocol]] = {
     "plain_epochs": PlainEpochs,
     "facts": Facts,
     "fixed_steps": FixedSteps,
+    "fine_tuning": FineTuning,
 }
