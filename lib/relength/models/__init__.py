@@ -12,6 +12,7 @@ from relength.models.baselines import configs as baselines
 from relength.models.config import ModelConfig
 from relength.models.language import causal_configs as causal
 from relength.models.language import configs as language
+from relength.models.language import span_configs as spans
 from relength.models.memory import configs as memory
 from relength.models.pointers.configs import PANMConfig
 from relength.models.pointers.stack_configs import StackPANMConfig
@@ -95,5 +96,7 @@ MODELS: dict[str, Model] = {
     ),
     "GPT": Model(language.GPTConfig, "relength.models.language.gpt.GPT"),
     "Llama": Model(causal.CausalConfig, "relength.models.language.causal.CausalModel"),
+    "BERT": Model(spans.BertConfig, "relength.models.language.spans.SpanModel"),
+    "PANM on BERT": Model(spans.BertPANMConfig, "relength.models.language.spans.SpanPANM"),
     "PANM on Llama": Model(causal.CausalPANMConfig, "relength.models.language.causal.CausalPANM"),
 }

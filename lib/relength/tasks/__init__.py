@@ -1,6 +1,13 @@
 """Every task by name. A new task is one file in this folder and one line here."""
 
-from relength.tasks import algorithmic, instructions, mathematics, scan_cut_offs, state_space
+from relength.tasks import (
+    algorithmic,
+    instructions,
+    mathematics,
+    scan_cut_offs,
+    squad,
+    state_space,
+)
 from relength.tasks.base import Task
 from relength.tasks.cfq import Cfq
 from relength.tasks.copying import (
@@ -54,4 +61,5 @@ TASKS: dict[str, type[Task]] = {
     "babi_two_facts_then_one": TwoFactsThenOne,
     **mathematics.TASKS,
     **instructions.TASKS,
+    **squad.TASKS,
 }

@@ -5,6 +5,7 @@ from relength.papers.panm import (
     language_experiments,
     mathematics_experiments,
     scan_experiments,
+    squad_experiments,
 )
 from relength.papers.panm.experiments import EXPERIMENTS
 from relength.specs.paper import Arm, Paper, Speed
@@ -53,6 +54,8 @@ PAPER = Paper(
         **{f"scan/{n}": f"scan_{n}/length" for n in scan_experiments.CUT_OFFS},
         "math/add_or_sub": "math_add_or_sub/length",
         "math/place_value": "math_place_value/length",
+        "squad/0.8-0.2/F1": "squad_80/length",
+        "squad/0.5-0.5/F1": "squad_50/length",
         # Table 7, whose tasks are in letters and words; ten letters are the longest of training
         "panm-table-7:copy": "llm_copy",
         "panm-table-7:drecall": "llm_dynamic_recall",
@@ -68,6 +71,7 @@ PAPER = Paper(
         "TRM + RPE (diamond)": "TRM+RPE",
         "U. TRM (club)": "U. TRM",
         "U. TRM+ RPE (club)": "U. TRM+RPE",
+        "panm-table-6/PANM (Ours)": "PANM on BERT",
         "panm-table-7/Llama2-7B FT": "Llama",
         "panm-table-7/PANM (Ours)": "PANM on Llama",
     },
@@ -79,6 +83,7 @@ PAPER = Paper(
         dyck_experiments.EXPERIMENT,
         scan_experiments.EXPERIMENT,
         mathematics_experiments.EXPERIMENT,
+        squad_experiments.EXPERIMENT,
         language_experiments.EXPERIMENT,
     ),
     borrowed={
@@ -120,6 +125,7 @@ PAPER = Paper(
         "TRM+RPE": "Location Attention",  # it knows where others stand, too
         "U.": "Hybrid Attention",  # universal
         "Llama": "Transformer",
+        "BERT": "Transformer",
     },
     arms={
         "fixed-base": Arm("fixed base", "the repaired equations without random base addresses"),
@@ -136,7 +142,7 @@ PAPER = Paper(
         ),
         "large": Arm("of 256 units", "the repaired equations with 256 units, as Appendix C says"),
     },
-    words={"id": "ID", "llm": "LLM"},
+    words={"id": "ID", "llm": "LLM", "squad": "SQuAD"},
     computed="computed:decided",
     quoted=("panm-020", "panm-025", "panm-027", "panm-028"),
     asked_first=("panm-020", "panm-021", "panm-025", "panm-026", "panm-027", "panm-028"),

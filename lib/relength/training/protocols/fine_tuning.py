@@ -31,6 +31,7 @@ class FineTuning(FixedSteps):
     clip_norm: float | None = Field(None, gt=0, description="global gradient norm")
     weight_decay: float = Field(0.01, ge=0)
     warm_up: int = Field(100, ge=0, description="steps before the rate is the highest")
+    decay: Literal["cosine", "linear"] = Field("cosine", description="of the rate, to zero")
     curve_every: int = Field(375, gt=0, description="steps between points of the learning curve")
 
     @property
@@ -51,11 +52,13 @@ class FineTuning(FixedSteps):
         return self.curve_every
 
     def rate(self, step: int) -> float:
-        """The learning rate of a step, counted from 0: a line up, then half a cosine down."""
+        """The learning rate of a step, counted from 0: a line up, then a line or a cosine down."""
         if step < self.warm_up:
             return self.highest_rate * (step + 1) / self.warm_up
         done = (step - self.warm_up) / max(self.steps - self.warm_up, 1)
-        return self.highest_rate * (1 + math.cos(math.pi * min(done, 1.0))) / 2
+        done = min(done, 1.0)
+        left = 1 - done if self.decay == "linear" else (1 + math.cos(math.pi * done)) / 2
+        return self.highest_rate * left
 
     def schedule(self, progress: "Progress", score: float) -> None:
         """Set the rate of the next interval to that of its middle."""
