@@ -1,4 +1,4 @@
-"""SQuAD by length: the official scores, places of answers, and BERT with PANM's controller on it."""
+"""SQuAD by length: official scores, places of answers, and BERT with PANM's controller on it."""
 
 import gzip
 import json
@@ -18,7 +18,7 @@ SIZES = {"train_size": 60, "test_size": 12, "validation_size": 8, "words": 300, 
 at_hand = pytest.mark.skipif(bool(data.lacks()), reason="RELENGTH_DATA has no SQuAD")
 
 
-# --- the official rules -----------------------------------------------------------------------------
+# --- the official rules
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_worked_examples_of_f1_and_exact_match(given, answers, f1, exact):
     assert data.exact(given, answers) == exact
 
 
-# --- the questions ----------------------------------------------------------------------------------
+# --- the questions
 
 
 @at_hand
@@ -108,7 +108,7 @@ def test_a_file_that_is_missing_or_another_is_one_sentence(tmp_path, monkeypatch
     assert TASKS["squad_80"]().lacks().startswith("RELENGTH_DATA is not set")
 
 
-# --- the models -------------------------------------------------------------------------------------
+# --- the models
 
 
 def built(name: str, **fields):
