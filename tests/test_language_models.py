@@ -1,5 +1,6 @@
 """Causal language models, and PANM on one: padding, decoding, adapters, BLEU, what is missing."""
 
+import re
 import subprocess
 import sys
 
@@ -7,9 +8,10 @@ import pytest
 import torch
 
 from relength.errors import RelengthError
+from relength.kernels.hashing import step_key
 from relength.models import MODELS
 from relength.specs.spec import make_spec
-from relength.streams import stream
+from relength.streams import dropout_key, stream
 from relength.tasks import TASKS, pretrained
 from relength.tasks.instructions import LETTERS
 from relength.training.alone import Trainer, train
@@ -104,7 +106,7 @@ def test_pointers_see_the_prompt_and_the_controller_every_step():
 
 def test_base_addresses_are_drawn_in_training_and_zero_in_tests():
     model, samples = built("PANM on Llama"), batch()
-    keys = [torch.tensor([1, 2]), torch.tensor([3, 4])]
+    keys = [step_key(dropout_key(0, "encodings"), step) for step in range(2)]
     first, second, tested = *(model(samples, key) for key in keys), model(samples)
     assert not torch.allclose(first, second) and not torch.allclose(first, tested)
     torch.testing.assert_close(model(samples), tested)
@@ -270,3 +272,48 @@ def test_specs_and_pages_import_no_library_of_the_extra():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split("] ")[1].strip() == "[]"
+
+
+# --- BIG-bench ------------------------------------------------------------------------------------
+
+
+def test_arithmetic_is_right_and_its_longest_questions_are_tested():
+    made = TASKS["bigbench_arithmetic"]()
+    operations = {"plus": "+", "minus": "-", "times": "*", "divided by": "//"}
+    for prompt, answer in made.items():
+        first, operation, second = re.fullmatch(r"What is (\d+) (\D+) (\d+)\?", prompt).groups()
+        assert eval(f"{first} {operations[operation]} {second}") == int(answer), prompt
+        assert operation != "divided by" or int(first) % int(second) == 0
+    lengths = {n: [len(p.source) for p in made.pairs(n, 0)] for n in made.splits()}
+    assert max(lengths["train"]) < min(lengths["length"])
+    assert not {p.source for p in made.pairs("train", 0)} & {p.source for p in made.pairs("iid", 0)}
+
+
+def test_shots_stand_before_questions_of_tests_and_come_from_training():
+    plain, shown = (TASKS["bigbench_arithmetic"](shots=n, test_size=5) for n in (0, 5))
+    known = {(plain.text(s), plain.text(t)) for s, t in plain.pairs("train", 0)}
+    assert plain.pairs("train", 0) == shown.pairs("train", 0)
+    for bare, asked in zip(plain.pairs("length", 0), shown.pairs("length", 0), strict=True):
+        *examples, last = shown.text(asked.source).split("\n\n")
+        assert last == plain.text(bare.source) and asked.target == bare.target
+        assert len(examples) == 5
+        for example in examples:
+            question, answer = re.fullmatch(r"(.*\?) (\S+)", example).groups()
+            assert (question, answer) in known
+
+
+def test_the_answer_of_a_narrative_is_one_of_its_proverbs():
+    told = TASKS["bigbench_abstract"]()
+    if told.lacks():
+        pytest.skip(told.lacks())
+    assert len(told.items()) == 1_000
+    for prompt, answer in told.items():
+        proverbs = prompt.removeprefix("Given the choice: ").split("\n. In what follows")[0]
+        assert answer in proverbs.split("\n") and len(proverbs.split("\n")) == 5
+
+
+def test_narratives_that_are_missing_are_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("RELENGTH_DATA", str(tmp_path))
+    assert "which has no bigbench/" in TASKS["bigbench_abstract"]().lacks()
+    with pytest.raises(RelengthError, match=r"bigbench_abstract has no data: .* Put the file"):
+        TASKS["bigbench_abstract"]().items()

@@ -2,6 +2,7 @@
 
 from relength.tasks import (
     algorithmic,
+    bigbench,
     instructions,
     mathematics,
     scan_cut_offs,
@@ -61,5 +62,6 @@ TASKS: dict[str, type[Task]] = {
     "babi_two_facts_then_one": TwoFactsThenOne,
     **mathematics.TASKS,
     **instructions.TASKS,
+    **bigbench.TASKS,
     **squad.TASKS,
 }

@@ -1,6 +1,7 @@
 """Experiments of Section 3.5: language models on letters, with and without PANM on top.
 
-Source: Le et al., TMLR version: Table 7; Table 11, whose numbers are not in the text; Appendix D.5.
+Source: Le et al., TMLR version: Tables 7 and 8; Table 11, whose numbers are not in the text;
+Appendix D.5.
 
 At scale paper the model is Llama2-7B, whose weights have to be on the machine. At scale reduced it
 is Llama's network with fewer than a million weights, from scratch, and the claims are not about it.
@@ -54,12 +55,51 @@ def letters(scale: Scale, seed: int) -> list[RunSpec]:
     return [spec(scale, seed, model, task) for model in MODELS for task in TASKS]
 
 
-EXPERIMENT = Experiment(
-    name="panm_language",
-    paper="panm",
-    artifacts=("panm-table-7",),
-    judged_arm="paper",
-    grid=letters,
-    title="Table 7",
-    ordered=TASKS,
+QUESTIONS = ("bigbench_arithmetic", "bigbench_abstract")
+BIG_TRAINING: dict[Scale, dict[str, Any]] = {
+    "smoke": TRAINING["smoke"],
+    "reduced": TRAINING["reduced"] | {"steps": 300, "warm_up": 50, "batch_size": 8},
+    "paper": {"steps": 150, "curve_every": 150, "warm_up": 100},
+}
+BIG_SIZES: dict[Scale, dict[str, Any]] = {
+    "smoke": {"train_size": 16, "test_size": 2, "validation_size": 4},
+    "reduced": {"test_size": 100},
+    "paper": {"tokenizer": PRETRAINED},
+}
+
+
+def big_bench(scale: Scale, seed: int) -> list[RunSpec]:
+    """Table 8, without examples in the prompts."""
+    return [
+        make_spec(
+            task={"name": task, **BIG_SIZES[scale]},
+            model=model | WIDTHS[scale],
+            training={"name": "fine_tuning", **BIG_TRAINING[scale]},
+            scale=scale,
+            seed=seed,
+        )
+        for model in MODELS
+        for task in QUESTIONS
+    ]
+
+
+EXPERIMENTS = (
+    Experiment(
+        name="panm_language",
+        paper="panm",
+        artifacts=("panm-table-7",),
+        judged_arm="paper",
+        grid=letters,
+        title="Table 7",
+        ordered=TASKS,
+    ),
+    Experiment(
+        name="panm_bigbench",
+        paper="panm",
+        artifacts=("panm-table-8",),
+        judged_arm="paper",
+        grid=big_bench,
+        title="Table 8",
+        ordered=QUESTIONS,
+    ),
 )
