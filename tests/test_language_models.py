@@ -13,6 +13,7 @@ from relength.models import MODELS
 from relength.specs.spec import make_spec
 from relength.streams import dropout_key, stream
 from relength.tasks import TASKS, pretrained
+from relength.tasks.base import EOS
 from relength.tasks.instructions import LETTERS
 from relength.training.alone import Trainer, train
 from relength.training.protocols import PROTOCOLS
@@ -79,7 +80,21 @@ def test_what_is_written_step_by_step_is_what_teacher_forcing_would_choose(name)
     written, _ = model.generate(samples, samples.targets.shape[1])
     assert len({tuple(row) for row in written.tolist()}) > 1
     heard = type(samples)(samples.inputs, written, *samples.tensors[2:])
-    assert (model(heard).argmax(2) == written).all()
+    open_ = (written == EOS).cumsum(1) - (written == EOS).long() == 0  # up to the end token
+    assert open_.sum() > len(samples)
+    assert (model(heard).argmax(2) == written)[open_].all()
+
+
+@every_model
+def test_after_an_end_token_nothing_else_is_written(name):
+    model, samples = built(name), batch()
+    if name == "Llama":
+        model.scoring.weight.data[EOS] = 0  # a score of 0, which is the highest now and then
+    else:
+        model.panm.controller.output.bias.data[EOS] += 1
+    written, _ = model.generate(samples, 12)
+    ended = (written == EOS).cumsum(1) > 0
+    assert ended.any() and (written[ended] == EOS).all()
 
 
 @every_model

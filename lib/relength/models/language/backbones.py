@@ -1,18 +1,42 @@
 """Networks of the library transformers: Llama's of any size, or a pretrained one with adapters."""
 
+from typing import NamedTuple
+
 from torch import nn
 
 from relength.errors import RelengthError
 from relength.models.language.causal_configs import CausalConfig
+from relength.tasks.base import EOS
 from relength.tasks.pretrained import EXTRA, place, transformers
 
 ADAPTED = ["q_proj", "v_proj"]  # Appendix D.5
 
 
-def backbone(config: CausalConfig, vocabulary_size: int) -> tuple[nn.Module, nn.Module, int]:
-    """A network of tokens to vectors, the layer that scores tokens, and the size of a vector."""
+class Backbone(NamedTuple):
+    """What a causal language model is made of.
+
+    network  tokens to vectors
+    scoring  the layer that scores tokens
+    width    of a vector
+    end      the token that ends an answer
+    """
+
+    network: nn.Module
+    scoring: nn.Module
+    width: int
+    end: int
+
+
+def backbone(config: CausalConfig, vocabulary_size: int) -> Backbone:
+    """The network that a configuration asks for, with the weights that it has before a run."""
     whole = _pretrained(config) if config.weights else _llama(config, vocabulary_size)
-    return whole.get_decoder(), whole.get_output_embeddings(), whole.config.hidden_size
+    end = whole.config.eos_token_id
+    return Backbone(
+        whole.get_decoder(),
+        whole.get_output_embeddings(),
+        whole.config.hidden_size,
+        EOS if end is None else end,
+    )
 
 
 def _llama(config: CausalConfig, vocabulary_size: int) -> nn.Module:

@@ -55,7 +55,7 @@ class CausalModel(nn.Module):
     def __init__(self, config: CausalConfig, vocabulary_size: int):
         super().__init__()
         self.config = config
-        self.network, self.scoring, self.width = backbone(config, vocabulary_size)
+        self.network, self.scoring, self.width, self.end = backbone(config, vocabulary_size)
         self.frozen = bool(config.weights)
 
     def initialise(self, seed: int) -> "CausalModel":
@@ -141,19 +141,26 @@ class CausalModel(nn.Module):
     def generate(
         self, batch: Batch, steps: int, keep_weights: bool = False
     ) -> tuple[Tensor, dict[str, Tensor] | None]:
-        """The likeliest tokens (B, steps), each fed back; the model's keys and values are kept."""
+        """The likeliest tokens (B, steps), each fed back; the model's keys and values are kept.
+
+        After an end token nothing but end tokens is written.
+        """
         size = max(TOKENS // (batch.inputs.shape[1] + steps), 1)
         parts = [self._written(part, steps) for part in batch.chunks(size)]
         return torch.cat(parts), {} if keep_weights else None
 
     def _written(self, batch: Batch, steps: int) -> Tensor:
-        state, tokens = self.start(batch, steps), []
+        state = self.start(batch, steps)
+        tokens = torch.full((len(batch), steps), self.end, device=batch.inputs.device)
+        ended = torch.zeros(len(batch), dtype=torch.bool, device=batch.inputs.device)
         for t in range(steps):
             scores, state = self.next(t, state)
-            tokens.append(scores.argmax(1))
-            if t + 1 < steps:
-                state = self.heard(tokens[-1], state)
-        return torch.stack(tokens, dim=1)
+            tokens[:, t] = torch.where(ended, self.end, scores.argmax(1))
+            ended |= tokens[:, t] == self.end
+            if t + 1 == steps or bool(ended.all()):
+                break
+            state = self.heard(tokens[:, t], state)
+        return tokens
 
     def start(self, batch: Batch, steps: int) -> Writing:
         """The state after a prompt, before the first of ``steps`` tokens."""

@@ -22,16 +22,17 @@ MODELS: tuple[dict[str, Any], ...] = (
 TRAINING: dict[Scale, dict[str, Any]] = {
     "smoke": {"steps": 20, "validate_every": 10, "curve_every": 10, "batch_size": 8, "warm_up": 5},
     "reduced": {
-        **{"steps": 3_000, "curve_every": 300, "validate_every": 50, "clip_norm": 1.0},
+        **{"steps": 2_000, "curve_every": 200, "validate_every": 50, "clip_norm": 1.0},
         **{"highest_rate": 1e-3, "learning_rate": 2.5e-4},
     },
     "paper": {},
 }
 SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"train_size": 40, "test_size": 4, "validation_size": 8, "longest": 40},
-    "reduced": {"train_size": 32_000, "test_size": 32, "validation_size": 64},
+    "reduced": {"train_size": 32_000, "validation_size": 64},
     "paper": {"tokenizer": PRETRAINED},
 }
+TESTED = {"llm_copy": 16, "llm_dynamic_recall": 200}  # sequences per test, at scale reduced
 WIDTHS: dict[Scale, dict[str, Any]] = {
     "smoke": {"width": 16, "heads": 2, "inner_size": 16, "layers": 1},
     "reduced": {},
@@ -41,8 +42,9 @@ WIDTHS: dict[Scale, dict[str, Any]] = {
 
 def spec(scale: Scale, seed: int, model: dict[str, Any], task: str) -> RunSpec:
     """One run as Appendix D.5 trains it."""
+    tested = {"test_size": TESTED[task]} if scale == "reduced" else {}
     return make_spec(
-        task={"name": task, **SIZES[scale]},
+        task={"name": task, **SIZES[scale], **tested},
         model=model | WIDTHS[scale],
         training={"name": "fine_tuning", **TRAINING[scale]},
         scale=scale,
@@ -58,7 +60,8 @@ def letters(scale: Scale, seed: int) -> list[RunSpec]:
 QUESTIONS = ("bigbench_arithmetic", "bigbench_abstract")
 BIG_TRAINING: dict[Scale, dict[str, Any]] = {
     "smoke": TRAINING["smoke"],
-    "reduced": TRAINING["reduced"] | {"steps": 300, "warm_up": 50, "batch_size": 8},
+    "reduced": TRAINING["reduced"]
+    | {"steps": 300, "curve_every": 150, "warm_up": 50, "batch_size": 8},
     "paper": {"steps": 150, "curve_every": 150, "warm_up": 100},
 }
 BIG_SIZES: dict[Scale, dict[str, Any]] = {
