@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from relength.models.baselines import configs as baselines
 from relength.models.config import ModelConfig
+from relength.models.language import causal_configs as causal
 from relength.models.language import configs as language
+from relength.models.language import span_configs as spans
 from relength.models.language.variant_configs import (
     EachHopConfig,
     VariantConfig,
@@ -103,4 +105,8 @@ MODELS: dict[str, Model] = {
         WithoutMemoryConfig, "relength.models.language.without_memory.WithoutMemory"
     ),
     "MemReasoner each hop": Model(EachHopConfig, "relength.models.language.variants.EachHop"),
+    "Llama": Model(causal.CausalConfig, "relength.models.language.causal.CausalModel"),
+    "BERT": Model(spans.BertConfig, "relength.models.language.spans.SpanModel"),
+    "PANM on BERT": Model(spans.BertPANMConfig, "relength.models.language.spans.SpanPANM"),
+    "PANM on Llama": Model(causal.CausalPANMConfig, "relength.models.language.causal.CausalPANM"),
 }

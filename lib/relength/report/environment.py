@@ -14,7 +14,10 @@ from relength.training.provenance import code_fingerprint
 
 LOCK = ROOT / "requirements.lock"
 PROJECT = ROOT / "pyproject.toml"
-EXTRAS = {"": "trainings and results", "book": "the book", "test": "tests", "cluster": "clusters"}
+EXTRAS = {
+    **{"": "trainings and results", "book": "the book", "test": "tests", "cluster": "clusters"},
+    "language": "language models",
+}
 
 
 def locked(survey: Survey) -> str:

@@ -1,6 +1,14 @@
 """Every task by name. A new task is one file in this folder and one line here."""
 
-from relength.tasks import algorithmic, mathematics, scan_cut_offs, state_space
+from relength.tasks import (
+    algorithmic,
+    bigbench,
+    instructions,
+    mathematics,
+    scan_cut_offs,
+    squad,
+    state_space,
+)
 from relength.tasks.babi_by_length import TASKS as BABI_BY_LENGTH
 from relength.tasks.base import Task
 from relength.tasks.cfq import Cfq
@@ -63,4 +71,7 @@ TASKS: dict[str, type[Task]] = {
     **mathematics.TASKS,
     **BABI_BY_LENGTH,
     **MULTI30K,
+    **instructions.TASKS,
+    **bigbench.TASKS,
+    **squad.TASKS,
 }

@@ -256,3 +256,23 @@ class NextTokenMetrics(Metrics):
         "next-token accuracy", about="share of tokens that have the highest score"
     )
     perplexity: float = amount("perplexity", "symbols", margin="length", beside="perplexity")
+
+
+class TextMetrics(TokenMetrics):
+    """Texts that are written, of which tokens are a part.
+
+    bleu  of all texts together, with n-grams of up to four words, or of as many as there are
+    """
+
+    bleu: float = share("BLEU", about="overlap with the wanted text, by BLEU")
+
+
+class SpanMetrics(Metrics):
+    """Answers that are a part of a text, by SQuAD's own rules.
+
+    f1           mean overlap of an answer's words with those of a right one
+    exact_match  share of answers that are a right one, but for case, articles and punctuation
+    """
+
+    f1: float = share("F1", about="overlap of an answer's words with a right one's")
+    exact_match: float = share("exact match", whole=True, beside="exact match")

@@ -3,8 +3,10 @@
 from relength.papers.panm import (
     babi_experiments,
     dyck_experiments,
+    language_experiments,
     mathematics_experiments,
     scan_experiments,
+    squad_experiments,
     translation_experiments,
 )
 from relength.papers.panm.experiments import EXPERIMENTS
@@ -56,6 +58,15 @@ PAPER = Paper(
         "math/place_value": "math_place_value/length",
         "babi/0.8-0.2": "babi_80/length",
         "babi/0.5-0.5": "babi_50/length",
+        "squad/0.8-0.2/F1": "squad_80/length",
+        "squad/0.5-0.5/F1": "squad_50/length",
+        # Table 7, whose tasks are in letters and words; ten letters are the longest of training
+        "panm-table-8:arithmetic/0-shot": "bigbench_arithmetic/length",
+        "panm-table-8:abstract/0-shot": "bigbench_abstract/length",
+        "panm-table-7:copy": "llm_copy",
+        "panm-table-7:drecall": "llm_dynamic_recall",
+        "panm-table-7:copy/10": "llm_copy/iid",
+        "panm-table-7:drecall/10": "llm_dynamic_recall/iid",
     },
     row_names={
         "PANM (Ours)": "PANM on TRM",
@@ -69,6 +80,11 @@ PAPER = Paper(
         # Table 5, whose Transformer is not that of Tables 13 to 18
         "panm-table-5:Transformer": "TRM",
         "U. TRM + RPE": "U. TRM+RPE",
+        "panm-table-6:PANM (Ours)": "PANM on BERT",
+        "panm-table-7:Llama2-7B FT": "Llama",
+        "panm-table-7:PANM (Ours)": "PANM on Llama",
+        "panm-table-8:Llama2-7B FT": "Llama",
+        "panm-table-8:PANM (Ours)": "PANM on Llama",
     },
     headlines=("panm-table-3",),
     columns={"drecall": "Dynamic Recall", "psort": "Priority Sort", "idsort": "ID Sort"},
@@ -80,10 +96,13 @@ PAPER = Paper(
         mathematics_experiments.EXPERIMENT,
         babi_experiments.EXPERIMENT,
         translation_experiments.EXPERIMENT,
+        squad_experiments.EXPERIMENT,
+        *language_experiments.EXPERIMENTS,
     ),
     borrowed={
         "panm_summary": ("panm_algorithmic", ("panm-table-2",)),
         "panm_pointers": ("panm_algorithmic", ("panm-fig-2c", "panm-fig-2d")),
+        "panm_chat_gpt": ("panm_algorithmic", ("panm-table-12",)),
         "panm_address_exposure": None,
         "panm_cost": None,
     },
@@ -118,6 +137,8 @@ PAPER = Paper(
         "TRM": "Transformer",
         "TRM+RPE": "Location Attention",  # it knows where others stand, too
         "U.": "Hybrid Attention",  # universal
+        "Llama": "Transformer",
+        "BERT": "Transformer",
     },
     arms={
         "fixed-base": Arm("fixed base", "the repaired equations without random base addresses"),
@@ -134,7 +155,10 @@ PAPER = Paper(
         ),
         "large": Arm("of 256 units", "the repaired equations with 256 units, as Appendix C says"),
     },
-    words={"id": "ID", "multi30k": "Multi30K"},
+    words={
+        **{"id": "ID", "llm": "LLM", "squad": "SQuAD"},
+        **{"bigbench": "BIG-bench", "multi30k": "Multi30K"},
+    },
     computed="computed:decided",
     quoted=("panm-020", "panm-025", "panm-027", "panm-028"),
     asked_first=("panm-020", "panm-021", "panm-025", "panm-026", "panm-027", "panm-028"),

@@ -55,6 +55,7 @@ PARTS: dict[str, Callable[[RunSpec], bool]] = {
         f"panm-table-{number}": partial(_is_of, task=task)
         for number, task in enumerate(TABLED_TASKS, start=13)
     },
+    "panm-table-12": lambda spec: spec.model.name == "PANM" and spec.task.name in TABLED_TASKS[:4],
     "panm-fig-2a": partial(_is_of, task="panm_copy"),
     "panm-fig-2b": partial(_is_of, task="panm_id_sort"),
     "panm-fig-2c": partial(_is_of, task="panm_copy", name="PANM"),
@@ -231,6 +232,7 @@ EXPERIMENTS = (
             *("panm-table-3", *(f"panm-table-{number}" for number in range(13, 19))),
             *(f"panm-fig-2{panel}" for panel in "abcd"),
             "panm-table-2",  # its first column; the others are from other experiments
+            "panm-table-12",
         ),
         judged_arm="released",
         grid=algorithmic,

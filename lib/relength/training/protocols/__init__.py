@@ -7,6 +7,7 @@ from relength.training.protocols.base import Protocol
 from relength.training.protocols.epochs import Epochs
 from relength.training.protocols.epochs_by_length import EpochsByLength
 from relength.training.protocols.facts import Facts
+from relength.training.protocols.fine_tuning import FineTuning
 from relength.training.protocols.fixed_steps import FixedSteps
 from relength.training.protocols.plain_epochs import PlainEpochs
 from relength.training.protocols.state_space import StateSpace
@@ -20,4 +21,5 @@ PROTOCOLS: dict[str, type[Protocol]] = {
     "facts": Facts,
     "fixed_steps": FixedSteps,
     "epochs_by_length": EpochsByLength,
+    "fine_tuning": FineTuning,
 }

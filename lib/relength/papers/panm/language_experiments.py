@@ -1,0 +1,108 @@
+"""Experiments of Section 3.5: language models on letters, with and without PANM on top.
+
+Source: Le et al., TMLR version: Tables 7 and 8; Table 11, whose numbers are not in the text;
+Appendix D.5.
+
+At scale paper the model is Llama2-7B, whose weights have to be on the machine. At scale reduced it
+is Llama's network with fewer than a million weights, from scratch, and the claims are not about it.
+"""
+
+from typing import Any
+
+from relength.specs.experiments import Experiment
+from relength.specs.spec import RunSpec, Scale, make_spec
+
+PRETRAINED = "meta-llama/Llama-2-7b-hf"
+TASKS = ("llm_copy", "llm_dynamic_recall")
+MODELS: tuple[dict[str, Any], ...] = (
+    {"name": "Llama"},
+    {"name": "PANM on Llama", "arm": "paper"},
+    {"name": "PANM on Llama", "arm": "repaired"},
+)
+TRAINING: dict[Scale, dict[str, Any]] = {
+    "smoke": {"steps": 20, "validate_every": 10, "curve_every": 10, "batch_size": 8, "warm_up": 5},
+    "reduced": {
+        **{"steps": 2_000, "curve_every": 200, "validate_every": 50, "clip_norm": 1.0},
+        **{"highest_rate": 1e-3, "learning_rate": 2.5e-4},
+    },
+    "paper": {},
+}
+SIZES: dict[Scale, dict[str, Any]] = {
+    "smoke": {"train_size": 40, "test_size": 4, "validation_size": 8, "longest": 40},
+    "reduced": {"train_size": 32_000, "validation_size": 64},
+    "paper": {"tokenizer": PRETRAINED},
+}
+TESTED = {"llm_copy": 16, "llm_dynamic_recall": 200}  # sequences per test, at scale reduced
+WIDTHS: dict[Scale, dict[str, Any]] = {
+    "smoke": {"width": 16, "heads": 2, "inner_size": 16, "layers": 1},
+    "reduced": {},
+    "paper": {"weights": PRETRAINED},
+}
+
+
+def spec(scale: Scale, seed: int, model: dict[str, Any], task: str) -> RunSpec:
+    """One run as Appendix D.5 trains it."""
+    tested = {"test_size": TESTED[task]} if scale == "reduced" else {}
+    return make_spec(
+        task={"name": task, **SIZES[scale], **tested},
+        model=model | WIDTHS[scale],
+        training={"name": "fine_tuning", **TRAINING[scale]},
+        scale=scale,
+        seed=seed,
+    )
+
+
+def letters(scale: Scale, seed: int) -> list[RunSpec]:
+    """Table 7: Copy first, and repaired PANM last."""
+    return [spec(scale, seed, model, task) for model in MODELS for task in TASKS]
+
+
+QUESTIONS = ("bigbench_arithmetic", "bigbench_abstract")
+BIG_TRAINING: dict[Scale, dict[str, Any]] = {
+    "smoke": TRAINING["smoke"],
+    "reduced": TRAINING["reduced"]
+    | {"steps": 300, "curve_every": 150, "warm_up": 50, "batch_size": 8},
+    "paper": {"steps": 150, "curve_every": 150, "warm_up": 100},
+}
+BIG_SIZES: dict[Scale, dict[str, Any]] = {
+    "smoke": {"train_size": 16, "test_size": 2, "validation_size": 4},
+    "reduced": {"test_size": 100},
+    "paper": {"tokenizer": PRETRAINED},
+}
+
+
+def big_bench(scale: Scale, seed: int) -> list[RunSpec]:
+    """Table 8, without examples in the prompts."""
+    return [
+        make_spec(
+            task={"name": task, **BIG_SIZES[scale]},
+            model=model | WIDTHS[scale],
+            training={"name": "fine_tuning", **BIG_TRAINING[scale]},
+            scale=scale,
+            seed=seed,
+        )
+        for model in MODELS
+        for task in QUESTIONS
+    ]
+
+
+EXPERIMENTS = (
+    Experiment(
+        name="panm_language",
+        paper="panm",
+        artifacts=("panm-table-7",),
+        judged_arm="paper",
+        grid=letters,
+        title="Table 7",
+        ordered=TASKS,
+    ),
+    Experiment(
+        name="panm_bigbench",
+        paper="panm",
+        artifacts=("panm-table-8",),
+        judged_arm="paper",
+        grid=big_bench,
+        title="Table 8",
+        ordered=QUESTIONS,
+    ),
+)

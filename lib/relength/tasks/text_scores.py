@@ -1,0 +1,25 @@
+"""BLEU, as sacrebleu computes it."""
+
+from collections.abc import Sequence
+
+from relength.errors import RelengthError
+from relength.tasks.pretrained import EXTRA
+
+
+def bleu(given: Sequence[str], wanted: Sequence[str]) -> float:
+    """BLEU of a whole set of texts against one reference each, from 0 to 1.
+
+    It looks at no longer n-grams than the references have (sacrebleu's ``effective_order``):
+    otherwise right answers of fewer than four words would get nothing.
+
+    >>> bleu(["F b P i"], ["F b P i"])
+    1.0
+
+    Raises RelengthError where sacrebleu is not installed.
+    """
+    try:
+        from sacrebleu.metrics import BLEU
+    except ImportError:
+        raise RelengthError(f"BLEU needs the library sacrebleu: {EXTRA}.") from None
+    score = BLEU(effective_order=True).corpus_score(list(given), [list(wanted)]).score
+    return min(max(score / 100, 0.0), 1.0)  # 100.00000000000004 is rounding

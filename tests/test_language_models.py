@@ -1,0 +1,334 @@
+"""Causal language models, and PANM on one: padding, decoding, adapters, BLEU, what is missing."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from relength.errors import RelengthError
+from relength.kernels.hashing import step_key
+from relength.models import MODELS
+from relength.specs.spec import make_spec
+from relength.streams import dropout_key, stream
+from relength.tasks import TASKS, pretrained
+from relength.tasks.base import EOS
+from relength.tasks.instructions import LETTERS
+from relength.training.alone import Trainer, train
+from relength.training.protocols import PROTOCOLS
+
+transformers = pytest.importorskip("transformers", reason="the extra `language` is not installed")
+sacrebleu = pytest.importorskip("sacrebleu", reason="the extra `language` is not installed")
+pytest.importorskip("peft", reason="the extra `language` is not installed")
+
+from relength.tasks.text_scores import bleu  # noqa: E402
+
+SIZES = {"width": 16, "heads": 2, "inner_size": 12, "layers": 2}
+SMALL = {"train_size": 40, "test_size": 6, "validation_size": 6, "longest": 20}
+NAMES = ("Llama", "PANM on Llama")
+every_model = pytest.mark.parametrize("name", NAMES)
+
+
+def task(name: str = "llm_copy", **fields):
+    return TASKS[name](**(SMALL | fields))
+
+
+def built(name: str, **fields):
+    """A model in which everything has some weight, in double precision."""
+    more = {"pointer_size": 5, "mlp_size": 6} if "PANM" in name else {}
+    config = MODELS[name].config(**(SIZES | more | fields))
+    model = MODELS[name].module(config, *task().shape).initialise(3).double()
+    for i, (_, weight) in enumerate(model.named_parameters()):
+        weight.data += 0.3 * torch.from_numpy(stream(i, "data").normal(size=weight.shape))
+    return model
+
+
+def batch():
+    """Copies of three to ten letters."""
+    random = stream(1, "data")
+    return task().encode([task().draw(random, n) for n in (3, 10, 7, 4)])
+
+
+# --- the network ------------------------------------------------------------------------------
+
+
+def test_scores_are_those_of_the_library_on_each_text_alone():
+    model, samples = built("Llama"), batch()
+    whole = transformers.LlamaForCausalLM(model.network.config).double()
+    whole.model, whole.lm_head = model.network, model.scoring
+    scores = model(samples)
+    for i in range(len(samples)):
+        n, steps = int(samples.input_lengths[i]), int(samples.target_lengths[i])
+        text = torch.cat([samples.inputs[i, :n], samples.targets[i, : steps - 1]])
+        theirs = whole(text[None]).logits[0, n - 1 :]
+        torch.testing.assert_close(scores[i, :steps], theirs)
+
+
+@every_model
+def test_a_sample_does_not_feel_the_others_of_its_batch(name):
+    model, samples = built(name), batch()
+    together = model(samples)
+    for i in range(len(samples)):
+        alone = samples.select(slice(i, i + 1))
+        torch.testing.assert_close(model(alone)[0], together[i, : alone.targets.shape[1]])
+
+
+@every_model
+def test_what_is_written_step_by_step_is_what_teacher_forcing_would_choose(name):
+    model, samples = built(name), batch()
+    written, _ = model.generate(samples, samples.targets.shape[1])
+    assert len({tuple(row) for row in written.tolist()}) > 1
+    heard = type(samples)(samples.inputs, written, *samples.tensors[2:])
+    open_ = (written == EOS).cumsum(1) - (written == EOS).long() == 0  # up to the end token
+    assert open_.sum() > len(samples)
+    assert (model(heard).argmax(2) == written)[open_].all()
+
+
+@every_model
+def test_after_an_end_token_nothing_else_is_written(name):
+    model, samples = built(name), batch()
+    if name == "Llama":
+        model.scoring.weight.data[EOS] = 0  # a score of 0, which is the highest now and then
+    else:
+        model.panm.controller.output.bias.data[EOS] += 1
+    written, _ = model.generate(samples, 12)
+    ended = (written == EOS).cumsum(1) > 0
+    assert ended.any() and (written[ended] == EOS).all()
+
+
+@every_model
+def test_decoding_in_parts_changes_nothing(name, monkeypatch):
+    from relength.models.language import causal
+
+    model, samples = built(name), batch()
+    whole, _ = model.generate(samples, 5)
+    monkeypatch.setattr(causal, "TOKENS", 1)  # one sample at a time
+    assert (model.generate(samples, 5)[0] == whole).all()
+
+
+def test_pointers_see_the_prompt_and_the_controller_every_step():
+    """Scores by hand: PANM's own forward pass on the vectors of one prompt."""
+    model, samples = built("PANM on Llama"), batch().select(slice(2, 3))
+    n, steps = int(samples.input_lengths[0]), samples.targets.shape[1]
+    text = torch.cat([samples.inputs, samples.targets[:, :-1]], dim=1)
+    vectors = model.network(text).last_hidden_state
+    reading, h = model.panm.read(vectors[:, :n], steps, torch.zeros(1, dtype=torch.int64))
+    theirs, _ = model.panm.controller(reading, vectors[:, n - 1 :], h)
+    torch.testing.assert_close(model(samples), theirs)
+    assert model.scoring is None
+
+
+def test_base_addresses_are_drawn_in_training_and_zero_in_tests():
+    model, samples = built("PANM on Llama"), batch()
+    keys = [step_key(dropout_key(0, "encodings"), step) for step in range(2)]
+    first, second, tested = *(model(samples, key) for key in keys), model(samples)
+    assert not torch.allclose(first, second) and not torch.allclose(first, tested)
+    torch.testing.assert_close(model(samples), tested)
+
+
+def test_a_text_that_is_too_long_is_one_sentence():
+    samples = batch()
+    with pytest.raises(RelengthError, match=r"29 tokens does not fit into 12 positions"):
+        built("Llama", positions=12)(samples)
+    with pytest.raises(RelengthError, match=r"19 slots does not fit into 16 addresses of 4 bits"):
+        built("PANM on Llama", bits=4)(samples)
+
+
+# --- training -----------------------------------------------------------------------------------
+
+
+def spec(name: str, seed: int = 0, model: dict | None = None, more: dict | None = None):
+    training = {
+        "steps": 40,
+        "validate_every": 10,
+        "curve_every": 20,
+        "batch_size": 8,
+        "warm_up": 10,
+    }
+    return make_spec(
+        task={"name": "llm_copy", **SMALL, **(more or {})},
+        model={"name": name, **SIZES, **(model or {})},
+        training={"name": "fine_tuning", "highest_rate": 1e-2, **training},
+        scale="smoke",
+        seed=seed,
+    )
+
+
+@every_model
+def test_a_run_learns_something_and_has_every_metric(name):
+    run = train(spec(name))
+    first, last = (point["train_loss"] for point in (run.curve[0], run.curve[-1]))
+    assert last < first - 0.1
+    tests = run.checkpoints["selected"]["tests"]
+    assert [*tests] == ["iid", "20"]
+    assert {"bleu", "exact_match", "edit_distance"} <= set(tests["iid"])
+    assert run.checkpoints["selected"]["epoch"] == 3
+
+
+def test_the_rate_rises_and_falls_as_the_appendix_says():
+    tuned = PROTOCOLS["fine_tuning"]()
+    assert tuned.steps == 3 * 100_000 // 32
+    assert tuned.rate(0) == pytest.approx(3e-6)
+    assert tuned.rate(99) == tuned.rate(100) == pytest.approx(3e-4)
+    assert tuned.rate(100 + (9_375 - 100) // 2) == pytest.approx(1.5e-4, rel=1e-3)
+    assert tuned.rate(9_374) < 1e-9
+
+
+# --- a pretrained model -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A tiny Llama with a tokenizer of its own, as a pretrained model lies on a disk."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    place = tmp_path_factory.mktemp("llama")
+    words = ["<unk>", "<s>", "</s>", *task().symbols, "_"]
+    cutter = Tokenizer(models.WordLevel({w: i for i, w in enumerate(words)}, unk_token="<unk>"))
+    cutter.pre_tokenizer = pre_tokenizers.Split(" ", "removed")
+    kinds = {"eos_token": "</s>", "bos_token": "<s>", "unk_token": "<unk>"}
+    transformers.PreTrainedTokenizerFast(tokenizer_object=cutter, **kinds).save_pretrained(place)
+    sizes = {"hidden_size": 16, "intermediate_size": 12, "num_hidden_layers": 2}
+    torch.manual_seed(0)
+    transformers.LlamaForCausalLM(
+        transformers.LlamaConfig(vocab_size=len(words), num_attention_heads=2, **sizes)
+    ).save_pretrained(place)
+    return str(place)
+
+
+def test_a_pretrained_tokenizer_cuts_the_text_and_answers_are_scored_as_text(folder):
+    cut = task(tokenizer=folder)
+    assert not cut.lacks()
+    samples, pairs = cut.dataset("iid", 0), cut.pairs("iid", 0)
+    assert cut.shape == (len(task().symbols) + 4,)
+    for row, pair in enumerate(pairs):
+        n = int(samples.input_lengths[row])
+        assert cut.decode(samples.inputs[row, :n].tolist()) == pair.source
+        assert cut.decode(samples.targets[row].tolist()) == pair.target
+        assert samples.targets[row, int(samples.target_lengths[row]) - 1] == cut.end
+    scored = cut.score([(samples, samples.targets)])
+    assert scored.bleu == scored.exact_match == 1
+
+
+@every_model
+def test_of_a_pretrained_model_adapters_and_the_head_are_trained_and_nothing_else(name, folder):
+    adapted = {"weights": folder, "lora_rank": 3}
+    trainer = Trainer(spec(name, model=adapted, more={"tokenizer": folder}))
+    model = trainer.model
+    original = transformers.LlamaForCausalLM.from_pretrained(folder)
+    trained = {key for key, _ in model.named_parameters()}
+    network = {key for key in trained if key.startswith("network")}
+    assert network and all("lora" in key for key in network)
+    assert {key.split(".")[-4] for key in network} == {"q_proj", "v_proj"}
+    assert set(model.state_dict()) == trained
+    samples = trainer.validation[0].select(slice(0, 1))
+    if name == "Llama":  # an adapter that has learned nothing changes nothing
+        text = torch.cat([samples.inputs, samples.targets[:, :-1]], dim=1)
+        theirs = original(text).logits[:, samples.inputs.shape[1] - 1 :]
+        torch.testing.assert_close(model(samples), theirs)
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    trainer.run_epoch()
+    moved = {key for key, value in model.state_dict().items() if not value.equal(before[key])}
+    assert {key for key in moved if "lora_B" in key} == {k for k in network if "lora_B" in k}
+    kept = dict(torch.nn.Module.named_parameters(model))
+    assert kept["network.layers.0.self_attn.q_proj.base_layer.weight"].equal(
+        original.model.layers[0].self_attn.q_proj.weight
+    )
+
+
+def test_a_finished_run_of_a_pretrained_model_is_tested_with_its_own_adapters(folder):
+    run = train(spec("Llama", model={"weights": folder}, more={"tokenizer": folder}))
+    assert run.parameters == 2 * 2 * 2 * 8 * 16  # layers, maps, halves, rank, width
+    assert set(run.checkpoints["selected"]["tests"]) == {"iid", "20"}
+    assert any(value.abs().max() > 0 for key, value in run.model.state_dict().items() if "B" in key)
+
+
+def test_weights_that_are_not_here_are_told_before_a_run_and_in_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    name = "meta-llama/Llama-2-7b-hf"
+    assert task(tokenizer=name).lacks().startswith(f"weights: {name}")
+    with pytest.raises(RelengthError, match=f"{name} is not on this machine: fetch it") as caught:
+        MODELS["Llama"].module(MODELS["Llama"].config(weights=name), 10)
+    assert "\n" not in str(caught.value)
+    kept = tmp_path / "models--meta-llama--Llama-2-7b-hf" / "snapshots" / "1"
+    kept.mkdir(parents=True)
+    (kept / "config.json").write_text("{}")
+    assert pretrained.folder(name) == kept
+    with pytest.raises(RelengthError, match=f"{name} cannot be read"):
+        MODELS["Llama"].module(MODELS["Llama"].config(weights=name), 10)
+
+
+# --- BLEU ---------------------------------------------------------------------------------------
+
+
+def test_right_answers_of_one_letter_have_no_bleu_by_the_call_of_the_harness():
+    answers = list(LETTERS[:20])
+    assert sacrebleu.corpus_bleu(answers, [answers]).score == 0
+    assert bleu(answers, answers) == 1
+    assert bleu(answers[:5] + answers[6:], answers[:5] + answers[5:-1]) == pytest.approx(5 / 19)
+
+
+def test_bleu_of_longer_texts_is_that_of_the_harness():
+    given, wanted = ["a b c d e f", "g h i j k"], ["a b c d x f", "g h i j k"]
+    assert bleu(given, wanted) == pytest.approx(sacrebleu.corpus_bleu(given, [wanted]).score / 100)
+
+
+# --- reading is light -----------------------------------------------------------------------------
+
+
+def test_specs_and_pages_import_no_library_of_the_extra():
+    """In a process of its own, which also says that no torch is needed."""
+    code = (
+        "import sys; from relength.specs.experiments import experiment; "
+        "found = experiment('panm_language'); specs = found.specs('paper', [0]); "
+        "print([spec.task.lacks() != '' for spec in specs], "
+        "[name for name in ('torch', 'transformers', 'peft', 'sacrebleu') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("] ")[1].strip() == "[]"
+
+
+# --- BIG-bench ------------------------------------------------------------------------------------
+
+
+def test_arithmetic_is_right_and_its_longest_questions_are_tested():
+    made = TASKS["bigbench_arithmetic"]()
+    operations = {"plus": "+", "minus": "-", "times": "*", "divided by": "//"}
+    for prompt, answer in made.items():
+        first, operation, second = re.fullmatch(r"What is (\d+) (\D+) (\d+)\?", prompt).groups()
+        assert eval(f"{first} {operations[operation]} {second}") == int(answer), prompt
+        assert operation != "divided by" or int(first) % int(second) == 0
+    lengths = {n: [len(p.source) for p in made.pairs(n, 0)] for n in made.splits()}
+    assert max(lengths["train"]) < min(lengths["length"])
+    assert not {p.source for p in made.pairs("train", 0)} & {p.source for p in made.pairs("iid", 0)}
+
+
+def test_shots_stand_before_questions_of_tests_and_come_from_training():
+    plain, shown = (TASKS["bigbench_arithmetic"](shots=n, test_size=5) for n in (0, 5))
+    known = {(plain.text(s), plain.text(t)) for s, t in plain.pairs("train", 0)}
+    assert plain.pairs("train", 0) == shown.pairs("train", 0)
+    for bare, asked in zip(plain.pairs("length", 0), shown.pairs("length", 0), strict=True):
+        *examples, last = shown.text(asked.source).split("\n\n")
+        assert last == plain.text(bare.source) and asked.target == bare.target
+        assert len(examples) == 5
+        for example in examples:
+            question, answer = re.fullmatch(r"(.*\?) (\S+)", example).groups()
+            assert (question, answer) in known
+
+
+def test_the_answer_of_a_narrative_is_one_of_its_proverbs():
+    told = TASKS["bigbench_abstract"]()
+    if told.lacks():
+        pytest.skip(told.lacks())
+    assert len(told.items()) == 1_000
+    for prompt, answer in told.items():
+        proverbs = prompt.removeprefix("Given the choice: ").split("\n. In what follows")[0]
+        assert answer in proverbs.split("\n") and len(proverbs.split("\n")) == 5
+
+
+def test_narratives_that_are_missing_are_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("RELENGTH_DATA", str(tmp_path))
+    assert "which has no bigbench/" in TASKS["bigbench_abstract"]().lacks()
+    with pytest.raises(RelengthError, match=r"bigbench_abstract has no data: .* Put the file"):
+        TASKS["bigbench_abstract"]().items()
