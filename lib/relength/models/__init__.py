@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from relength.models.baselines import configs as baselines
 from relength.models.config import ModelConfig
+from relength.models.language import baseline_configs as readers
 from relength.models.language import configs as language
 from relength.models.memory import configs as memory
 from relength.models.pointers.configs import PANMConfig
@@ -93,4 +94,8 @@ MODELS: dict[str, Model] = {
         language.MemReasonerConfig, "relength.models.language.memreasoner.MemReasoner"
     ),
     "GPT": Model(language.GPTConfig, "relength.models.language.gpt.GPT"),
+    "Larimar": Model(readers.LarimarConfig, "relength.models.language.larimar.Larimar"),
+    "RMT": Model(readers.RMTConfig, "relength.models.language.rmt.RMT"),
+    "Mamba": Model(readers.MambaConfig, "relength.models.language.mamba.Mamba"),
+    "MemN2N": Model(readers.MemN2NConfig, "relength.models.language.memn2n.MemN2N"),
 }
