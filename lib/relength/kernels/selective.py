@@ -27,7 +27,9 @@ def selective_scan(
     write, read  (B, S, N) B and C
     state        (B, N, C) h_0
     """
-    return _SelectiveScan.apply(*(part.contiguous() for part in (x, step, rates, write, read, state)))
+    return _SelectiveScan.apply(
+        *(part.contiguous() for part in (x, step, rates, write, read, state))
+    )
 
 
 class _SelectiveScan(Function):
