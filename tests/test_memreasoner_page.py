@@ -27,26 +27,39 @@ def test_columns_are_those_of_the_model_with_most_tests(runs):
     assert runs.tested("GPT", "paper", task) == tests[: len(runs.tested("GPT", "paper", task))]
     data = tables.comparison(runs)
     assert set(data[data["model"] == "MemReasoner"]["test"]) == set(tests)
-    assert set(data[data["model"] == "GPT"]["test"]) == {"babi", "0k", "1k", "2k"}
+    for short in ("GPT", "MemN2N"):
+        assert set(data[data["model"] == short]["test"]) == {"babi", "0k", "1k", "2k"}
 
 
 def test_what_a_model_cannot_read_is_a_dash(runs):
-    (line,) = (x for x in tables.numbers(runs).splitlines() if x.startswith("  GPT"))
-    assert line.split().count("–") == 6
+    for name, dashes in (("GPT", 6), ("MemN2N", 6), ("RMT", 0), ("Mamba", 0), ("Larimar", 0)):
+        (line,) = (x for x in tables.numbers(runs).splitlines() if x.startswith(f"  {name} "))
+        assert line.split().count("–") == dashes, line
     html = tables.side_by_side(runs, "memreasoner-table-2").html
-    assert html.count('title="longer than this model can read"') == 6
+    assert html.count('title="longer than this model can read"') == 12
     assert "GPT" in figures.accuracy(runs, "memreasoner-table-2", number=1).text
 
 
-@pytest.mark.parametrize("name", ["memreasoner_babi", "memreasoner_two_facts", "memreasoner_hops"])
+# The paper's sentence says otherwise than its table (deviations/memreasoner.yml).
+CONTRADICTORY = {"memreasoner-009", "memreasoner-020"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["memreasoner_babi", "memreasoner_babilong", "memreasoner_two_facts", "memreasoner_hops"],
+)
 def test_runs_that_are_as_printed_reproduce_what_is_judged(name, tmp_path):
-    """Every claim that is not on other models holds of the printed numbers."""
+    """Every claim that is not on other models holds of the printed numbers.
+
+    But for sentences that contradict the table beside them: these fail.
+    """
     found = experiment(name)
     paper = tables.printed(*found.tables)
     store = Store(tmp_path)
 
     def accuracy(spec, test):
-        return paper.get(("MemReasoner", spec.task.name, test), 50.0) / 100
+        # Other arms are as the one that is printed; GPT, which is not, is as bad as Qwen2.5.
+        return paper.get((spec.row, spec.task.name, test), 100.0 if test == "0k" else 50.0) / 100
 
     for spec in found.specs("reduced", range(5)):
         record = handmade.record(spec, accuracy, experiment=found.keeper(spec).name)
@@ -54,7 +67,10 @@ def test_runs_that_are_as_printed_reproduce_what_is_judged(name, tmp_path):
     ledger = Runs.read(found, "reduced", 5, store).ledger
     verdicts = ledger.set_index("claim")["verdict"]
     judged = verdicts[verdicts != "not testable"]
-    assert len(judged) > 2 and judged.str.startswith("reproduced").all(), judged.to_dict()
+    right = judged.str.startswith("reproduced")
+    assert len(judged) > 2 and set(judged.index[~right]) == CONTRADICTORY & set(judged.index), (
+        judged[~right].to_dict()
+    )
 
 
 def test_task_2_is_read_twice_and_its_runs_are_kept_once():
