@@ -105,6 +105,19 @@ def hops(scale: Scale, seed: int) -> list[RunSpec]:
     return two_facts(scale, seed, "babi_two_facts_then_one")
 
 
+def memory_network(scale: Scale, seed: int) -> list[RunSpec]:
+    """Table 15: MemN2N on both tasks and on the change of hops, beside MemReasoner.
+
+    The runs are those of Tables 2, 3 and 5.
+    """
+    every = [*one_fact(scale, seed), *two_facts(scale, seed), *hops(scale, seed)]
+    return [
+        spec
+        for spec in every
+        if spec.model.name in ("MemReasoner", "MemN2N") and spec.model.arm == "paper"
+    ]
+
+
 def babi(scale: Scale, seed: int) -> list[RunSpec]:
     """Tables 1 and 7: the tests of bAbI itself, both tasks. The runs of task 1 are Table 2's."""
     return [*two_facts(scale, seed), *one_fact(scale, seed)]
@@ -173,6 +186,14 @@ EXPERIMENTS = (
         judged_arm="paper",
         grid=hops,
         title="Table 5",
+    ),
+    Experiment(
+        name="memreasoner_memory_network",
+        paper="memreasoner",
+        artifacts=("memreasoner-table-15",),
+        judged_arm="paper",
+        grid=memory_network,
+        title="Table 15",
     ),
     Experiment(
         name="memreasoner_losses",
