@@ -32,7 +32,7 @@ from relength.tasks.base import PAD
 from relength.tasks.batch import Answered, FactsToAnswer
 
 SLOWEST, FASTEST = 1e-3, 1e-1  # step sizes that channels begin with
-AT_ONCE = 512  # words that are read at once, of all texts, when nothing is learned
+AT_ONCE = 1024  # words that are read at once, of all texts, when nothing is learned
 
 
 class State(NamedTuple):
@@ -99,9 +99,9 @@ class Selective(nn.Module):
         n, taps = self.config.state_size, len(self.taps)
         normed, there = self.before(x), there[:, :, None]
         sources = torch.cat([before.recent, self.to_channels(normed) * there], dim=1)
-        mixed = self.tap_bias + sum(
-            sources[:, k : k + x.shape[1]] * self.taps[k] for k in range(taps)
-        )
+        mixed = self.tap_bias
+        for k in range(taps):
+            mixed = torch.addcmul(mixed, sources[:, k : k + x.shape[1]], self.taps[k])
         channels = F.silu(mixed) * there  # so that padding writes nothing
         rank, write, read = self.to_selection(channels).split([self.config.rank, n, n], dim=2)
         step = F.softplus(self.to_step(rank))
