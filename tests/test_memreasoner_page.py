@@ -4,6 +4,7 @@ import handmade
 import pytest
 
 from relength.papers.memreasoner import split
+from relength.models import MODELS
 from relength.report import figures, tables
 from relength.report.runs import Runs
 from relength.runs.store import Store
@@ -114,3 +115,37 @@ def test_without_runs_nothing_is_split(tmp_path):
     assert split.shares(runs).empty and split.means(runs).empty
     assert "Not run" in split.numbers(runs)
     assert "<svg" not in split.figure(runs, 1).html
+
+
+def test_baselines_learn_from_answers_and_larimar_from_other_text_as_well():
+    for name in ("memreasoner_babilong", "memreasoner_two_facts"):
+        weights = {
+            spec.row: spec.training.weights
+            for spec in experiment(name).specs("reduced", [0])
+            if spec.row != "MemReasoner"
+        }
+        assert weights["Larimar"] == {"text": 1.0}
+        assert list(weights) == ["GPT", "RMT", "Mamba", "Larimar", "MemN2N"]
+        # The others have no terms that could be weighed.
+        assert not any(has_terms(row) for row in weights if row != "Larimar")
+
+
+def has_terms(row: str) -> bool:
+    return MODELS[row].module.supervised
+
+
+def test_segments_are_those_of_the_paper():
+    for name, size in (("memreasoner_babilong", 64), ("memreasoner_two_facts", 128)):
+        (rmt,) = (s for s in experiment(name).specs("reduced", [0]) if s.row == "RMT")
+        assert rmt.model.segment == size and rmt.training.shortest_first
+
+
+def test_table_15_has_no_runs_of_its_own():
+    found = experiment("memreasoner_memory_network")
+    specs = found.specs("reduced", [0])
+    assert {(spec.row, spec.task.name) for spec in specs} == {
+        (row, task)
+        for row in ("MemReasoner", "MemN2N")
+        for task in ("babi_one_fact", "babi_two_facts", "babi_two_facts_then_one")
+    }
+    assert all(found.keeper(spec) is not found for spec in specs)
