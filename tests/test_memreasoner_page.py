@@ -3,8 +3,8 @@
 import handmade
 import pytest
 
-from relength.papers.memreasoner import split
 from relength.models import MODELS
+from relength.papers.memreasoner import split
 from relength.report import figures, tables
 from relength.report.runs import Runs
 from relength.runs.store import Store
