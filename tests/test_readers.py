@@ -154,6 +154,7 @@ def test_larimar_knows_no_order_and_writes_from_what_it_has_read():
     codes = ours.codes(own)
     (readout,) = ours.read(codes)
     torch.testing.assert_close(ours(own), ours._answer(own, readout))
+    assert ours.generate(own, 2)[0].read is None
 
 
 def test_larimar_learns_from_answers_and_other_text_alone():

@@ -4,18 +4,19 @@ Source: Das et al., "Larimar: Large Language Models with Episodic Memory Control
 form that "MemReasoner", Sections 3.1 and 4.2, compares with.
 """
 
+import torch
 from torch import Tensor, nn
 
 from relength.errors import RelengthError
 from relength.models.language.baseline_configs import LarimarConfig
 from relength.models.language.memreasoner import Codes, MemReasoner, Terms
-from relength.tasks.batch import FactsToAnswer
+from relength.tasks.batch import Answered, FactsToAnswer
 
 
 class Larimar(MemReasoner):
     """z_read = read(M̂, z_q) goes to the decoder: no order, no W_q, no line that is looked up.
 
-    It does not learn from supporting facts. What it calls read is the line nearest to its readout.
+    It does not learn from supporting facts, and does not tell what it reads: a mixture of lines.
     """
 
     def __init__(self, config: LarimarConfig, words: int):
@@ -42,3 +43,10 @@ class Larimar(MemReasoner):
             texts = batch.sentences[batch.texts]
             terms["text"] = self._reconstruction(self.encode(texts), texts)
         return self(batch, key), Terms(**terms)
+
+    @torch.no_grad()
+    def generate(
+        self, batch: FactsToAnswer, steps: int, keep_weights: bool = False
+    ) -> tuple[Answered, None]:
+        answered, _ = super().generate(batch, steps)
+        return Answered(answered.tokens), None
