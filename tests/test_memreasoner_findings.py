@@ -93,5 +93,3 @@ def test_a_table_can_have_columns_of_its_own():
     asked = published.table("memreasoner-table-18").set_index("column")["task"]
     assert set(two["babilong/task2/1k"]) == {"babi_two_facts"}
     assert set(asked["babilong/task2/1k"]) == {"babi_two_facts_new_places"}
-    network = published.table("memreasoner-table-15")
-    assert set(network["task"]) == {"babilong"} and set(network["test"]) == {"0k", "1k", "2k"}

@@ -3,6 +3,7 @@
 import handmade
 import pytest
 
+from relength.models import MODELS
 from relength.papers.memreasoner import split
 from relength.report import figures, tables
 from relength.report.runs import Runs
@@ -27,26 +28,42 @@ def test_columns_are_those_of_the_model_with_most_tests(runs):
     assert runs.tested("GPT", "paper", task) == tests[: len(runs.tested("GPT", "paper", task))]
     data = tables.comparison(runs)
     assert set(data[data["model"] == "MemReasoner"]["test"]) == set(tests)
-    assert set(data[data["model"] == "GPT"]["test"]) == {"babi", "0k", "1k", "2k"}
+    for short in ("GPT", "MemN2N"):
+        assert set(data[data["model"] == short]["test"]) == {"babi", "0k", "1k", "2k"}
 
 
 def test_what_a_model_cannot_read_is_a_dash(runs):
-    (line,) = (x for x in tables.numbers(runs).splitlines() if x.startswith("  GPT"))
-    assert line.split().count("–") == 6
+    for name, dashes in (("GPT", 6), ("MemN2N", 6), ("RMT", 0), ("Mamba", 0), ("Larimar", 0)):
+        (line,) = (x for x in tables.numbers(runs).splitlines() if x.startswith(f"  {name} "))
+        assert line.split().count("–") == dashes, line
     html = tables.side_by_side(runs, "memreasoner-table-2").html
-    assert html.count('title="longer than this model can read"') == 6
+    assert html.count('title="longer than this model can read"') == 12
     assert "GPT" in figures.accuracy(runs, "memreasoner-table-2", number=1).text
 
 
-@pytest.mark.parametrize("name", ["memreasoner_babi", "memreasoner_two_facts", "memreasoner_hops"])
+# The paper's sentence says otherwise than its table (deviations/memreasoner.yml).
+CONTRADICTORY = {"memreasoner-009", "memreasoner-020"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("memreasoner_babi", "memreasoner_babilong", "memreasoner_two_facts"),
+        *("memreasoner_hops", "memreasoner_memory_network"),
+    ],
+)
 def test_runs_that_are_as_printed_reproduce_what_is_judged(name, tmp_path):
-    """Every claim that is not on other models holds of the printed numbers."""
+    """Every claim that is not on other models holds of the printed numbers.
+
+    But for sentences that contradict the table beside them: these fail.
+    """
     found = experiment(name)
     paper = tables.printed(*found.tables)
     store = Store(tmp_path)
 
     def accuracy(spec, test):
-        return paper.get(("MemReasoner", spec.task.name, test), 50.0) / 100
+        # Other arms are as the one that is printed; GPT, which is not, is as bad as Qwen2.5.
+        return paper.get((spec.row, spec.task.name, test), 100.0 if test == "0k" else 50.0) / 100
 
     for spec in found.specs("reduced", range(5)):
         record = handmade.record(spec, accuracy, experiment=found.keeper(spec).name)
@@ -54,7 +71,10 @@ def test_runs_that_are_as_printed_reproduce_what_is_judged(name, tmp_path):
     ledger = Runs.read(found, "reduced", 5, store).ledger
     verdicts = ledger.set_index("claim")["verdict"]
     judged = verdicts[verdicts != "not testable"]
-    assert len(judged) > 2 and judged.str.startswith("reproduced").all(), judged.to_dict()
+    right = judged.str.startswith("reproduced")
+    assert len(judged) > 2 and set(judged.index[~right]) == CONTRADICTORY & set(judged.index), (
+        judged[~right].to_dict()
+    )
 
 
 def test_task_2_is_read_twice_and_its_runs_are_kept_once():
@@ -63,21 +83,21 @@ def test_task_2_is_read_twice_and_its_runs_are_kept_once():
         assert babi.wants(spec) and long.keeper(spec) is babi
     for name in ("memreasoner_two_facts", "memreasoner_hops"):
         for spec in experiment(name).specs("reduced", [0]):
-            assert spec.model.name == "GPT" or spec.model.hops == 2
+            assert spec.model.name != "MemReasoner" or spec.model.hops == 2
     one = {s.key for s in FOUND.specs("reduced", [0])}
     assert one <= {s.key for s in babi.specs("reduced", [0])}
 
 
 def test_questions_fall_into_four_parts_by_what_is_read_and_answered(tmp_path):
     """Of 10 questions 6 are answered and 7 read, 5 of them both: 1 from another line, 2 read only,
-    2 neither. GPT tells nothing of what it reads.
+    2 neither. Baselines tell nothing of what they read.
     """
     store = Store(tmp_path)
     for spec in FOUND.specs("reduced", range(2)):
         record = handmade.record(spec, lambda *_: 0.6, experiment=FOUND.name)
         for found in record["checkpoints"]["selected"]["tests"].values():
             found |= {"facts_found": 0.7, "answer_and_facts": 0.5}
-            if spec.model.name == "GPT":
+            if spec.model.name != "MemReasoner":
                 found |= {"facts_found": None, "answer_and_facts": None}
         store.append("memreasoner", record)
     runs = Runs.read(FOUND, "reduced", 2, store)
@@ -95,3 +115,37 @@ def test_without_runs_nothing_is_split(tmp_path):
     assert split.shares(runs).empty and split.means(runs).empty
     assert "Not run" in split.numbers(runs)
     assert "<svg" not in split.figure(runs, 1).html
+
+
+def test_baselines_learn_from_answers_and_larimar_from_other_text_as_well():
+    for name in ("memreasoner_babilong", "memreasoner_two_facts"):
+        weights = {
+            spec.row: spec.training.weights
+            for spec in experiment(name).specs("reduced", [0])
+            if spec.row != "MemReasoner"
+        }
+        assert weights["Larimar"] == {"text": 1.0}
+        assert list(weights) == ["GPT", "RMT", "Mamba", "Larimar", "MemN2N"]
+        # The others have no terms that could be weighed.
+        assert not any(has_terms(row) for row in weights if row != "Larimar")
+
+
+def has_terms(row: str) -> bool:
+    return MODELS[row].module.supervised
+
+
+def test_segments_are_those_of_the_paper():
+    for name, size in (("memreasoner_babilong", 64), ("memreasoner_two_facts", 128)):
+        (rmt,) = (s for s in experiment(name).specs("reduced", [0]) if s.row == "RMT")
+        assert rmt.model.segment == size and rmt.training.shortest_first
+
+
+def test_table_15_has_no_runs_of_its_own():
+    found = experiment("memreasoner_memory_network")
+    specs = found.specs("reduced", [0])
+    assert {(spec.row, spec.task.name) for spec in specs} == {
+        (row, task)
+        for row in ("MemReasoner", "MemN2N")
+        for task in ("babi_one_fact", "babi_two_facts", "babi_two_facts_then_one")
+    }
+    assert all(found.keeper(spec) is not found for spec in specs)

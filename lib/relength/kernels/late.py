@@ -18,3 +18,4 @@ def _when_used(name: str) -> ModuleType:
 
 compiled = _when_used("relength.kernels.compiled")
 dnc_steps = _when_used("relength.kernels.dnc_steps")
+selective_steps = _when_used("relength.kernels.selective_steps")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from relength.models.baselines import configs as baselines
 from relength.models.config import ModelConfig
+from relength.models.language import baseline_configs as readers
 from relength.models.language import causal_configs as causal
 from relength.models.language import configs as language
 from relength.models.language import span_configs as spans
@@ -109,4 +110,8 @@ MODELS: dict[str, Model] = {
     "BERT": Model(spans.BertConfig, "relength.models.language.spans.SpanModel"),
     "PANM on BERT": Model(spans.BertPANMConfig, "relength.models.language.spans.SpanPANM"),
     "PANM on Llama": Model(causal.CausalPANMConfig, "relength.models.language.causal.CausalPANM"),
+    "Larimar": Model(readers.LarimarConfig, "relength.models.language.larimar.Larimar"),
+    "RMT": Model(readers.RMTConfig, "relength.models.language.rmt.RMT"),
+    "Mamba": Model(readers.MambaConfig, "relength.models.language.mamba.Mamba"),
+    "MemN2N": Model(readers.MemN2NConfig, "relength.models.language.memn2n.MemN2N"),
 }

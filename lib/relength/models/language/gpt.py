@@ -7,9 +7,11 @@ answers (Appendix A.4): norms before each part, positions by rotation. Small, an
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
 
 from relength.errors import RelengthError
 from relength.models.language.configs import GPTConfig
+from relength.models.language.texts import texts
 from relength.models.language.transformer import LanguageModel, Layer, rotations
 from relength.tasks.base import PAD
 from relength.tasks.batch import Answered, FactsToAnswer
@@ -36,21 +38,15 @@ class GPT(LanguageModel):
 
         Raises RelengthError where they are more than the window.
         """
-        line = torch.arange(batch.inputs.shape[1], device=batch.inputs.device)
-        lines = line < batch.input_lengths[:, None]
-        words = batch.sentences[batch.inputs] * lines[:, :, None]  # (B, E, L)
-        asked = batch.sentences[batch.questions]
-        tokens = torch.cat([words.flatten(1), asked, batch.prompts], dim=1)
-        there = tokens != PAD
-        lengths = there.sum(1)
+        found = texts(batch)
+        lengths = torch.tensor([len(text) for text in found], device=batch.inputs.device)
         longest = int(lengths.max())
         if longest > self.config.window:
             raise RelengthError(
                 f"A text of {longest} words does not fit into a window of {self.config.window}: "
                 "choose shorter contexts, or a larger window."
             )
-        order = (~there).to(torch.int8).argsort(dim=1, stable=True)[:, :longest]
-        return tokens.gather(1, order), lengths
+        return pad_sequence(found, batch_first=True, padding_value=PAD), lengths
 
     def scores(self, tokens: Tensor, places: Tensor) -> Tensor:
         """Scores (B, T, words) of the words after the places (B, T) of tokens (B, S)."""

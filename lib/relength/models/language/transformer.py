@@ -38,6 +38,7 @@ class Layer(nn.Module):
         causal: bool = False,
         past: Tensor | None = None,
         rotation: tuple[Tensor, Tensor] | None = None,
+        last: int | None = None,
     ) -> Tensor:
         """Outputs (B, S, d) for inputs (B, S, d).
 
@@ -45,12 +46,16 @@ class Layer(nn.Module):
         causal    each position sees itself and those before it; not beside ``seen``
         past      (B, d) one more position, key and value at once, before all others
         rotation  cosines and sines (S, d/heads) of each position
+        last      how many positions at the end have outputs, if not all; ``seen`` has rows for
+                  these alone
         """
         split = (len(x), -1, self.heads, x.shape[-1] // self.heads)
         projected = self.to_heads(self.before_attention(x)).chunk(3, dim=-1)
         q, k, v = (part.view(split).transpose(1, 2) for part in projected)  # (B, h, S, d/h)
         if rotation is not None:
             q, k = _rotated(q, *rotation), _rotated(k, *rotation)
+        if last is not None:
+            q, x = q[:, :, -last:], x[:, -last:]
         if past is not None:
             first = past.view(split).transpose(1, 2)  # (B, h, 1, d/h)
             k, v = torch.cat([first, k], dim=2), torch.cat([first, v], dim=2)

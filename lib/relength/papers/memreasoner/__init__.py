@@ -29,8 +29,6 @@ PAPER = Paper(
         "task2_to_babilong_task1": "babi_two_facts_then_one",
         "babi_location_change/task1": "babi_one_fact_new_places/moved",
         "babi_location_change/task2": "babi_two_facts_new_places/moved",
-        # Rows of Table 15 are ways of testing one network.
-        **{f"memreasoner-table-15:{n}": f"babilong/{n}" for n in ("0k", "1k", "2k")},
         **ASKED,
     },
     row_names={
@@ -40,6 +38,9 @@ PAPER = Paper(
         "alpha=8": "MemReasoner",
         "MemReasoner (full)": "MemReasoner",
         "epochs=200": "MemReasoner",
+        "RMT-.77B (bAbi)": "RMT",  # the larger of two, as in Table 1
+        "Mamba-1.4B (bAbi)": "Mamba",
+        "Larimar-1.3B (bAbi)": "Larimar",
     },
     headlines=("memreasoner-table-2", "memreasoner-table-3"),
     columns={"avg<=8k": "mean to 8k", "avg>=16k": "mean from 16k"},
@@ -49,8 +50,15 @@ PAPER = Paper(
         *ablation_experiments.EXPERIMENTS,
         *variable_experiments.EXPERIMENTS,
     ),
-    colours={"MemReasoner": "#7e58fe"},
-    variants={"GPT": "Transformer"},  # a Transformer that only decodes
+    colours={"MemReasoner": "#7e58fe", "RMT": "#0090cc"},
+    # A Transformer that only decodes, a recurrent network, soft attention to contents, and the
+    # model that MemReasoner is built on: too many colours cannot be told apart.
+    variants={
+        "GPT": "Transformer",
+        "Mamba": "LSTM",
+        "MemN2N": "Content Attention",
+        "Larimar": "MemReasoner",
+    },
     borrowed={"memreasoner_other_decoders": None, "memreasoner_cost": None},
     benchmark="cost_page:benchmark",
     computed="cost_page:decided",

@@ -7,6 +7,7 @@ reduced are small and start from nothing.
 from collections.abc import Iterable
 from typing import Any
 
+from relength.papers.memreasoner import baselines
 from relength.specs.experiments import Experiment
 from relength.specs.spec import RunSpec, Scale, make_spec
 
@@ -64,7 +65,8 @@ def one_fact(scale: Scale, seed: int) -> list[RunSpec]:
     """Table 2: trained on task 1 of bAbI, tested on BABILong to 128 thousand tokens."""
     ours = [({"name": "MemReasoner", "arm": arm}, TRAINING[scale], {}) for arm in ARMS]
     plain = ({"name": "GPT"}, TRAINING[scale] | UNTIL_FITTED[scale], {"lengths": WITHIN_WINDOW})
-    return _runs("babi_one_fact", scale, seed, [*ours, plain])
+    others = baselines.one_fact(scale, TRAINING[scale], UNTIL_FITTED[scale])
+    return _runs("babi_one_fact", scale, seed, [*ours, plain, *others])
 
 
 def _runs(
@@ -94,12 +96,26 @@ def two_facts(scale: Scale, seed: int, task: str = "babi_two_facts") -> list[Run
     training = TRAINING[scale] | LONGER[scale]
     ours = [({"name": "MemReasoner", "arm": arm, "hops": 2}, training, {}) for arm in ARMS]
     plain = ({"name": "GPT"}, training | LONGER_FITTED[scale], {"lengths": WITHIN_WINDOW})
-    return _runs(task, scale, seed, [*ours, plain])
+    others = baselines.two_facts(scale, training, LONGER_FITTED[scale])
+    return _runs(task, scale, seed, [*ours, plain, *others])
 
 
 def hops(scale: Scale, seed: int) -> list[RunSpec]:
     """Tables 5 and 11: trained on task 2, tested on task 1 of BABILong; two reads in both."""
     return two_facts(scale, seed, "babi_two_facts_then_one")
+
+
+def memory_network(scale: Scale, seed: int) -> list[RunSpec]:
+    """Table 15: MemN2N on both tasks and on the change of hops, beside MemReasoner.
+
+    The runs are those of Tables 2, 3 and 5.
+    """
+    every = [*one_fact(scale, seed), *two_facts(scale, seed), *hops(scale, seed)]
+    return [
+        spec
+        for spec in every
+        if spec.model.name in ("MemReasoner", "MemN2N") and spec.model.arm == "paper"
+    ]
 
 
 def babi(scale: Scale, seed: int) -> list[RunSpec]:
@@ -170,6 +186,14 @@ EXPERIMENTS = (
         judged_arm="paper",
         grid=hops,
         title="Table 5",
+    ),
+    Experiment(
+        name="memreasoner_memory_network",
+        paper="memreasoner",
+        artifacts=("memreasoner-table-15",),
+        judged_arm="paper",
+        grid=memory_network,
+        title="Table 15",
     ),
     Experiment(
         name="memreasoner_losses",

@@ -1,4 +1,4 @@
-"""Tables 8, 9, 11, 12 and 15: decoders and a network that the paper sets beside MemReasoner.
+"""Tables 8, 9, 11 and 12: decoders that the paper sets beside MemReasoner.
 
 Everything here is computed from what the paper prints. Our plain decoder, which stands in for
 Qwen2.5, has its runs on the pages of Tables 2, 3 and 5.

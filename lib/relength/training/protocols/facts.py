@@ -60,7 +60,7 @@ class Facts(FixedSamples):
         None,
         before=None,
         description="stages at the beginning, (most lines, epochs) each: samples with more lines "
-        "wait; none: all samples from the first epoch on. The paper trains RMT in such stages",
+        "wait; none: all samples from the first epoch on. The paper trains one baseline so",
     )
 
     @model_validator(mode="after")
