@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from relength.report.against_print import WORDS
+from relength.report.against_print import HALF, NEARLY_ALL, WORDS
 from relength.report.markdown import plain, table
 from relength.report.scoreboard import Survey
 from relength.specs import registry
@@ -34,9 +34,11 @@ def in_force(survey: Survey) -> str:
         ),
         ('"between"', f"printed strictly between {low:g} and {high:g} %"),
     ]
+    both = "of a paper's printed accuracies come out, and of the hard ones"
     rows += [
-        (f'"{word.lower()}"', f"at least {share:.0%} of a paper's printed accuracies come out")
-        for share, word in WORDS
+        (f'"{WORDS[0].lower()}"', f"at least {NEARLY_ALL:.0%} {both}"),
+        (f'"{WORDS[2].lower()}"', f"fewer than {HALF:.0%} {both}"),
+        (f'"{WORDS[1].lower()}"', "anything between the two"),
     ]
     return table(
         ("measure", "margin"),
