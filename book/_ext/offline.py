@@ -30,6 +30,13 @@ def _copy_mathjax(app, exception):
         copy_asset(str(package / "static" / SCRIPT), str(target.parent))
 
 
+def _drop_source_maps(app, exception):
+    """Remove what only the developers of the theme's scripts and styles need."""
+    if exception is None and app.builder.format == "html":
+        for file in (Path(app.outdir) / "_static").rglob("*.map"):
+            file.unlink()
+
+
 def _drop_thebe(app, pagename, templatename, context, doctree):
     kept, seen = [], set()
     for script in context["script_files"]:
@@ -52,4 +59,5 @@ def setup(app):
     app.connect("html-page-context", _drop_thebe)
     app.connect("html-page-context", _search_files)
     app.connect("build-finished", _copy_mathjax)
+    app.connect("build-finished", _drop_source_maps)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
