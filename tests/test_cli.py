@@ -269,9 +269,9 @@ def test_a_key_that_nothing_has_and_what_is_no_key_are_refused(relength, tmp_pat
 def test_status_shows_what_is_begun_and_counts_the_rest(relength, tmp_path):
     code, out, _ = relength("status", "--results", tmp_path)
     assert code == 0 and "mla-table-2" in out and "0/320" in out and "unknown" in out
-    assert "panm-table-2 " not in out and "not begun: panm" in out
+    assert "panm-table-10 " not in out and "not begun: panm" in out
     code, out, _ = relength("status", "--results", tmp_path, "--all")
-    assert code == 0 and "panm-table-2" in out and "not begun" not in out
+    assert code == 0 and "panm-table-10" in out and "not begun" not in out
     code, out, _ = relength("status", "--results", tmp_path, "--json")
     row = json.loads(out)["artifacts"]["mla-table-2"]
     assert row["rest"]["paper"] == {"runs": 320, "hours": 0.0, "unpriced": 320}

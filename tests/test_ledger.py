@@ -104,7 +104,7 @@ def test_a_claim_names_its_query_its_runs_and_its_margins(text, solved):
     for key in wanted:
         assert f'<a href="provenance.html#run-{key}">' in body
     used = solved.runs[solved.runs["model"] == "Content"].drop_duplicates("key")
-    assert ledger.made_under(used) == {margins_hash(): 10}
+    assert ledger.made_under(used.itertuples()) == {margins_hash(): 10}
     assert margins.link(margins_hash()) in body
 
 

@@ -153,7 +153,7 @@ def test_larimar_knows_no_order_and_writes_from_what_it_has_read():
     torch.testing.assert_close(ours(own), ours(turned_round))
     codes = ours.codes(own)
     (readout,) = ours.read(codes)
-    torch.testing.assert_close(ours(own), ours._answer(own, readout))
+    torch.testing.assert_close(ours(own), ours._answer(own, [readout]))
     assert ours.generate(own, 2)[0].read is None
 
 

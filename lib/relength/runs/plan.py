@@ -118,6 +118,8 @@ def at_hand(runs: Sequence[Run], fetch: bool = False) -> tuple[list[Run], list[s
         for task in tasks:
             with suppress(RelengthError):  # the reason is told below
                 task.provenance()
-    reasons = {task.name: task.lacks() for task in tasks}
-    there = [run for run in runs if not reasons[run.spec.task.name]]
-    return there, [f"{name}: {why}" for name, why in sorted(reasons.items()) if why]
+    # At one scale a task may need what it does not at another, such as pretrained weights.
+    reasons = {task: task.lacks() for task in tasks}
+    there = [run for run in runs if not reasons[run.spec.task]]
+    told = {(task.name, why) for task, why in reasons.items() if why}
+    return there, [f"{name}: {why}" for name, why in sorted(told)]

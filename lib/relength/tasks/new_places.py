@@ -61,6 +61,7 @@ class _NewPlaces(FactsTask):
 class OneFactNewPlaces(_NewPlaces, OneFact):
     """Where somebody is, at places that training never names.
 
+    >>> from relength.tasks.facts import episodes
     >>> story = "1 John is in the bathroom.\\n2 John goes to the garden."
     >>> (episode,) = episodes(story + "\\n3 Where is John? \\tgarden\\t2")
     >>> moved(episode).lines[-1], moved(episode).answer
@@ -75,6 +76,7 @@ class TwoFactsNewPlaces(_NewPlaces, TwoFacts):
 
     one_fact_lengths: of BABILong's first task, which asks for one fact
 
+    >>> from relength.tasks.facts import episodes
     >>> story = "1 Mary got the milk.\n2 Mary went to the office."
     >>> (episode,) = episodes(story + "\n3 Where is the milk? \toffice\t1 2")
     >>> moved(episode).lines[-1], moved(episode).answer

@@ -235,7 +235,7 @@ class OneHop(VariableTracking):
 
     >>> drawn = OneHop().episode(np.random.default_rng(0), size=2)
     >>> drawn.lines[drawn.supports[0]], drawn.question, drawn.answer
-    ('VAR XXXXX = 55969', 'Which variables have the value 55969 ?', 'XXXXX')
+    ('VAR TTTTT = 46291', 'Which variables have the value 46291 ?', 'TTTTT')
     """
 
     hops: ClassVar[int] = 1
@@ -248,7 +248,7 @@ class TwoHops(VariableTracking):
 
     >>> drawn = TwoHops().episode(np.random.default_rng(0), size=2)
     >>> drawn.lines, drawn.answer
-    (('VAR XXXXX = 86565', 'VAR GGGGG = XXXXX'), 'XXXXX GGGGG')
+    (('VAR TTTTT = 48041', 'VAR EEEEE = TTTTT'), 'TTTTT EEEEE')
     """
 
     hops: ClassVar[int] = 2

@@ -7,7 +7,7 @@ reduced are small and start from nothing.
 from collections.abc import Iterable
 from typing import Any
 
-from relength.papers.memreasoner import baselines
+from relength.papers.memreasoner import baseline_experiments
 from relength.specs.experiments import Experiment
 from relength.specs.spec import RunSpec, Scale, make_spec
 
@@ -65,7 +65,7 @@ def one_fact(scale: Scale, seed: int) -> list[RunSpec]:
     """Table 2: trained on task 1 of bAbI, tested on BABILong to 128 thousand tokens."""
     ours = [({"name": "MemReasoner", "arm": arm}, TRAINING[scale], {}) for arm in ARMS]
     plain = ({"name": "GPT"}, TRAINING[scale] | UNTIL_FITTED[scale], {"lengths": WITHIN_WINDOW})
-    others = baselines.one_fact(scale, TRAINING[scale], UNTIL_FITTED[scale])
+    others = baseline_experiments.one_fact(scale, TRAINING[scale], UNTIL_FITTED[scale])
     return _runs("babi_one_fact", scale, seed, [*ours, plain, *others])
 
 
@@ -96,7 +96,7 @@ def two_facts(scale: Scale, seed: int, task: str = "babi_two_facts") -> list[Run
     training = TRAINING[scale] | LONGER[scale]
     ours = [({"name": "MemReasoner", "arm": arm, "hops": 2}, training, {}) for arm in ARMS]
     plain = ({"name": "GPT"}, training | LONGER_FITTED[scale], {"lengths": WITHIN_WINDOW})
-    others = baselines.two_facts(scale, training, LONGER_FITTED[scale])
+    others = baseline_experiments.two_facts(scale, training, LONGER_FITTED[scale])
     return _runs(task, scale, seed, [*ours, plain, *others])
 
 
