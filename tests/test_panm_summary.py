@@ -58,6 +58,25 @@ def test_groups_without_runs_say_so(by_group):
     assert "ahead in 1: Algorithms" in summary.leads(list(by_group.values()))
 
 
+def test_lower_is_better_in_translation_and_each_depth_is_a_setting(tmp_path):
+    """handmade: a perplexity is ten times what a record lacks of accuracy."""
+    store = Store(tmp_path)
+    for name in ("panm_babi", "panm_translation"):
+        for spec in experiment(name).specs("reduced", [0, 1]):
+
+            def accuracy(spec, _):
+                return 0.8 if spec.model.name == "PANM on TRM" else 0.6
+
+            store.append("panm", handmade.record(spec, accuracy, experiment=name))
+    found = {one.group.column: one for one in summary.summaries(store, 5)}
+    assert found["babi_qa"].found == pytest.approx((80, 60)) and found["babi_qa"].of == 2
+    translation = found["machine_translation"]
+    assert translation.found == pytest.approx((2, 4))
+    assert len(translation.settings) == translation.of == 2 * 3
+    assert set(translation.settings["rival"]) == {"TRM", "TRM, 1 layer", "TRM, 2 layers"}
+    assert "ahead in 2: bAbI, Translation" in summary.leads([*found.values()])
+
+
 def test_every_column_of_the_table_is_a_group():
     table = published.table(summary.ARTIFACT)
     assert set(table["column"]) == {group.column for group in summary.GROUPS}

@@ -76,9 +76,21 @@ GROUPS = (
             Source("panm_mathematics", ("panm-table-19",), "PANM on TRM+RPE", UNIVERSAL),
         ),
     ),
-    Group("babi_qa", "bAbI"),
+    Group(
+        "babi_qa",
+        "bAbI",
+        (Source("panm_babi", ("panm-table-5",), "PANM on TRM", ("TRM",)),),
+    ),
     Group("squad_qa", "SQuAD"),
-    Group("machine_translation", "Translation", lower=True),
+    Group(
+        "machine_translation",
+        "Translation",
+        tuple(
+            Source("panm_translation", ("panm-fig-3b-left",), f"PANM on TRM{n}", (f"TRM{n}",))
+            for n in (", 1 layer", ", 2 layers", "")
+        ),
+        lower=True,
+    ),
     Group("llm_algorithmic", "Language models, algorithms"),
     Group("big_bench", "Language models, BIG-bench"),
 )
