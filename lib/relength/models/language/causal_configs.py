@@ -1,13 +1,12 @@
 """Sizes and arms of causal language models, with and without PANM on top."""
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from relength.models.config import ModelConfig
+from relength.models.pointers.plugin_configs import PlugInConfig
 from relength.specs.kinds import TOKENS, Kind
-
-TEMPERATURES = {"paper": 1.0, "repaired": 0.1}
 
 
 class CausalConfig(ModelConfig):
@@ -41,37 +40,16 @@ class CausalConfig(ModelConfig):
         return self
 
 
-class CausalPANMConfig(CausalConfig):
+class CausalPANMConfig(PlugInConfig, CausalConfig):
     """The same, with PANM in the place of the layer that scores the tokens.
-
-    paper     the equations as printed
-    repaired  the same with a temperature below 1, so that its softmaxes can point sharply
 
     Where PANM sits is not said more closely than "on top of the final attention layer" (Section
     3.5): its memory is the last vectors of the prompt, its decoder the language model itself.
     """
 
     name: Literal["PANM on Llama"] = "PANM on Llama"
-    arm: Literal[tuple(TEMPERATURES)] = "paper"
     n_mode1: int = Field(2, ge=1, le=3, description="H^a")
-    n_mode2: int = Field(1, ge=0, description="H^c")
     bits: int = Field(12, gt=0, le=30, description="of an address; 12 for as many as Llama reads")
-    pointer_size: int = Field(256, gt=0, description="of the pointer units (Appendix C)")
-    mlp_size: int = Field(128, gt=0, description="hidden layer of g^a, g^c and g^o")
-    temperature: float = Field(gt=0, description="of both softmaxes; the text has none, 1")
     base_in_tests: Literal["zero", "random"] = Field(
         "zero", description="base address in tests; the text says that it can be 0"
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_the_arm(cls, fields: Any) -> Any:
-        if isinstance(fields, dict) and isinstance(arm := fields.get("arm", "paper"), str):
-            return {"temperature": TEMPERATURES.get(arm, 1.0)} | fields
-        return fields
-
-    @model_validator(mode="after")
-    def _printed_has_no_temperature(self) -> "CausalPANMConfig":
-        if self.temperature != 1 and self.arm == "paper":
-            raise ValueError("arm paper has no temperature, only repaired has one")
-        return self
