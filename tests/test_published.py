@@ -1,9 +1,12 @@
 """The published numbers are complete, typed, and what the papers print."""
 
+import re
+
 import pandas as pd
 import pytest
 
 from relength.errors import RelengthError
+from relength.report import tables
 from relength.specs import published
 
 
@@ -77,3 +80,11 @@ def test_a_table_of_means_is_told_from_one_of_medians_as_its_protocol_says():
     for artifact, word in said:
         assert published.statistic(artifact) == word, artifact
     assert published.statistic() == "median"
+
+
+def test_columns_stand_in_the_order_of_print_also_where_the_first_row_has_gaps():
+    """Table 20 of MemReasoner has 4 of 14 numbers in its first row."""
+    html = tables.published_table("memreasoner-table-20").html
+    heads = [re.sub("<.*?>", "", head) for head in re.findall(r'<th scope="col".*?</th>', html)]
+    lengths = [head for head in heads if re.fullmatch(r"\d+k", head)]
+    assert lengths == sorted(lengths, key=lambda head: int(head[:-1])) and len(lengths) == 9

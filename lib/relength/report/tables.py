@@ -189,8 +189,11 @@ def published_table(artifact: str, name: str = "", note: str = "") -> Exhibit:
     """
     paper = printed(artifact)
     tests: dict[str, tuple[str, ...]] = {}
-    for _, task, test in paper:
-        tests[task] = tuple(dict.fromkeys((*tests.get(task, ()), test)))
+    cells = published.table(artifact)  # with those that are empty, which have their places, too
+    filled = {cell[1:] for cell in paper}
+    for task, test in cells[["task", "test"]].itertuples(index=False, name=None):
+        if (task, test) in filled:
+            tests[task] = tuple(dict.fromkeys((*tests.get(task, ()), test)))
     rows = [(model, model, "") for model in dict.fromkeys(model for model, *_ in paper)]
 
     spread = printed(artifact, of="spread")
