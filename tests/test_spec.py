@@ -19,6 +19,7 @@ from relength.specs.experiments import experiments
 from relength.specs.fields import added
 from relength.specs.spec import SCALES, RunSpec, make_spec, spec_of_key
 from relength.tasks import TASKS
+from relength.training import stacks
 from relength.training.protocols import PROTOCOLS, Epochs
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_keys.json").read_text())
@@ -226,6 +227,15 @@ def test_a_spec_can_be_sent_to_the_process_that_trains_it():
         for scale in ("smoke", "reduced"):
             specs = found.specs(scale, [0])
             assert pickle.loads(pickle.dumps(specs)) == specs
+
+
+def test_every_experiment_of_a_small_machine_falls_into_groups_that_train_together():
+    for found in experiments().values():
+        specs = [s for s in found.specs("reduced", range(2)) if not s.task.lacks()]
+        for most in (1, 40):
+            groups = stacks(specs, most)
+            assert sorted(s.key for group in groups for s in group) == sorted(s.key for s in specs)
+            assert max((len(group) for group in groups), default=0) <= most
 
 
 def test_table_2_is_six_models_on_eight_tasks_and_two_second_readings():

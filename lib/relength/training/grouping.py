@@ -41,10 +41,14 @@ def _drawn_widths(task: Task) -> tuple[int, ...]:
 
 @lru_cache(maxsize=256)
 def _width_class(task: Task) -> tuple[int, ...]:
-    """Powers of two of the mean lengths of fixed samples; nothing for others."""
-    if "train" not in task.splits() or not task.stacks:
+    """Powers of two of the mean lengths of fixed samples.
+
+    Nothing for samples drawn afresh, nor for those of a file, whose lengths only the data could
+    tell: no other task is like theirs, so that one class has them all.
+    """
+    train = task.splits().get("train")
+    if train is None or not train.longest or not task.stacks:
         return ()
-    train = task.splits()["train"]
     random = stream(EVALUATION_SEED, "evaluation", "widths")  # the same draw for related tasks
     batch = task.sample(random, WIDTH_SAMPLES, (train.shortest, train.longest))
     return tuple(
