@@ -4,16 +4,22 @@ import hashlib
 import inspect
 import subprocess
 import sys
+from itertools import groupby
 
 import pytest
 import torch
 
+from relength.bench import pairs
 from relength.bench import speed as bench
 from relength.bench.workload import plain_loop
 from relength.models import MODELS
+from relength.papers.dnc import experiments as dnc
+from relength.papers.dnc import step_speed
 from relength.papers.mla.plain_loop import PlainLoop, PlainOneStep
+from relength.papers.panm import scan_experiments as scan
+from relength.papers.panm import transformer_speed
 from relength.papers.panm.plain_loop import PlainPANM, PlainPANMLoop
-from relength.report import expenses
+from relength.report import speeds
 from relength.runs.store import Store
 from relength.specs.spec import make_spec
 
@@ -95,7 +101,7 @@ def test_panm_is_measured_beside_a_frozen_loop_of_its_own(monkeypatch):
     monkeypatch.setattr(bench, "ways", lambda device: alone)
     outcome = bench.measure("panm_copy", rounds=1, seconds=0.05, workers=1)
     assert (outcome["model"], outcome["batch_size"]) == ("PANM", 128)
-    assert {row[1] for row in expenses._ways(outcome)} >= {"plain loop", "one core"}
+    assert {row[1] for row in speeds._ways(outcome)} >= {"plain loop", "one core"}
     assert all(rate > 0 for rate in outcome["steps_per_second"].values())
 
 
@@ -183,3 +189,54 @@ def test_a_gpu_is_measured_in_every_way():
     assert {way.name for way in bench.ways("cuda")} <= outcome["steps_per_second"].keys()
     assert all(value > 0 for value in outcome["memory_bytes"].values())
     assert outcome["limits"]["flops_per_second"].keys() == {"cpu", "cuda"}
+
+
+def test_both_ways_of_a_pair_are_called_in_turns():
+    calls = []
+    ways = pairs.Ways(lambda: calls.append("ours"), lambda: calls.append("other"), lambda: {"a": 1})
+    found = pairs.measure([pairs.Pair("work", "quick", "plain", 2.0, lambda: ways)], 3, 0.0)
+    assert [name for name, _ in groupby(calls)] == ["ours", "other"] * 3
+    assert found["rounds"] == 3 and found["pairs"].keys() == {"work"}
+    measured = found["pairs"]["work"]
+    assert [len(rates) for rates in measured["rates"]] == [3, 3] and measured["limits"] == {"a": 1}
+    assert min(map(min, measured["rates"])) > 0
+
+
+def test_both_ways_to_train_the_dnc_compute_the_same_losses():
+    (spec,) = dnc.grid("smoke", 0, [dnc.COMPRESSED], ["dnc_sort"], batch_size=4)
+    ways = step_speed.steps(spec)
+    ours, other = ([float(way()) for _ in range(4)] for way in (ways.ours, ways.other))
+    assert ours == pytest.approx(other, rel=1e-4)
+    assert len(set(ours)) == 4  # samples of their own, and weights that move
+
+
+def test_decoding_anew_from_every_prefix_writes_the_same_tokens():
+    spec = scan.spec("smoke", 0, {"name": "TRM"}, 26)
+    model = MODELS["TRM"].module(spec.model, *spec.task.shape).initialise(0).eval()
+    batch = spec.task.dataset("validation", 0)
+    tokens, _ = model.generate(batch, 12)
+    assert torch.equal(transformer_speed.from_prefixes(model, batch, 12), tokens)
+    assert len(tokens.unique()) > 1
+
+
+def test_the_transformer_of_pytorch_has_our_sizes_learns_and_never_looks_ahead():
+    spec = scan.spec("smoke", 0, {"name": "TRM"}, 26)
+    loop = transformer_speed.PyTorchLoop(spec)
+    ours = MODELS["TRM"].module(spec.model, *spec.task.shape)
+
+    def matrices(model):
+        """Sizes of the matrices of an encoder's and a decoder's layers, the fused ones apart."""
+        counted = (p for name, p in model.named_parameters() if p.ndim == 2 and "layers" in name)
+        return sum(p.numel() for p in counted)
+
+    assert matrices(loop.model) == matrices(ours) > 0
+    batch = spec.task.dataset("train", 0).select(torch.arange(8))
+    loop.model.eval()
+    before = loop.scores(batch)
+    changed = batch.map(torch.clone)
+    changed.targets[:, 3:] = 5
+    assert torch.allclose(loop.scores(changed)[:, :4], before[:, :4], atol=1e-5)
+    assert not torch.allclose(loop.scores(changed)[:, 4:], before[:, 4:], atol=1e-3)
+    loop.model.train()
+    losses = [float(loop.train_step(batch)) for _ in range(30)]
+    assert losses[-1] < 0.8 * losses[0]

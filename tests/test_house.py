@@ -78,8 +78,16 @@ def test_papers_are_imported_by_name_alone():
 def test_what_a_paper_names_as_text_is_there():
     for paper in registry.papers().values():
         speed = (paper.speed.spec, paper.speed.loop) if paper.speed else ()
-        hooks = (paper.recounts, paper.shares, paper.benchmark, paper.computed, paper.spans)
-        for text in (*hooks, paper.known, paper.near, *paper.passages, *speed):
+        hooks = (paper.recounts, paper.shares, paper.computed, paper.spans)
+        for text in (
+            *hooks,
+            paper.benchmark,
+            paper.pairs,
+            paper.known,
+            paper.near,
+            *paper.passages,
+            *speed,
+        ):
             assert not text or paper.load(text) is not None
         assert {paper.main, *paper.borrowed} - {""} <= {
             *(found.name for found in paper.experiments), *paper.borrowed

@@ -12,7 +12,7 @@ from browser import View, Window
 from relength.bench import speed as bench
 from relength.errors import RelengthError
 from relength.paths import BOOK, ROOT
-from relength.report import environment, expenses, run_index, self_checks
+from relength.report import environment, expenses, run_index, self_checks, speeds
 from relength.report.scoreboard import Survey, costs
 from relength.runs.prices import Device, Prices, own_runs
 from relength.runs.store import Store
@@ -134,9 +134,9 @@ def measured(folder, *outcomes, **provenance) -> Survey:
 
 
 def test_measured_speed_is_shown_with_its_machine_and_the_latest_counts(tmp_path):
-    assert "relength bench" in expenses.speed(survey(tmp_path / "nothing"))
+    assert "relength bench" in speeds.speed(survey(tmp_path / "nothing"))
     earlier = OUTCOME | {"steps_per_second": dict.fromkeys(OUTCOME["steps_per_second"], 1.0)}
-    text = expenses.speed(measured(tmp_path, earlier, OUTCOME))
+    text = speeds.speed(measured(tmp_path, earlier, OUTCOME))
     assert (
         "on a processor, PyTorch 2.13.0" in text and "bbbbbbbb" in text and "aaaaaaaa" not in text
     )
@@ -148,42 +148,64 @@ def test_measured_speed_is_shown_with_its_machine_and_the_latest_counts(tmp_path
     assert rows(text, "copy | plain loop")[0][-1] == "5 % (products)"
 
 
+def test_work_done_in_two_ways_is_compared_round_by_round(tmp_path):
+    assert "relength bench" in speeds.pairs(measured(tmp_path / "nothing"))
+    step = {"ours": "quick", "other": "plain", "aim": 3.0, "limits": OUTCOME["limits"]}
+    share = {"ours": "more", "other": "less", "aim": 0.8, "limits": None}
+    outcome = {
+        **{"kind": "pairs", "paper": "dnc", "rounds": 3},
+        "pairs": {
+            "a step": step | {"rates": [[30.0, 10.0, 40.0], [10.0, 5.0, 8.0]]},
+            "a second one": share | {"rates": [[7.0, 7.0, 7.0], [10.0, 10.0, 10.0]]},
+        },
+    }
+    text = speeds.pairs(measured(tmp_path, outcome))
+    # Ratios of 3, 2 and 5; 30 steps a second, of which none can take less than 10 ms.
+    assert rows(text, "a step") == [
+        ["a step", "quick", "plain", "3.00", "3.00, reached", "30 % (products)"]
+    ]
+    assert rows(text, "a second")[0][3:] == ["0.70", "0.80, missed", "–"]
+    later = outcome | {"pairs": {"a step": step | {"rates": [[2.0], [1.0]]}}}
+    latest = speeds.pairs(measured(tmp_path / "twice", outcome, later))
+    assert rows(latest, "a step")[0][3] == "2.00" and not rows(latest, "a second")
+
+
 def test_what_speed_was_aimed_at_is_said_to_be_reached_or_missed(tmp_path):
-    aims = expenses.aims([OUTCOME])
+    aims = speeds.aims([OUTCOME])
     assert aims == {"one core": (2, {"copy": 3.13}), "2 cores": (3.5, {"copy": 6.0})}
     assert not any(aim.missed for aim in aims.values())
     slow = OUTCOME | {
         "task": "recopy",
         "ratio_to_baseline": {"baseline": 1.0, "one core": 1.999, "2 cores": 3.5},
     }
-    aims = expenses.aims([OUTCOME, slow])
+    aims = speeds.aims([OUTCOME, slow])
     assert aims["one core"].ratios == {"copy": 3.13, "recopy": 1.999}
     assert aims["one core"].missed == 1 and aims["2 cores"].missed == 0
-    text = expenses.speed(measured(tmp_path, OUTCOME, slow))
+    text = speeds.speed(measured(tmp_path, OUTCOME, slow))
     assert "missed on 1 of 2** (3.13 on copy, 2.00 on recopy)" in text
     assert "reached** (6.00 on copy, 3.50 on recopy)" in text
 
 
 def test_an_older_measurement_says_what_it_lacks(tmp_path):
     older = {k: v for k, v in OUTCOME.items() if k not in ("memory_bytes", "limits")}
-    text = expenses.speed(measured(tmp_path, older))
+    text = speeds.speed(measured(tmp_path, older))
     assert rows(text, "copy | one core")[0][-2:] == ["not measured"] * 2
 
 
 def test_the_nearer_of_the_two_limits_is_named():
     limits = OUTCOME["limits"] | {"bytes_per_second": {"cpu": 6e7}}
-    assert expenses.limit_share(OUTCOME | {"limits": limits}, "one core") == "313 % (memory)"
+    assert speeds.limit_share(OUTCOME | {"limits": limits}, "one core") == "313 % (memory)"
 
 
 def test_a_gpu_that_nobody_has_measured_is_said_to_be_missing(tmp_path):
-    assert "--device cuda" in expenses.speed(measured(tmp_path / "cpu", OUTCOME))
+    assert "--device cuda" in speeds.speed(measured(tmp_path / "cpu", OUTCOME))
     ways = {way.name: 100.0 for way in bench.ways("cuda")}
     limits = OUTCOME["limits"] | {
         "flops_per_second": {"cpu": 2e10, "cuda": 4e13},
         "bytes_per_second": {"cpu": 6e9, "cuda": 3e12},
     }
     outcome = OUTCOME | {"steps_per_second": ways, "ratio_to_baseline": ways, "limits": limits}
-    text = expenses.speed(measured(tmp_path, outcome, device="cuda", device_name="a GPU"))
+    text = speeds.speed(measured(tmp_path, outcome, device="cuda", device_name="a GPU"))
     assert "--device cuda" not in text and "| stack of 40 on cuda, without graphs |" in text
 
 
@@ -191,7 +213,7 @@ def test_measurements_of_a_kind_that_is_no_longer_made_are_read_and_not_shown(tm
     other = {"kind": "executors", "runs": 8, "seconds": {"processes": [100.0], "Dask": [200.0]}}
     alone, both = measured(tmp_path / "one", OUTCOME), measured(tmp_path / "two", OUTCOME, other)
     assert len(both.store.benchmarks()) == 2
-    assert expenses.speed(both) == expenses.speed(alone)
+    assert speeds.speed(both) == speeds.speed(alone)
 
 
 # --- environment --------------------------------------------------------------------------------

@@ -9,9 +9,10 @@ import multiprocessing
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -146,14 +147,19 @@ def limits(task: str, device: str = "cpu") -> dict[str, Any]:
     """
     trainer = Trainer(timed(task, "smoke", 0))
     trainer.model.fused = False  # kernels of our own are not seen by the counter
-    batches = list(islice(trainer.batches(), COUNTED))
+    batches = islice(trainer.batches(), COUNTED)
+    return limits_of([partial(trainer.train_step, batch) for batch in batches], trainer, device)
+
+
+def limits_of(steps: Sequence[Step], trainer: Trainer, device: str = "cpu") -> dict[str, Any]:
+    """:func:`limits` of a step of training, a mean over some that a trainer takes."""
     with FlopCounterMode(display=False) as counter:
-        for batch in batches:
-            trainer.train_step(batch)
+        for step in steps:
+            step()
     weights = sum(p.numel() * p.element_size() for p in trainer.model.parameters())
     devices = {"cpu": "cpu", torch.device(device).type: device}
     return {
-        "flops_per_step": counter.get_total_flops() / len(batches),
+        "flops_per_step": counter.get_total_flops() / len(steps),
         "bytes_per_step": OPTIMISER_TRAFFIC * weights,
         "flops_per_second": {kind: _multiplied(place) for kind, place in devices.items()},
         "bytes_per_second": {kind: _copied(place) for kind, place in devices.items()},
@@ -165,8 +171,8 @@ def _multiplied(device: str) -> float:
     n = PRODUCT_SIZE[torch.device(device).type]
     a, b = torch.rand(2, n, n, device=device)
     out = torch.empty_like(a)
-    with _one_thread():
-        return 2 * n**3 * _repeat(lambda: torch.mm(a, b, out=out), LIMIT_SECONDS, device)
+    with one_thread():
+        return 2 * n**3 * repeated(lambda: torch.mm(a, b, out=out), LIMIT_SECONDS, device)
 
 
 def _copied(device: str) -> float:
@@ -174,12 +180,12 @@ def _copied(device: str) -> float:
     source = torch.ones(COPIED[torch.device(device).type] // 4, device=device)
     target = torch.empty_like(source)
     size = 2 * source.numel() * source.element_size()
-    with _one_thread():
-        return size * _repeat(lambda: target.copy_(source), LIMIT_SECONDS, device)
+    with one_thread():
+        return size * repeated(lambda: target.copy_(source), LIMIT_SECONDS, device)
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -228,16 +234,16 @@ def _build(way: Way, task: str) -> None:
 def _rate(seconds: float) -> float:
     """Run-steps per second of this process."""
     if _way.loop != "stack":
-        return _repeat(_step, seconds, _way.device)
+        return repeated(_step, seconds, _way.device)
     steps = _in_a_call(_way) * _way.replicas
-    return steps * _repeat(_step, seconds, _way.device, warm_up=1)
+    return steps * repeated(_step, seconds, _way.device, warm_up=1)
 
 
 def _in_a_call(way: Way) -> int:
     return IN_A_CALL[torch.device(way.device).type]
 
 
-def _repeat(call: Step, seconds: float, device: str, warm_up: int = WARM_UP) -> float:
+def repeated(call: Step, seconds: float, device: str, warm_up: int = WARM_UP) -> float:
     """Calls per second, after some that warm up; the device has finished when the clock stops."""
     for _ in range(warm_up):
         call()

@@ -1,6 +1,6 @@
 """The command that measures training speed."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -8,6 +8,9 @@ from relength.cli.app import Results, console
 from relength.cli.output import print_table
 from relength.errors import RelengthError
 from relength.paths import RESULTS
+
+if TYPE_CHECKING:
+    from relength.runs.store import Store
 
 
 def bench(
@@ -24,7 +27,7 @@ def bench(
 ) -> None:
     """Measure training speed here, beside the frozen baseline loop, and keep the result."""
     from relength.bench import speed
-    from relength.report.expenses import limit_share
+    from relength.report.speeds import limit_share
     from relength.runs.executors import check_device
     from relength.runs.store import Store
     from relength.specs import registry
@@ -36,15 +39,7 @@ def bench(
             "--task, --seconds and --device."
         )
     if paper:
-        measured = [one.name for one in registry.papers().values() if one.benchmark]
-        if paper not in measured:
-            raise RelengthError(
-                f"No benchmark belongs to a paper {paper!r}: choose from {', '.join(measured)}."
-            )
-        own = registry.papers()[paper]
-        outcome, words = own.load(own.benchmark)(rounds)
-        speed.keep(Store(results), outcome | {"baseline_threads": 1})
-        console.print(words, highlight=False)
+        _of_paper(paper, rounds, Store(results))
         return
 
     rows = []
@@ -63,3 +58,25 @@ def bench(
             memory = f"{outcome['memory_bytes'][trainer] / 2**20:,.0f} MiB"
             rows.append((*row, memory, limit_share(outcome, trainer)))
     print_table(("task", "way", "steps/s", "× plain loop", "memory", "share of limit"), rows)
+
+
+def _of_paper(name: str, rounds: int, store: "Store") -> None:
+    """Measure and keep what a paper has of its own: pairs of ways, and its benchmark."""
+    from relength.bench import pairs, speed
+    from relength.report.speeds import PAIR_COLUMNS, pair_rows
+    from relength.specs import registry
+
+    measured = [one.name for one in registry.papers().values() if one.benchmark or one.pairs]
+    if name not in measured:
+        raise RelengthError(
+            f"No benchmark belongs to a paper {name!r}: choose from {', '.join(measured)}."
+        )
+    own = registry.papers()[name]
+    if own.pairs:
+        outcome = pairs.measure(own.load(own.pairs), rounds) | {"paper": name}
+        speed.keep(store, outcome | {"baseline_threads": 1})
+        print_table(PAIR_COLUMNS, pair_rows(outcome))
+    if own.benchmark:
+        outcome, words = own.load(own.benchmark)(rounds)
+        speed.keep(store, outcome | {"baseline_threads": 1})
+        console.print(words, highlight=False)

@@ -17,6 +17,7 @@ from relength.report import (
     overviews,
     run_index,
     self_checks,
+    speeds,
 )
 from relength.report.markdown import artifact_link, table
 from relength.report.scoreboard import BEGUN, SCALES, Survey
@@ -115,6 +116,7 @@ PASSAGES: dict[str, Callable[[Survey], str]] = {
     **findings.PASSAGES,
     **findings_readings.PASSAGES,
     **expenses.PASSAGES,
+    **speeds.PASSAGES,
     **environment.PASSAGES,
     **run_index.PASSAGES,
     **self_checks.PASSAGES,

@@ -97,6 +97,7 @@ class Paper:
     metrics      percentages that are read from what its records keep beside their metrics
     shares       text: record -> {test: {metric: percent}}, the reading of these
     speed        how its training speed is measured, if it is
+    pairs        text: tuple of :class:`relength.bench.pairs.Pair`, work that is done in two ways
     benchmark    text: (rounds) -> (measurement, its words), for what else it says of speed
 
     Its names in tables and figures:
@@ -144,6 +145,7 @@ class Paper:
     metrics: tuple[str, ...] = ()
     shares: str = ""
     speed: Speed | None = None
+    pairs: str = ""
     benchmark: str = ""
 
     colours: Mapping[str, str] = field(default_factory=dict)

@@ -31,6 +31,7 @@ PAPER = Paper(
         *("loops_accompany", "peaks_accompany"),
     ),
     shares="states:shares",
+    pairs="step_speed:PAIRS",
     colours={
         "STATEFUL-BASELINE": "#4e9642",
         "STATELESS-BASELINE": "#f6429c",

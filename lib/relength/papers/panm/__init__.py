@@ -117,6 +117,7 @@ PAPER = Paper(
         loop="plain_loop:PlainPANMLoop",
         goals={"2 cores": 4.0},
     ),
+    pairs="transformer_speed:PAIRS",
     benchmark="overhead_page:benchmark",
     colours={
         "PANM": "#6054cc",
