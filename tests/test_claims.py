@@ -913,9 +913,10 @@ def test_the_printed_tables_reproduce_all_that_is_said_of_them_but_one_sentence(
     prose = panm_as_printed.drop(cells.index)["verdict"]
     assert set(prose[prose == "inconclusive"].index) == {"panm-032"}  # five seeds, two parts
     assert set(prose[prose == "not testable"].index) == {
-        *("panm-015", "panm-019", "panm-022", "panm-023", "panm-024", "panm-038", "panm-041")
+        *("panm-015", "panm-019", "panm-022", "panm-023", "panm-024", "panm-038", "panm-041"),
+        *("panm-094", "panm-095", "panm-096", "panm-097"),
     }
-    assert (prose == "reproduced").sum() == len(prose) - 8 == 11
+    assert (prose == "reproduced").sum() == len(prose) - 12 == 11
 
 
 @pytest.mark.weekly

@@ -125,7 +125,11 @@ def test_right_lines_are_told_from_right_answers(tmp_path):
     for spec in found.specs("reduced", range(3)):
         record = handmade.record(spec, lambda *_: 0.9, experiment=found.name)
         tests = record["checkpoints"]["selected"]["tests"]
-        tests[NEW] |= {"answer_accuracy": 0.2, "facts_found": 0.8, "answer_and_facts": 0.16}
+        read = {"facts_found": 0.8, "answer_and_facts": 0.16}
+        if spec.row != "MemReasoner":  # of the others no record says where they read
+            read = dict.fromkeys(read)
+        for test in tests.values():
+            test |= {"answer_accuracy": 0.2, **read}
         store.append("memreasoner", record)
     runs = Runs.read(found, "reduced", 3, store)
     middle = split.means(runs).loc[:, :, :, NEW]

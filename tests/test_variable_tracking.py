@@ -6,11 +6,14 @@ import torch
 from test_memreasoner import SIZES as SMALL
 from test_memreasoner import WORDS, alone, batch
 
+from relength.models import MODELS
+from relength.models.language.rmt import ANSWER
+from relength.models.language.texts import ending_together
 from relength.models.language.variant_configs import EachHopConfig
 from relength.models.language.variants import EachHop
 from relength.papers.memreasoner.variable_experiments import variable_tracking
 from relength.tasks import bpe
-from relength.tasks.base import EOS
+from relength.tasks.base import EOS, PAD
 from relength.tasks.batch import Answered
 from relength.tasks.variable_tracking import (
     LETTERS,
@@ -175,7 +178,8 @@ def test_with_one_hop_it_is_memreasoner():
 
 
 def test_runs_read_as_often_as_chains_have_lines():
-    specs = variable_tracking("reduced", 0)
+    every = variable_tracking("reduced", 0)
+    specs = [spec for spec in every if spec.row == "MemReasoner"]
     assert [(s.task.name, s.model.arm, s.task.reading) for s in specs] == [
         ("vt_1hop", "paper", "text"),
         ("vt_2hop", "paper", "text"),
@@ -183,3 +187,22 @@ def test_runs_read_as_often_as_chains_have_lines():
         ("vt_2hop", "ruler", "ruler"),
     ]
     assert all(spec.model.hops == spec.task.reads for spec in specs)
+    others = {(s.row, s.task.name, s.task.reading) for s in every if s not in specs}
+    assert others == {(m, t, "text") for m in ("RMT", "Larimar") for t in ("vt_1hop", "vt_2hop")}
+
+
+def test_a_question_fits_into_two_segments_and_an_answer_beside_them():
+    """RMT's two segments on two hops, as in the text; its places end with an answer's."""
+    spec = next(s for s in variable_tracking("smoke", 0) if s.row == "RMT" and s.task.hops == 2)
+    task = spec.task.model_copy(update={"train_size": 200})
+    batch = task.dataset("train", 0)
+    lengths = (ending_together(batch) != PAD).sum(1)
+    assert spec.model.segment < int(lengths.max()) <= 2 * spec.model.segment + 8
+    made = MODELS["RMT"].module(spec.model, *task.shape).initialise(0)
+    longest = batch.select(lengths.topk(4).indices)
+    # Two names letter by letter; places of memory that an answer's segment lacks are left for it.
+    assert 10 < int(longest.target_lengths.max()) <= ANSWER + spec.model.memory
+    scores = made(longest)
+    scores[longest.mask].sum().backward()
+    assert scores.shape[:2] == longest.targets.shape
+    assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in made.parameters())

@@ -41,6 +41,8 @@ PAPER = Paper(
         "RMT-.77B (bAbi)": "RMT",  # the larger of two, as in Table 1
         "Mamba-1.4B (bAbi)": "Mamba",
         "Larimar-1.3B (bAbi)": "Larimar",
+        "RMT-.77B (VT)": "RMT",
+        "Larimar-1.3B (VT)": "Larimar",
     },
     headlines=("memreasoner-table-2", "memreasoner-table-3"),
     columns={"avg<=8k": "mean to 8k", "avg>=16k": "mean from 16k"},

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from relength.papers.memreasoner.baseline_experiments import Entry
 from relength.papers.memreasoner.experiments import (
     LONGER,
     LONGER_FITTED,
@@ -10,12 +11,19 @@ from relength.papers.memreasoner.experiments import (
     UNTIL_FITTED,
     WITHIN_WINDOW,
     one_fact,
+    others_on_one_fact,
+    others_on_two_facts,
+    runs,
     two_facts,
 )
 from relength.specs.experiments import Experiment
 from relength.specs.spec import RunSpec, Scale, make_spec
 
 ONE, TWO, TWO_ASKED = "babi_one_fact", "babi_two_facts", "babi_two_facts_new_places"
+ONE_MOVED = "babi_one_fact_new_places"
+NOTHING_ELSE: dict[str, Any] = {"lengths": (), "one_fact_lengths": ()}  # of what TWO_ASKED asks
+COMPARED = ("RMT", "Mamba", "Larimar")  # with MemReasoner in Tables 4 and 19
+MOVED = ("GPT", *COMPARED)  # Table 10 has plain decoders
 # Table 17, and two rows that it lacks: the paper describes the second sinusoid, and leaves nothing
 # out. What it calls positional encoding is taken to be the first.
 ORDERS: tuple[dict[str, Any], ...] = (
@@ -64,8 +72,17 @@ def asked(scale: Scale, seed: int, part: str = "whole", **changed: Any) -> RunSp
 
 def locations(scale: Scale, seed: int) -> list[RunSpec]:
     """Tables 4 and 10: bAbI's tests with places that training never names."""
-    one = variant({"name": "babi_one_fact_new_places"}, scale, seed, {})
-    return [one, asked(scale, seed)]
+    one = variant({"name": ONE_MOVED}, scale, seed, {})
+    return [
+        *(one, asked(scale, seed)),
+        *runs(ONE_MOVED, scale, seed, _moved(others_on_one_fact(scale), {"lengths": ()})),
+        *runs(TWO_ASKED, scale, seed, _moved(others_on_two_facts(scale), NOTHING_ELSE)),
+    ]
+
+
+def _moved(entries: list[Entry], fields: dict[str, Any]) -> list[Entry]:
+    """The models that the tables have, asked for new places and nothing else."""
+    return [(model, training, fields) for model, training, _ in entries if model["name"] in MOVED]
 
 
 def ablations(scale: Scale, seed: int) -> list[RunSpec]:
@@ -87,6 +104,7 @@ def ablations(scale: Scale, seed: int) -> list[RunSpec]:
         *(asked(scale, seed, test_update=update) for update in UPDATES),
         *(asked(scale, seed, part) for part in PARTS),
         *without_memory(scale, seed),
+        *(run for run in two_facts(scale, seed) if run.row in COMPARED),
     ]
 
 
@@ -107,8 +125,9 @@ def without_memory(scale: Scale, seed: int) -> list[RunSpec]:
     ]
 
 
-def _has_memory(spec: RunSpec) -> bool:
-    return hasattr(spec.model, "slots")
+def _reads_in_order(spec: RunSpec) -> bool:
+    """Whether a run is of MemReasoner, with whatever changed but its memory."""
+    return hasattr(spec.model, "temporal")
 
 
 def _whole(spec: RunSpec) -> bool:
@@ -139,11 +158,15 @@ EXPERIMENTS = (
         grid=ablations,
         parts={
             "memreasoner-table-16": lambda spec: (
-                spec.task.name in (ONE, TWO) and spec.model.name != "MemReasoner variant"
+                spec.task.name in (ONE, TWO)
+                and spec.model.name != "MemReasoner variant"
+                and spec.row not in COMPARED
             ),
-            "memreasoner-table-17": lambda spec: spec.task.name == ONE and _has_memory(spec),
+            "memreasoner-table-17": lambda spec: spec.task.name == ONE and _reads_in_order(spec),
             "memreasoner-table-18": lambda spec: spec.task.name == TWO_ASKED and _whole(spec),
-            "memreasoner-table-19": lambda spec: spec.task.name == TWO and _has_memory(spec),
+            "memreasoner-table-19": lambda spec: (
+                spec.task.name == TWO and (_reads_in_order(spec) or spec.row in COMPARED)
+            ),
             "memreasoner-table-20": lambda spec: (
                 spec.task.name == TWO_ASKED and _usual_update(spec)
             ),

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from relength.papers.memreasoner import baseline_experiments
+from relength.papers.memreasoner.baseline_experiments import Entry
 from relength.specs.experiments import Experiment
 from relength.specs.spec import RunSpec, Scale, make_spec
 
@@ -64,17 +65,23 @@ LOSSES: dict[str, dict[str, float]] = {
 def one_fact(scale: Scale, seed: int) -> list[RunSpec]:
     """Table 2: trained on task 1 of bAbI, tested on BABILong to 128 thousand tokens."""
     ours = [({"name": "MemReasoner", "arm": arm}, TRAINING[scale], {}) for arm in ARMS]
+    return runs("babi_one_fact", scale, seed, [*ours, *others_on_one_fact(scale)])
+
+
+def others_on_one_fact(scale: Scale) -> list[Entry]:
+    """The plain decoder and the baselines on task 1."""
     plain = ({"name": "GPT"}, TRAINING[scale] | UNTIL_FITTED[scale], {"lengths": WITHIN_WINDOW})
-    others = baseline_experiments.one_fact(scale, TRAINING[scale], UNTIL_FITTED[scale])
-    return _runs("babi_one_fact", scale, seed, [*ours, plain, *others])
+    return [plain, *baseline_experiments.one_fact(scale, TRAINING[scale], UNTIL_FITTED[scale])]
 
 
-def _runs(
-    task: str,
-    scale: Scale,
-    seed: int,
-    grid: Iterable[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]],
-) -> list[RunSpec]:
+def others_on_two_facts(scale: Scale) -> list[Entry]:
+    """The same on task 2."""
+    training, fitted = TRAINING[scale] | LONGER[scale], LONGER_FITTED[scale]
+    plain = ({"name": "GPT"}, training | fitted, {"lengths": WITHIN_WINDOW})
+    return [plain, *baseline_experiments.two_facts(scale, training, fitted)]
+
+
+def runs(task: str, scale: Scale, seed: int, grid: Iterable[Entry]) -> list[RunSpec]:
     """A run per model, way of training and further fields of the task."""
     return [
         make_spec(
@@ -95,9 +102,7 @@ def two_facts(scale: Scale, seed: int, task: str = "babi_two_facts") -> list[Run
     """
     training = TRAINING[scale] | LONGER[scale]
     ours = [({"name": "MemReasoner", "arm": arm, "hops": 2}, training, {}) for arm in ARMS]
-    plain = ({"name": "GPT"}, training | LONGER_FITTED[scale], {"lengths": WITHIN_WINDOW})
-    others = baseline_experiments.two_facts(scale, training, LONGER_FITTED[scale])
-    return _runs(task, scale, seed, [*ours, plain, *others])
+    return runs(task, scale, seed, [*ours, *others_on_two_facts(scale)])
 
 
 def hops(scale: Scale, seed: int) -> list[RunSpec]:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from relength.papers.memreasoner.experiments import TRAINING
+from relength.papers.memreasoner.baseline_experiments import LARIMAR
+from relength.papers.memreasoner.experiments import TRAINING, runs
 from relength.specs.experiments import Experiment
 from relength.specs.spec import RunSpec, Scale, make_spec
 
@@ -11,6 +12,15 @@ READINGS = {"paper": "text", "ruler": "ruler"}
 HOPS = {"vt_1hop": 1, "vt_2hop": 2}
 # At scale reduced: two hops take longer to learn than one, as in bAbI.
 EPOCHS = {"vt_1hop": 4, "vt_2hop": 8}
+# Words of a segment of RMT: a sample of training has two at most (Appendix A.6), of letters and
+# digits that are a word each.
+SEGMENT = 64
+# A baseline is trained until it knows the training distribution, or to its last epoch.
+KNOWN: dict[Scale, dict[str, Any]] = {
+    "smoke": {},
+    "reduced": {"epochs": 20, "solved_accuracy": 0.99},
+    "paper": {},
+}
 SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"train_size": 64, "validation_size": 20, "long_size": 5, "words": 500},
     "reduced": {},
@@ -19,21 +29,41 @@ SIZES: dict[Scale, dict[str, Any]] = {
 
 
 def variable_tracking(scale: Scale, seed: int) -> list[RunSpec]:
-    """Tables 13 and 14. Each read finds one line, of which RULER's chains have one more."""
-    return [
+    """Tables 13 and 14. Each read finds one line, of which RULER's chains have one more.
+
+    Baselines are trained on the paper's words alone.
+    """
+    usual = {task: _training(scale, task) for task in HOPS}
+    ours = [
         make_spec(
             task={"name": task, "reading": reading, **SIZES[scale]},
             model={"name": "MemReasoner each hop", "arm": arm, "hops": hops + (arm == "ruler")},
-            training={
-                **{"name": "facts", **TRAINING[scale]},
-                **({"epochs": EPOCHS[task]} if scale == "reduced" else {}),
-            },
+            training={"name": "facts", **usual[task]},
             scale=scale,
             seed=seed,
         )
         for arm, reading in READINGS.items()
         for task, hops in HOPS.items()
     ]
+    fields = {"reading": READINGS["paper"], **SIZES[scale]}
+    others = [
+        run
+        for task, training in usual.items()
+        for run in runs(
+            task,
+            scale,
+            seed,
+            [
+                ({"name": "RMT", "segment": SEGMENT}, training | KNOWN[scale], fields),
+                ({"name": "Larimar"}, training | LARIMAR, fields),
+            ],
+        )
+    ]
+    return [*ours, *others]
+
+
+def _training(scale: Scale, task: str) -> dict[str, Any]:
+    return TRAINING[scale] | ({"epochs": EPOCHS[task]} if scale == "reduced" else {})
 
 
 EXPERIMENTS = (
