@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -74,13 +75,28 @@ class Terms(NamedTuple):
     text: Tensor
 
 
+class Looked(NamedTuple):
+    """What was done with one question.
+
+    tokens     (T,) the likeliest words
+    read       the line nearest to each of H readouts; -1 where the memory diverges
+    distances  (H, E) of each readout to each line; None where the memory diverges
+    """
+
+    tokens: Tensor
+    read: list[int]
+    distances: np.ndarray | None
+
+
 class MemReasoner(LanguageModel):
     """An encoder of sentences, a memory, and a decoder that hears one code.
 
-    update  α: 1 in training; see :meth:`for_test`
+    update       α: 1 in training; see :meth:`for_test`
+    tells_lines  whether a read is of one line
     """
 
     supervised = True
+    tells_lines = True
     small = ("encoder_words.weight", "encoder_positions.weight", "decoder_positions.weight")
 
     def __init__(self, config: MemReasonerConfig, words: int):
@@ -352,3 +368,27 @@ class MemReasoner(LanguageModel):
         codes = self.codes(batch)
         places, found = zip(*(self.nearest(codes, r) for r in self.read(codes)), strict=True)
         return self._words(batch.prompts, steps, list(found)), torch.stack(places, dim=1)
+
+    @torch.no_grad()
+    def trace_reads(self, batch: FactsToAnswer, steps: int) -> list[Looked]:
+        """Words and lines of each sample as from :meth:`generate`, with what they rest on."""
+        size = max(ROWS // batch.inputs.shape[1], 1)
+        return [look for some in batch.chunks(size) for look in self._looked(some, steps)]
+
+    def _looked(self, batch: FactsToAnswer, steps: int) -> list[Looked]:
+        try:
+            codes = self.codes(batch)
+            readouts = self.read(codes)
+        except episodic.Diverged:
+            if len(batch) > 1:
+                return [look for one in batch.chunks(1) for look in self._looked(one, steps)]
+            tokens = batch.questions.new_full((steps,), EOS)
+            return [Looked(tokens, [-1] * self.config.hops, None)]
+        places, found = zip(*(self.nearest(codes, r) for r in readouts), strict=True)
+        words = self._words(batch.prompts, steps, list(found))
+        read = torch.stack(places, dim=1).tolist()
+        apart = torch.stack([self.distances(codes, r) for r in readouts], dim=1).cpu().numpy()
+        return [
+            Looked(words[i], read[i], apart[i, :, :length])
+            for i, length in enumerate(batch.input_lengths.tolist())
+        ]
