@@ -8,7 +8,7 @@ import torch
 from test_memreasoner import alone, batch, gpt, model
 
 from relength.models.language.larimar import Larimar
-from relength.models.language.memreasoner import Looked
+from relength.models.language.looked import Looked
 from relength.specs.spec import make_spec
 from relength.tasks import TASKS
 from relength.tasks.base import EOS

@@ -11,7 +11,7 @@ from relength.training.traces import small_integers
 if TYPE_CHECKING:
     from torch.nn import Module
 
-    from relength.models.language.memreasoner import Looked
+    from relength.models.language.looked import Looked
     from relength.specs.spec import RunSpec
 
 LENGTHS = ("0k", "1k", "4k", "16k", "64k")  # a third of the tokens that are tested

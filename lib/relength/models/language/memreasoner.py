@@ -26,7 +26,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -35,6 +34,7 @@ from relength.errors import RelengthError
 from relength.kernels.hashing import fork, hashed_normal
 from relength.models.language import memory as episodic
 from relength.models.language.configs import MemReasonerConfig
+from relength.models.language.looked import Looked
 from relength.models.language.order import Recurrent, sinusoids
 from relength.models.language.transformer import LanguageModel, Layer
 from relength.tasks.base import EOS, PAD, SOS
@@ -73,19 +73,6 @@ class Terms(NamedTuple):
     autoencoded: Tensor
     order: Tensor
     text: Tensor
-
-
-class Looked(NamedTuple):
-    """What was done with one question.
-
-    tokens     (T,) the likeliest words
-    read       the line nearest to each of H readouts; -1 where the memory diverges
-    distances  (H, E) of each readout to each line; None where the memory diverges
-    """
-
-    tokens: Tensor
-    read: list[int]
-    distances: np.ndarray | None
 
 
 class MemReasoner(LanguageModel):
