@@ -19,6 +19,8 @@ class Larimar(MemReasoner):
     It does not learn from supporting facts, and does not tell what it reads: a mixture of lines.
     """
 
+    tells_lines = False
+
     def __init__(self, config: LarimarConfig, words: int):
         super().__init__(config, words)
         self.to_query = nn.Identity()

@@ -34,6 +34,7 @@ from relength.errors import RelengthError
 from relength.kernels.hashing import fork, hashed_normal
 from relength.models.language import memory as episodic
 from relength.models.language.configs import MemReasonerConfig
+from relength.models.language.looked import Looked
 from relength.models.language.order import Recurrent, sinusoids
 from relength.models.language.transformer import LanguageModel, Layer
 from relength.tasks.base import EOS, PAD, SOS
@@ -77,10 +78,12 @@ class Terms(NamedTuple):
 class MemReasoner(LanguageModel):
     """An encoder of sentences, a memory, and a decoder that hears one code.
 
-    update  α: 1 in training; see :meth:`for_test`
+    update       α: 1 in training; see :meth:`for_test`
+    tells_lines  whether a read is of one line
     """
 
     supervised = True
+    tells_lines = True
     small = ("encoder_words.weight", "encoder_positions.weight", "decoder_positions.weight")
 
     def __init__(self, config: MemReasonerConfig, words: int):
@@ -352,3 +355,27 @@ class MemReasoner(LanguageModel):
         codes = self.codes(batch)
         places, found = zip(*(self.nearest(codes, r) for r in self.read(codes)), strict=True)
         return self._words(batch.prompts, steps, list(found)), torch.stack(places, dim=1)
+
+    @torch.no_grad()
+    def trace_reads(self, batch: FactsToAnswer, steps: int) -> list[Looked]:
+        """Words and lines of each sample as from :meth:`generate`, with what they rest on."""
+        size = max(ROWS // batch.inputs.shape[1], 1)
+        return [look for some in batch.chunks(size) for look in self._looked(some, steps)]
+
+    def _looked(self, batch: FactsToAnswer, steps: int) -> list[Looked]:
+        try:
+            codes = self.codes(batch)
+            readouts = self.read(codes)
+        except episodic.Diverged:
+            if len(batch) > 1:
+                return [look for one in batch.chunks(1) for look in self._looked(one, steps)]
+            tokens = batch.questions.new_full((steps,), EOS)
+            return [Looked(tokens, [-1] * self.config.hops, None)]
+        places, found = zip(*(self.nearest(codes, r) for r in readouts), strict=True)
+        words = self._words(batch.prompts, steps, list(found))
+        read = torch.stack(places, dim=1).tolist()
+        apart = torch.stack([self.distances(codes, r) for r in readouts], dim=1).cpu().numpy()
+        return [
+            Looked(words[i], read[i], apart[i, :, :length])
+            for i, length in enumerate(batch.input_lengths.tolist())
+        ]

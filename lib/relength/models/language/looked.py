@@ -1,0 +1,20 @@
+"""What a memory that is read in hops tells of one question."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
+
+
+class Looked(NamedTuple):
+    """What was done with one question.
+
+    tokens     (T,) the likeliest words
+    read       the line nearest to each of H readouts; -1 where the memory diverges
+    distances  (H, E) of each readout to each line; None where the memory diverges
+    """
+
+    tokens: "Tensor"
+    read: list[int]
+    distances: "np.ndarray | None"
