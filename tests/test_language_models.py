@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 import torch
@@ -300,9 +301,20 @@ def test_arithmetic_is_right_and_its_longest_questions_are_tested():
         first, operation, second = re.fullmatch(r"What is (\d+) (\D+) (\d+)\?", prompt).groups()
         assert eval(f"{first} {operations[operation]} {second}") == int(answer), prompt
         assert operation != "divided by" or int(first) % int(second) == 0
-    lengths = {n: [len(p.source) for p in made.pairs(n, 0)] for n in made.splits()}
-    assert max(lengths["train"]) < min(lengths["length"])
+        assert len(first) == len(second)
+    asked = {n: [made.text(p.source).split() for p in made.pairs(n, 0)] for n in made.splits()}
+    digits = {n: {len(words[2]) for words in found} for n, found in asked.items()}
+    assert max(digits["train"]) < min(digits["length"])
+    for found in asked.values():  # or an operation would be tested that was never trained on
+        assert {words[3] for words in found} == {"plus", "minus", "times", "divided"}
     assert not {p.source for p in made.pairs("train", 0)} & {p.source for p in made.pairs("iid", 0)}
+
+
+def test_one_answer_to_all_questions_is_hardly_ever_right():
+    made = TASKS["bigbench_arithmetic"]()
+    for name in ("iid", "length"):
+        answers = Counter(p.target for p in made.pairs(name, 0))
+        assert max(answers.values()) <= 0.05 * answers.total()
 
 
 def test_shots_stand_before_questions_of_tests_and_come_from_training():
