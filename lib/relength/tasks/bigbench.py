@@ -45,9 +45,7 @@ class BigBench(Instruction):
     validation  the rest of it; nothing is selected on it
     iid         the same, as a test
     length      the longest fifth
-
-    With ``shots`` the prompt of a test begins with so many questions of training and their answers;
-    training has none.
+    5-shot      if ``shots`` is 5: the same after five questions of training and their answers
     """
 
     measure: ClassVar[str] = "exact_match"
@@ -58,7 +56,7 @@ class BigBench(Instruction):
     dev_size: int = Field(1_000, gt=0, description="not used: see validation_size")
     test_size: int = Field(1_000, gt=0, description="most questions per test")
     validation_size: int = Field(40, gt=0, description="questions that are held out")
-    shots: int = Field(0, ge=0, description="examples in the prompts of tests")
+    shots: int = Field(0, ge=0, description="examples in the prompts of a further test")
 
     @abstractmethod
     def items(self) -> tuple[tuple[str, str], ...]:
@@ -69,16 +67,20 @@ class BigBench(Instruction):
         fifth = count // SHARE
         order = stream(EVALUATION_SEED, "evaluation", self.name, "held out").permutation(fifth)
         held = min(self.validation_size, fifth // 2)
+        longest = np.arange(count - fifth, count)[-self.test_size :]
         return {
             "train": order[held:][: self.train_size],
             "validation": order[:held],
             "iid": order[:held][: self.test_size],
-            "length": np.arange(count - fifth, count)[-self.test_size :],
+            "length": longest,
+            **({f"{self.shots}-shot": longest} if self.shots else {}),
         }
 
     def splits(self) -> dict[str, Split]:
         if self.lacks():
-            return {name: Split(0, 0, 1) for name in ("train", "validation", "iid", "length")}
+            shown = [f"{self.shots}-shot"] if self.shots else []
+            names = ("train", "validation", "iid", "length", *shown)
+            return {name: Split(0, 0, 1) for name in names}
         lengths = [len(prompt) for prompt, _ in self.items()]
         return {
             name: Split(min(lengths[i] for i in part), max(lengths[i] for i in part), len(part))
@@ -94,7 +96,7 @@ class BigBench(Instruction):
         found = []
         for place in chosen:
             prompt, answer = items[place]
-            if self.shots and split in ("iid", "length"):
+            if split.endswith("-shot"):
                 random = stream(EVALUATION_SEED, "evaluation", self.name, "shots", int(place))
                 shown = random.choice(parts["train"], self.shots, replace=False)
                 examples = [" ".join(items[other]) for other in shown]
