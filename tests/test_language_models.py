@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 import torch
@@ -300,16 +301,60 @@ def test_arithmetic_is_right_and_its_longest_questions_are_tested():
         first, operation, second = re.fullmatch(r"What is (\d+) (\D+) (\d+)\?", prompt).groups()
         assert eval(f"{first} {operations[operation]} {second}") == int(answer), prompt
         assert operation != "divided by" or int(first) % int(second) == 0
-    lengths = {n: [len(p.source) for p in made.pairs(n, 0)] for n in made.splits()}
-    assert max(lengths["train"]) < min(lengths["length"])
+        assert len(first) == len(second)
+    asked = {n: [made.text(p.source).split() for p in made.pairs(n, 0)] for n in made.splits()}
+    digits = {n: {len(words[2]) for words in found} for n, found in asked.items()}
+    assert max(digits["train"]) < min(digits["length"])
+    for found in asked.values():  # or an operation would be tested that was never trained on
+        assert {words[3] for words in found} == {"plus", "minus", "times", "divided"}
     assert not {p.source for p in made.pairs("train", 0)} & {p.source for p in made.pairs("iid", 0)}
+
+
+@pytest.mark.parametrize("name", ["llm_copy", "llm_dynamic_recall"])
+def test_shots_are_other_sequences_of_the_same_length_with_right_answers(name):
+    plain, shown = (TASKS[name](shots=n, test_size=20) for n in (0, 5))
+    assert set(shown.tests) - set(plain.tests) == {
+        f"5-shot_{n}" for n in (10, 20, 40, 100, 200, 500, 1000)
+    }
+    for test, split in (("iid", "5-shot_10"), ("40", "5-shot_40")):
+        assert plain.pairs(test, 0) == shown.pairs(test, 0)
+        for bare, asked in zip(plain.pairs(test, 0), shown.pairs(split, 0), strict=True):
+            *examples, last = shown.text(asked.source).split(" \n \n ")
+            assert last == plain.text(bare.source) and asked.target == bare.target
+            assert len(set(examples) | {last}) == 6
+            for example in examples:
+                prompt, _, answer = example.partition(" Your answer: ")
+                given = prompt.split("Given this: ")[1].removesuffix(" \n").split(" ")
+                if name == "llm_copy":
+                    assert answer.split(" ") == given and len(given) == len(bare.target)
+                else:
+                    letters, query = given[:-2], given[-1]
+                    assert plain.pair(tuple(letters), query).target == (answer,)
+
+
+def test_a_prompt_too_long_to_be_read_loses_its_beginning():
+    task = TASKS["llm_copy"](shots=5, test_size=2, reads=150)
+    batch = task.dataset("5-shot_40", 0)
+    assert batch.inputs.shape[1] + batch.targets.shape[1] == 150
+    whole = task.pairs("5-shot_40", 0)[0]
+    assert task.spelled(batch.inputs[0].tolist()) == whole.source[-109:]
+    short = task.dataset("iid", 0)
+    assert task.spelled(short.inputs[0].tolist()) == task.pairs("iid", 0)[0].source
+
+
+def test_one_answer_to_all_questions_is_hardly_ever_right():
+    made = TASKS["bigbench_arithmetic"]()
+    for name in ("iid", "length"):
+        answers = Counter(p.target for p in made.pairs(name, 0))
+        assert max(answers.values()) <= 0.05 * answers.total()
 
 
 def test_shots_stand_before_questions_of_tests_and_come_from_training():
     plain, shown = (TASKS["bigbench_arithmetic"](shots=n, test_size=5) for n in (0, 5))
     known = {(plain.text(s), plain.text(t)) for s, t in plain.pairs("train", 0)}
     assert plain.pairs("train", 0) == shown.pairs("train", 0)
-    for bare, asked in zip(plain.pairs("length", 0), shown.pairs("length", 0), strict=True):
+    assert shown.pairs("length", 0) == plain.pairs("length", 0)
+    for bare, asked in zip(plain.pairs("length", 0), shown.pairs("5-shot", 0), strict=True):
         *examples, last = shown.text(asked.source).split("\n\n")
         assert last == plain.text(bare.source) and asked.target == bare.target
         assert len(examples) == 5

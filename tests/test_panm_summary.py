@@ -77,6 +77,40 @@ def test_lower_is_better_in_translation_and_each_depth_is_a_setting(tmp_path):
     assert "ahead in 2: bAbI, Translation" in summary.leads([*found.values()])
 
 
+def test_small_networks_stand_for_pretrained_ones_and_are_said_to(tmp_path):
+    store = Store(tmp_path)
+    for name in ("panm_squad", "panm_language", "panm_bigbench"):
+        for spec in experiment(name).specs("reduced", [0, 1, 2]):
+            if spec.model.arm == "paper":
+
+                def accuracy(spec, _):
+                    return 0.5 if spec.model.name.startswith("PANM") else 0.4
+
+                store.append("panm", handmade.record(spec, accuracy, experiment=name))
+    found = summary.summaries(store, 5)
+    ran = {one.group.column: one for one in found if one.found}
+    assert set(ran) == {"squad_qa", "llm_algorithmic", "big_bench"}
+    assert all(one.found == pytest.approx((50, 40)) for one in ran.values())
+    assert [len(ran[c].settings) for c in ran] == [2, 14, 2]  # two splits; seven lengths twice; two
+    # What the paper prints of fine-tuned models, as Table 2 averages it.
+    for column, artifact, row in (
+        ("squad_qa", "panm-table-6", "BERT"),
+        ("llm_algorithmic", "panm-table-7", "Llama"),
+        ("big_bench", "panm-table-8", "Llama"),
+    ):
+        cells = published.table(artifact)
+        of_row = cells[(cells["model"] == row) & ~cells["column"].str.endswith("/EM")]
+        assert len(of_row) == ran[column].of
+        assert of_row["value"].mean() == pytest.approx(ran[column].printed[1], abs=0.3)
+    html = summary.table(found).html
+    assert html.count("small and from scratch, not BERT") == 1
+    assert html.count("small and from scratch, not Llama2-7B") == 2
+    said = summary.leads(found)
+    assert "ahead in 3" in said and said.endswith(
+        "SQuAD, Language models, algorithms, Language models, BIG-bench."
+    )
+
+
 def test_every_column_of_the_table_is_a_group():
     table = published.table(summary.ARTIFACT)
     assert set(table["column"]) == {group.column for group in summary.GROUPS}

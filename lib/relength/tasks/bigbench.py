@@ -6,9 +6,12 @@ that is trained on, and how large the one that is tested, is not said: here a fi
 of arithmetic is not printed either: ours is "What is 3 plus 5?".
 
 Arithmetic has numbers of one to five digits and four operations, as the benchmark has; it is not
-the benchmark's own sample. Of abstract narratives a third of the benchmark's items is at hand,
-with five proverbs to choose from instead of a hundred. Each character is a token, unless a
-pretrained tokenizer cuts the text.
+the benchmark's own sample. It is sorted by the digits of its numbers. Sorted by characters, its
+longest fifth would have no addition and its shortest no division: a model would be tested on an
+operation that it was never shown, and "1" would answer two questions in five.
+
+Of abstract narratives a third of the benchmark's items is at hand, with five proverbs to choose
+from instead of a hundred. Each character is a token, unless a pretrained tokenizer cuts the text.
 """
 
 import hashlib
@@ -36,15 +39,13 @@ PRINTABLE = tuple(chr(code) for code in range(32, 127))
 
 
 class BigBench(Instruction):
-    """Questions by the length of their prompt.
+    """Questions by length: an arithmetic one's is that of its numbers, else that of its prompt.
 
     train       most of the shortest fifth
     validation  the rest of it; nothing is selected on it
     iid         the same, as a test
     length      the longest fifth
-
-    With ``shots`` the prompt of a test begins with so many questions of training and their answers;
-    training has none.
+    5-shot      if ``shots`` is 5: the same after five questions of training and their answers
     """
 
     measure: ClassVar[str] = "exact_match"
@@ -55,7 +56,7 @@ class BigBench(Instruction):
     dev_size: int = Field(1_000, gt=0, description="not used: see validation_size")
     test_size: int = Field(1_000, gt=0, description="most questions per test")
     validation_size: int = Field(40, gt=0, description="questions that are held out")
-    shots: int = Field(0, ge=0, description="examples in the prompts of tests")
+    shots: int = Field(0, ge=0, description="examples in the prompts of a further test")
 
     @abstractmethod
     def items(self) -> tuple[tuple[str, str], ...]:
@@ -66,19 +67,23 @@ class BigBench(Instruction):
         fifth = count // SHARE
         order = stream(EVALUATION_SEED, "evaluation", self.name, "held out").permutation(fifth)
         held = min(self.validation_size, fifth // 2)
+        longest = np.arange(count - fifth, count)[-self.test_size :]
         return {
             "train": order[held:][: self.train_size],
             "validation": order[:held],
             "iid": order[:held][: self.test_size],
-            "length": np.arange(count - fifth, count)[-self.test_size :],
+            "length": longest,
+            **({f"{self.shots}-shot": longest} if self.shots else {}),
         }
 
     def splits(self) -> dict[str, Split]:
         if self.lacks():
-            return {name: Split(0, 0, 1) for name in ("train", "validation", "iid", "length")}
+            shown = [f"{self.shots}-shot"] if self.shots else []
+            names = ("train", "validation", "iid", "length", *shown)
+            return {name: Split(0, 0, 1) for name in names}
         lengths = [len(prompt) for prompt, _ in self.items()]
         return {
-            name: Split(lengths[min(part)], lengths[max(part)], len(part))
+            name: Split(min(lengths[i] for i in part), max(lengths[i] for i in part), len(part))
             for name, part in self._parts().items()
         }
 
@@ -91,7 +96,7 @@ class BigBench(Instruction):
         found = []
         for place in chosen:
             prompt, answer = items[place]
-            if self.shots and split in ("iid", "length"):
+            if split.endswith("-shot"):
                 random = stream(EVALUATION_SEED, "evaluation", self.name, "shots", int(place))
                 shown = random.choice(parts["train"], self.shots, replace=False)
                 examples = [" ".join(items[other]) for other in shown]
@@ -115,6 +120,8 @@ class BigBench(Instruction):
 class Arithmetic(BigBench):
     """Two whole numbers of equally many digits, and one of four operations.
 
+    What is divided is a multiple, up to nine times, with equally many digits.
+
     >>> asked("plus", 3, 5), asked("divided by", 12, 4)
     (('What is 3 plus 5?', '8'), ('What is 12 divided by 4?', '3'))
     """
@@ -135,20 +142,26 @@ def asked(operation: str, first: int, second: int) -> tuple[str, str]:
 
 @lru_cache(maxsize=1)
 def _arithmetic() -> tuple[tuple[str, str], ...]:
-    found: dict[str, str] = {}
+    """Every question, by the digits of its numbers; those of equally many in random order."""
+    found: list[tuple[str, str]] = []
     for digits in range(1, 6):
+        alike = []
         for operation in OPERATIONS:
             random = stream(EVALUATION_SEED, "data", "bigbench_arithmetic", operation, digits)
             least, most = 10 ** (digits - 1) if digits > 1 else 0, 10**digits
             made = {}
             for _ in range(2 * PER_KIND):
-                first, second = (int(n) for n in random.integers(least, most, 2))
                 if operation == "divided by":
-                    second = max(second, 1)
-                    first -= first % second  # no rest; 0 where the divisor is the larger one
+                    times = int(random.integers(1, 10))
+                    second = int(random.integers(max(least, 1), (most - 1) // times + 1))
+                    first = second * times
+                else:
+                    first, second = (int(n) for n in random.integers(least, most, 2))
                 made |= [asked(operation, first, second)]
-            found |= dict(list(made.items())[:PER_KIND])
-    return tuple(sorted(found.items(), key=lambda item: (len(item[0]), item)))
+            alike += list(made.items())[:PER_KIND]
+        random = stream(EVALUATION_SEED, "data", "bigbench_arithmetic", "order", digits)
+        found += [alike[place] for place in random.permutation(len(alike))]
+    return tuple(found)
 
 
 class Abstract(BigBench):

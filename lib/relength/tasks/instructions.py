@@ -5,6 +5,10 @@ Appendix D.5, which prints a prompt and its target for Copy and for Dynamic Reca
 the lengths of training are spread (here uniform from 1 to 10), whether a sequence may be repeated
 (here not), and what BLEU is of answers of one letter (:class:`relength.tasks.metrics.TextMetrics`).
 
+With ``shots`` there are further tests, whose prompts begin with so many examples and their answers.
+Table 11 has five. Its caption says that inputs overflow 4,096 tokens. This takes examples as long
+as the question, which ours are; with examples of at most ten letters it would not happen.
+
 Without a tokenizer each word of an instruction and each letter of a sequence is a token of its own,
 much as in Llama's vocabulary, where a letter with the space before it is one token.
 """
@@ -15,6 +19,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from relength.specs.fields import added
+from relength.streams import EVALUATION_SEED, stream
 from relength.tasks import pretrained
 from relength.tasks.algorithmic import DynamicRecall
 from relength.tasks.base import EOS, PAD, Pair, Split, TextTask
@@ -48,6 +54,9 @@ class Instruction(TextTask):
 
     tokenizer: str = Field("", description="pretrained model whose tokenizer cuts the text: its "
                            "name or folder; empty for the task's own symbols")  # fmt: skip
+    shots: int = added(0, before=0, ge=0, description="examples in the prompts of further tests")
+    reads: int = added(4_096, before=4_096, gt=0, description="tokens of a prompt and its answer, "
+                       "at most: a longer prompt loses its beginning")  # fmt: skip
 
     def lacks(self) -> str:
         absent = pretrained.lacks(self.tokenizer) if self.tokenizer else ""
@@ -64,13 +73,23 @@ class Instruction(TextTask):
 
     def encode(self, pairs: list[Pair]) -> Batch:
         if not self.tokenizer:
-            return super().encode(pairs)
+            kept = [
+                pair._replace(source=pair.source[-self.room(len(pair.target)) :]) for pair in pairs
+            ]
+            return super().encode(kept)
         cut = pretrained.tokenizer(self.tokenizer)
-        sources = [cut(self.text(pair.source))["input_ids"] for pair in pairs]
         targets = [
             cut(self.text(pair.target), add_special_tokens=False)["input_ids"] for pair in pairs
         ]
+        sources = [
+            cut(self.text(pair.source))["input_ids"][-self.room(len(ids)) :]
+            for pair, ids in zip(pairs, targets, strict=True)
+        ]
         return pad_tokens(sources, [[*ids, self.end] for ids in targets], padding=PAD)
+
+    def room(self, answer: int) -> int:
+        """Tokens of a prompt that a model can read before an answer of so many, and its end."""
+        return max(self.reads - answer - 1, 1)
 
     def decode(self, tokens: list[int]) -> tuple[str, ...]:
         if not self.tokenizer:
@@ -103,6 +122,7 @@ class Letters(Instruction):
     validation   others of these lengths; nothing is selected on them
     iid          sequences of ten letters, the longest of training: the first column of Table 7
     20 to 1000   letters, the other columns
+    5-shot_10    and so on to 1000, if ``shots`` is 5: the same questions after examples (Table 11)
 
     >>> LetterCopy().text(LetterCopy().pair(tuple("FbPiP")).source)
     'This is copy task. Given this: F b P i P \\n Your answer:'
@@ -120,13 +140,39 @@ class Letters(Instruction):
     longest: int = Field(1_000, ge=20, description="letters of the longest test")
 
     def splits(self) -> dict[str, Split]:
-        lengths = (n for n in (20, 40, 100, 200, 500, 1000) if n <= self.longest)
+        lengths = [n for n in (20, 40, 100, 200, 500, 1000) if n <= self.longest]
         return {
             "train": Split(self.shortest, 10, self.train_size),
             "validation": Split(self.shortest, 10, self.validation_size),
             "iid": Split(10, 10, self.test_size),
             **{str(n): Split(n, n, self.test_size) for n in lengths},
+            **{
+                self.shown_test(n): Split(n, n, self.test_size)
+                for n in (10, *lengths)
+                if self.shots
+            },
         }
+
+    def shown_test(self, length: int) -> str:
+        """The name of a test with examples."""
+        return f"{self.shots}-shot_{length}"
+
+    def pairs(self, split: str, seed: int) -> list[Pair]:
+        if "-shot_" not in split:
+            return super().pairs(split, seed)
+        self._split(split)
+        length = split.rpartition("_")[2]
+        asked = super().pairs("iid" if length == "10" else length, seed)
+        return [self.after_examples(pair, int(length), place) for place, pair in enumerate(asked)]
+
+    def after_examples(self, asked: Pair, length: int, place: int) -> Pair:
+        """A question, its number in the test, after ``shots`` others of its length and their
+        answers.
+        """
+        random = stream(EVALUATION_SEED, "evaluation", self.name, "shots", length, place)
+        others = [self.draw(random, length) for _ in range(self.shots)]
+        shown = chain.from_iterable((*one.source, *one.target, "\n", "\n") for one in others)
+        return Pair((*shown, *asked.source), asked.target)
 
     def draw(self, random: np.random.Generator, length: int) -> Pair:
         return self.pair(tuple(LETTERS[i] for i in random.integers(0, len(LETTERS), length)))

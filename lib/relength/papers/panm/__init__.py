@@ -63,6 +63,8 @@ PAPER = Paper(
         # Table 7, whose tasks are in letters and words; ten letters are the longest of training
         "panm-table-8:arithmetic/0-shot": "bigbench_arithmetic/length",
         "panm-table-8:abstract/0-shot": "bigbench_abstract/length",
+        "panm-table-8:arithmetic/5-shot": "bigbench_arithmetic/5-shot",
+        "panm-table-8:abstract/5-shot": "bigbench_abstract/5-shot",
         "panm-table-7:copy": "llm_copy",
         "panm-table-7:drecall": "llm_dynamic_recall",
         "panm-table-7:copy/10": "llm_copy/iid",

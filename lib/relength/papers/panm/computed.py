@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from relength.papers.panm import exposure
+from relength.papers.panm import exposure, shots
 from relength.papers.panm import overhead_page as overhead
 from relength.report.computed import Computed
 from relength.runs.store import Store
@@ -20,6 +20,8 @@ QUOTES = {  # the sentence of the paper that makes the claim
     "unique addresses, which is greater than any sequence length in the experiments.",
     "panm-039": "The hidden state dimension for these models are set to 512, which results in "
     "around 1-3 millions parameters.",
+    "panm-070": "(∗) In this case, input overflow happens because maximum input length for Llama2 "
+    "is 4096 tokens.",
     "panm-074": "Computational Complexity: PANM introduces additional computational overhead, "
     "particularly when used with smaller models like LSTMs, where complexity can increase by "
     "20-30%.",
@@ -75,4 +77,14 @@ def decided(store: Store) -> list[Computed]:
         )
         for claim, decision in overhead.decisions(overhead.latest(store))
     ]
-    return simulated + measured
+    prompts = shots.prompts()
+    counted = Computed(
+        claim=shots.CLAIM,
+        quote=QUOTES[shots.CLAIM],
+        page=shots.PAGE,
+        unit="calculation",
+        decision=shots.overflow(prompts),
+        seen=shots.seen(prompts),
+        scope=shots.scope(),
+    )
+    return [*simulated, *measured, counted]

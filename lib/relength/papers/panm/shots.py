@@ -1,0 +1,128 @@
+"""Table 11: language models asked after five examples, of which the text has the caption alone.
+
+Source: Le et al., TMLR version: Section 3.5 and the caption of Table 11. Its numbers are not in the
+text, so nothing stands beside ours. What its caption says of long inputs is counted here without
+any model: in Llama's vocabulary no token joins two letters that a space parts, so that a prompt has
+at least as many tokens as letters.
+"""
+
+from typing import NamedTuple
+
+import pandas as pd
+
+from relength.papers.panm import language_experiments as language
+from relength.report import exhibits
+from relength.report.exhibits import Exhibit, rows_table, titled
+from relength.report.grid import NOT_RUN
+from relength.report.runs import Runs
+from relength.report.style import title
+from relength.runs.store import Store
+from relength.specs.experiments import experiment
+from relength.tasks.instructions import LETTERS
+from relength.verdicts import rules
+
+ARTIFACT, PAGE, CLAIM = "panm-table-11", "panm_language", "panm-070"
+COMMAND = "relength run panm_language --scale paper --seeds 1 --device cuda"
+
+
+class Prompt(NamedTuple):
+    """The longest prompt of a test: its task, the letters of the question, letters in all, words
+    and letters in all.
+    """
+
+    task: str
+    length: int
+    letters: int
+    symbols: int
+
+
+def prompts() -> list[Prompt]:
+    """The longest of ten prompts of each test that Table 11 has, at scale paper."""
+    found = []
+    for task in dict.fromkeys(spec.task for spec in language.letters("paper", 0)):
+        small = task.model_copy(update={"test_size": 10})
+        for test in small.tests:
+            if "-shot_" in test:
+                length = int(test.rpartition("_")[2])
+                sources = [pair.source for pair in small.pairs(test, 0)]
+                letters = max(sum(symbol in LETTERS for symbol in one) for one in sources)
+                found.append(Prompt(task.name, length, letters, max(map(len, sources))))
+    return found
+
+
+def reads() -> int:
+    """Tokens that the pretrained model reads."""
+    return language.letters("paper", 0)[0].task.reads
+
+
+def overflow(found: list[Prompt]) -> rules.Decision:
+    """Whether the longest inputs of both tasks have more tokens than the model reads."""
+    longest = max(one.length for one in found)
+    return rules.fact(all(one.letters > reads() for one in found if one.length == longest))
+
+
+def scope() -> str:
+    """How it is decided, and what another reading of the text would give."""
+    task = language.letters("paper", 0)[-1].task.model_copy(update={"test_size": 1})
+    length = max(int(test) for test in task.tests if test.isdigit())
+    asked = task.pairs(str(length), 0)[0]
+    short = len(task.after_examples(asked, task.splits()["train"].longest, 0).source)
+    return (
+        "Counted, with examples as long as the question, which the text does not say. After "
+        f"examples as long as those of training, the longest prompts of {title(task.name)} would "
+        f"have {short:,} words and letters, hardly too many."
+    )
+
+
+def seen(found: list[Prompt]) -> str:
+    """Say what was counted."""
+    longest = max(one.length for one in found)
+    counts = " and ".join(
+        f"{one.letters:,} letters in {title(one.task)}" for one in found if one.length == longest
+    )
+    over = [f"{title(p.task)} {p.length:,}" for p in found if p.letters > reads()]
+    return (
+        f"a prompt about {longest:,} letters has {counts}, each at least a token; {reads():,} are "
+        f"read. Too long for certain: {', '.join(over)}"
+    )
+
+
+def table(store: Store, seeds: int, found: list[Prompt]) -> Exhibit:
+    """A row per model and task of Table 11, a column per length: our BLEU, or why there is none."""
+    runs = Runs.read(experiment(PAGE), "paper", seeds, store)
+    lengths = sorted({one.length for one in found})
+    over = {(one.task, one.length) for one in found if one.letters > reads()}
+    shown, rows, data = runs.experiment.shown, [], []
+    for spec in runs.experiment.specs("paper", [0]):
+        row, arm, task = spec.row, spec.model.arm, spec.task
+        cells = []
+        for length in lengths:
+            values = runs.values(row, arm, task.name, task.shown_test(length), shown)
+            absent = task.lacks().partition(":")[0]
+            why = f"{NOT_RUN}: {absent}" if absent else NOT_RUN
+            mean = sum(values) / len(values) if values else None
+            said = why if mean is None else f"{mean:.0f}"
+            cells.append(said + (" *" if (task.name, length) in over else ""))
+            data.append((row, arm, task.name, length, mean, len(values)))
+        rows.append((runs.label(row, arm), title(task.name), *cells))
+    columns = {"model": "text", "task": "text", **{f"{n:,}": "number" for n in lengths}}
+    caption = (
+        f"<b>Table 11 of the paper, as far as it can be rebuilt.</b> BLEU in percent after "
+        f"{runs.experiment.specs('paper', [0])[0].task.shots} examples, by the letters of the "
+        "question. The paper's own numbers are not in its text. A star marks prompts with more "
+        f"letters than the {reads():,} tokens that are read; they lose their beginning. One seed "
+        f"is <code>{COMMAND}</code>, which makes Table 7 as well."
+    )
+    kept = pd.DataFrame(data, columns=["model", "arm", "task", "letters", "bleu", "seeds"])
+    name = f"{ARTIFACT}-rebuilt"
+    links = [exhibits.csv(name, kept), exhibits.notebook(PAGE)]
+    html = exhibits.table(rows_table(columns, rows), titled(caption, ""), name, links)
+    return Exhibit(html, f"{len(rows)} rows, {kept['bleu'].notna().sum()} cells with runs.", kept)
+
+
+def numbers(found: list[Prompt]) -> str:
+    """What was counted, and what comes of it, as plain text."""
+    decision = overflow(found)
+    lines = [f"{'':20}{'letters asked':>15}{'letters in all':>16}{'with words':>12}"]
+    lines += [f"{title(p.task):20}{p.length:>15,}{p.letters:>16,}{p.symbols:>12,}" for p in found]
+    return "\n".join([*lines, "", f"{CLAIM}: {decision.outcome} ({seen(found)})"])
