@@ -5,7 +5,7 @@ import re
 import pytest
 
 from relength.papers.memreasoner import cost_page as cost
-from relength.papers.panm import exposure
+from relength.papers.panm import exposure, shots
 from relength.papers.panm import overhead_page as overhead
 from relength.papers.panm.computed import QUOTES
 from relength.report import computed, landing, scoreboard
@@ -43,10 +43,11 @@ def test_the_ledger_says_what_the_pages_say(survey, store):
     on_pages = [
         *exposure.lines(exposure.checked(exposure.simulate(), exposure.in_training())).split("\n"),
         *overhead.lines(overhead.decisions(overhead.latest(store))).split("\n"),
+        shots.numbers(shots.prompts()).split("\n")[-1],
         *cost.lines(cost.latest(store)).split("\n"),
     ]
     said = [f"{row.Index}: {row.verdict} ({row.seen})" for row in rows.itertuples()]
-    assert said == on_pages and len(said) == 13
+    assert said == on_pages and len(said) == 14
 
 
 def test_no_claim_is_decided_twice_and_each_is_one_of_the_paper(survey, store):

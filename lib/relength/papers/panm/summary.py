@@ -182,6 +182,8 @@ def _compared(
     least = load_margins().least_seeds
     options = []
     for scale, runs in at.items():
+        if test not in runs.tests.get(task, ()):
+            continue
         arms = runs.experiment.judged_arms
         values = {
             row: runs.values(row, arms[row], task, test, runs.experiment.shown)
