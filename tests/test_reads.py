@@ -15,7 +15,7 @@ from relength.tasks.base import EOS
 from relength.tasks.fact_lines import FACT, SAME, TEXT, WANTED, Kinds, known, of_lines, sought
 from relength.tasks.facts import Episode, OneFact, TwoFacts, TwoFactsThenOne
 from relength.training import train
-from relength.training.traces_of_reads import QUANTILES, WHOLE, reads, summed
+from relength.training.traces_of_reads import DIVERGED, QUANTILES, WHOLE, reads, summed
 
 lacking = pytest.mark.skipif(bool(OneFact().lacks()), reason="bAbI and the books are not here")
 NOVEL = "It was the best of times, it was the worst of times."
@@ -102,11 +102,11 @@ def test_what_goes_wrong_first_by_hand():
     found = summed(some, [kinds] * 4, [True, False, True, False])
     assert found["first"] == {
         **{"wanted": [1, 0], "same": [0, 1]},
-        **{"text": [1, 0], "diverged": [0, 1]},
+        **{"text": [1, 0], DIVERGED: [0, 1]},
     }
     assert found["read"] == [
-        {"wanted": 2, "same": 1, "diverged": 1},
-        {"wanted": 2, "text": 1, "diverged": 1},
+        {"wanted": 2, "same": 1, DIVERGED: 1},
+        {"wanted": 2, "text": 1, DIVERGED: 1},
     ]
     median = QUANTILES.index(0.5)
     (first, second) = found["distances"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LENGTHS = ("0k", "1k", "4k", "16k", "64k")  # a third of the tokens that are tested
 WHOLE = ("1k", "4k")  # lengths of which one question's distances to all lines are kept
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
-DIVERGED = "diverged"
+DIVERGED = "none"  # a memory that diverges has no line nearest to a readout
 
 
 def reads(spec: "RunSpec", model: "Module", device: str) -> dict[str, Any]:
