@@ -35,7 +35,7 @@ PARTS = {
     "text": Part("retrieval: a line of the novel", LIGHT.rule, 1.0),
     "diverged": Part("memory diverged", LIGHT.ink, 1.0),
 }
-WRONG = {"same": "order", "fact": "fact", "text": "text", "diverged": "diverged"}
+WRONG = {"same": "order", "fact": "fact", "text": "text", "none": "diverged"}
 NO_TRACES = "Not run yet: runs that record what each hop reads."
 
 
