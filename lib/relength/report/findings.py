@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from relength.paths import BOOK
 from relength.report.boxes import by_reading
 from relength.report.findings_counts import (
     RULES,
@@ -255,7 +256,20 @@ def standing(paper: str, survey: Survey) -> str:
         + " A ratio of speeds on a core need not carry over to a GPU." * (SPEED in kinds),
         numbers=tuple(kinds),
     )
-    parts, runs = [_contradicted(judged)], busiest(survey, main_table(paper))
+    parts = [_contradicted(judged)]
+    if registry.papers()[paper].main:
+        parts += _of_main_table(paper, survey, judged)
+    else:
+        parts.append(numbers_in_words(judged))
+    count, hours = trainings(paper, survey)
+    trained = f"Behind all of this stand {count:,} trainings, which took {hours:,.1f} hours."
+    parts.append(trained if count else "No training is recorded yet.")
+    return f"{body}\n{' '.join(filter(None, parts))}\n"
+
+
+def _of_main_table(paper: str, survey: Survey, judged: pd.DataFrame) -> list[str]:
+    """How near to print the runs of a paper's main table come, in sentences."""
+    parts, runs = [], busiest(survey, main_table(paper))
     if len(beside := judged_rows(runs, beside_printed(runs))):
         tables = runs.experiment.tables
         names = dict.fromkeys(published.name_of(tables[place]) for place in (0, -1))
@@ -263,10 +277,7 @@ def standing(paper: str, survey: Survey) -> str:
     parts.append(numbers_in_words(judged))
     parts.append(near_by_reading(main_runs(paper, survey)))
     parts.append(at_full_scale(paper, survey))
-    count, hours = trainings(paper, survey)
-    trained = f"Behind all of this stand {count:,} trainings, which took {hours:,.1f} hours."
-    parts.append(trained if count else "No training is recorded yet.")
-    return f"{body}\n{' '.join(filter(None, parts))}\n"
+    return parts
 
 
 def _contradicted(judged: pd.DataFrame) -> str:
@@ -291,5 +302,7 @@ PASSAGES = {
     )
     for paper in tabled()
 } | {
-    **{f"letter_{paper}": partial(standing, paper) for paper in tabled()},
+    f"letter_{paper}": partial(standing, paper)
+    for paper in registry.papers()
+    if (BOOK / "letters" / f"{paper}.md").exists()
 }

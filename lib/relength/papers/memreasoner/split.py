@@ -4,6 +4,7 @@ Each question of a recorded run falls into one of four parts, by whether its fac
 whether its answer is right. A model that does not tell what it reads has no such split.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ from relength.report.style import LIGHT, Layout, aligned, canvas, colour, title
 from relength.specs.spec import RunSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -70,26 +73,6 @@ def means(runs: Runs) -> pd.DataFrame:
 def figure(runs: Runs, number: int) -> Exhibit:
     """Stacked shares against the length of the context, a panel per reading of the model."""
     middle = means(runs)
-    panels = list(dict.fromkeys((model, arm, task) for model, arm, task, _ in middle.index))
-
-    def draw(layout: Layout) -> "Figure":
-        across = 1 if layout.narrow else min(len(panels), 3)
-        down = -(-len(panels) // across)
-        keys = len(PARTS) if layout.narrow else 1
-        head, tall, foot, left, top = 0.36, 1.35, 0.26, 0.42, 0.1 + 0.18 * keys
-        block, pitch = head + tall + foot, layout.width / across
-        height = down * block + top
-        drawing, size = canvas(layout, height), np.array([layout.width, height] * 2)
-        for k, cell in enumerate(panels):
-            row, column = divmod(k, across)
-            corner = column * pitch + left, (down - 1 - row) * block + foot
-            axes = drawing.add_axes(np.array([*corner, pitch - left - 0.2, tall]) / size)
-            name = runs.label(cell[0], cell[1], cell[2])
-            task = f", {title(cell[2])}" * (len(runs.tasks) > 1)
-            _panel(axes, name + task, cell[0], middle.loc[cell])
-        _key(drawing, layout, height, panels[0][0])
-        return drawing
-
     caption = (
         "Reading or writing? Percent of questions by whether the wanted line was read and the "
         "answer is right: means over seeds, against the length of the context in thousand tokens. "
@@ -99,21 +82,50 @@ def figure(runs: Runs, number: int) -> Exhibit:
     told = "; ".join(
         f"{runs.label(*cell)}: "
         + ", ".join(f"{test} {row['both']:.0f}/{row['read']:.0f}" for test, row in part.iterrows())
-        for cell in panels
-        for part in [middle.loc[cell]]
+        for cell, part in cells(middle)
     )
     alt = (
         "Shares of questions by whether the line was read and the answer is right. Percent read "
         f"and answered, then read but wrongly answered: {told or NOT_RUN}."
     )
+    draw = partial(stacked, runs, middle, PARTS)
     return exhibit(runs, number, draw, "split", caption, alt, shares(runs))
 
 
-def _panel(axes: "Axes", words: str, model: str, middle: pd.DataFrame) -> None:
+def cells(middle: pd.DataFrame) -> "Iterator[tuple[tuple[str, str, str], pd.DataFrame]]":
+    """((model, arm, task), its rows by test) of means by (model, arm, task, test), in order."""
+    for cell in dict.fromkeys((model, arm, task) for model, arm, task, _ in middle.index):
+        yield cell, middle.loc[cell]
+
+
+def stacked(runs: Runs, middle: pd.DataFrame, parts: dict[str, Part], layout: Layout) -> "Figure":
+    """Shares by (model, arm, task, test) that sum to 100, a panel per model, arm and task."""
+    panels = list(cells(middle))
+    across = 1 if layout.narrow else min(len(panels), 3)
+    down = -(-len(panels) // across)
+    beside = 1 if layout.narrow else min(len(parts), 4)  # squares of the key in a line
+    lines = -(-len(parts) // beside)
+    head, tall, foot, left, top = 0.36, 1.35, 0.26, 0.42, 0.1 + 0.18 * lines
+    block, pitch = head + tall + foot, layout.width / across
+    height = down * block + top
+    drawing, size = canvas(layout, height), np.array([layout.width, height] * 2)
+    for k, (cell, part) in enumerate(panels):
+        row, column = divmod(k, across)
+        corner = column * pitch + left, (down - 1 - row) * block + foot
+        axes = drawing.add_axes(np.array([*corner, pitch - left - 0.2, tall]) / size)
+        task = f", {title(cell[2])}" * (len(runs.tasks) > 1)
+        _panel(axes, runs.label(*cell) + task, cell[0], part, parts)
+    _key(drawing, layout, height, panels[0][0][0], parts, beside)
+    return drawing
+
+
+def _panel(
+    axes: "Axes", words: str, model: str, middle: pd.DataFrame, parts: dict[str, Part]
+) -> None:
     x, below = np.arange(len(middle)), np.zeros(len(middle))
     axes.patch.set_visible(False)
     axes.set(xlim=(-0.6, len(middle) - 0.4), ylim=(0, 100))
-    for name, part in PARTS.items():
+    for name, part in parts.items():
         shade = part.colour or colour(model)
         axes.bar(x, middle[name], 0.82, below, color=shade, alpha=part.alpha, linewidth=0)
         below += middle[name].to_numpy()
@@ -124,13 +136,21 @@ def _panel(axes: "Axes", words: str, model: str, middle: pd.DataFrame) -> None:
     axes.set_title(words, loc="left", size=8.6, weight="bold", color=LIGHT.ink, pad=5)
 
 
-def _key(drawing: "Figure", layout: Layout, height: float, model: str) -> None:
-    """Squares with words above all panels: side by side, and on a phone one below the other."""
+def _key(
+    drawing: "Figure",
+    layout: Layout,
+    height: float,
+    model: str,
+    parts: dict[str, Part],
+    beside: int,
+) -> None:
+    """Squares with words above all panels, so many side by side."""
     from matplotlib.patches import Rectangle
 
-    for k, part in enumerate(PARTS.values()):
-        x = 0.42 + (0 if layout.narrow else k * (layout.width - 0.42) / len(PARTS))
-        y = height - 0.17 - (0.18 * k if layout.narrow else 0)
+    for k, part in enumerate(parts.values()):
+        line, column = divmod(k, beside)
+        x = 0.42 + column * (layout.width - 0.42) / beside
+        y = height - 0.17 - 0.18 * line
         place = x / layout.width, y / height
         shade = {"facecolor": part.colour or colour(model), "alpha": part.alpha, "linewidth": 0}
         square = Rectangle(place, 0.11 / layout.width, 0.11 / height, **shade)
@@ -146,8 +166,7 @@ def numbers(runs: Runs) -> str:
     if middle.empty:
         return "Not run yet: a model that tells what it reads."
     lines = []
-    for cell in dict.fromkeys((model, arm, task) for model, arm, task, _ in middle.index):
-        part = middle.loc[cell]
+    for cell, part in cells(middle):
         rows = [[runs.label(*cell), *part.index]]
         rows += [
             [f"  {PARTS[name].words}", *(f"{value:.0f}" for value in part[name])] for name in PARTS
