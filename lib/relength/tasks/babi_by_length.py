@@ -167,7 +167,8 @@ class BabiByLength(Task):
         return {"source": found.source, "sha256": found.sha256}
 
     def lacks(self) -> str:
-        return data.lacks_files(self.files)
+        why, archive = data.lacks_files(self.files), data.index()[self.files]["archive"]
+        return why if not why or archive in why else f"{why}, and bAbI's own {archive} is missing"
 
 
 class Babi80(BabiByLength):

@@ -2,10 +2,10 @@
 
 Source: Rajpurkar et al., "SQuAD: 100,000+ questions for machine comprehension of text" (2016);
 sorted by the length of the paragraph and cut in two, as "Plug, Play, and Generalize: Length
-Extrapolation with PANM" does (Section 3.4, Table 6). Scores follow the rules of SQuAD's own
-evaluation. Ours, where the text is silent: lengths are counted in characters; a question whose
-answer lies beyond the table of positions is not trained on; an answer that a paragraph has more
-than once is looked for at its first place.
+Extrapolation with PANM" does (Section 3.4, Table 6). Scores are those of
+:mod:`relength.tasks.answer_scores`. Ours, where the text is silent: lengths are counted in
+characters; a question whose answer lies beyond the table of positions is not trained on; an answer
+that a paragraph has more than once is looked for at its first place.
 
 Only the published development set is at hand, without the places of its answers.
 """
@@ -15,7 +15,6 @@ import hashlib
 import json
 import os
 import re
-import string
 from collections import Counter
 from functools import lru_cache
 from pathlib import Path
@@ -28,6 +27,7 @@ from relength.errors import RelengthError
 from relength.specs.kinds import SPANS, Kind
 from relength.streams import EVALUATION_SEED, stream
 from relength.tasks import pretrained
+from relength.tasks.answer_scores import exact, f1
 from relength.tasks.base import PAD, SPECIALS, UNK, Pair, Split, Task
 from relength.tasks.metrics import SpanMetrics
 from relength.tasks.span_batch import TokensToSpan, spans
@@ -54,41 +54,6 @@ class Cut(NamedTuple):
 
     ids: list[int]
     places: list[tuple[int, int]]
-
-
-# The official rules
-
-
-def normalised(answer: str) -> str:
-    """An answer as it is compared: small letters, no punctuation, no articles, single spaces.
-
-    >>> normalised("The  Broncos, of Denver!")
-    'broncos of denver'
-    """
-    kept = "".join(sign for sign in answer.lower() if sign not in string.punctuation)
-    return " ".join(re.sub(r"\b(a|an|the)\b", " ", kept).split())
-
-
-def exact(given: str, answers: tuple[str, ...]) -> float:
-    """1 if an answer is one of those that people gave, as they are compared; else 0."""
-    return float(any(normalised(given) == normalised(answer) for answer in answers))
-
-
-def f1(given: str, answers: tuple[str, ...]) -> float:
-    """The best of the overlaps with what people gave: of words, precision and recall as one.
-
-    >>> f1("the Denver Broncos", ("Broncos",))
-    0.6666666666666666
-    """
-    return max(_overlap(normalised(given).split(), normalised(a).split()) for a in answers)
-
-
-def _overlap(given: list[str], wanted: list[str]) -> float:
-    same = sum((Counter(given) & Counter(wanted)).values())
-    if not same:
-        return 0.0
-    precision, recall = same / len(given), same / len(wanted)
-    return 2 * precision * recall / (precision + recall)
 
 
 # The data
@@ -294,8 +259,8 @@ def _vocabulary(size: int) -> dict[str, int]:
 class Squad80(Squad):
     """Four fifths are trained on.
 
-    >>> normalised("An answer."), exact("an answer", ("Answer!",)), f1("no", ("yes", "no"))
-    ('answer', 1.0, 1.0)
+    >>> exact("an answer", ("Answer!",)), f1("no", ("yes", "no"))
+    (1.0, 1.0)
     """
 
     percent: ClassVar[int] = 80

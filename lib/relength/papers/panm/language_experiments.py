@@ -67,7 +67,7 @@ BIG_TRAINING: dict[Scale, dict[str, Any]] = {
 }
 BIG_STEPS = {"bigbench_arithmetic": 2_000}  # short prompts, at scale reduced; else as above
 BIG_SIZES: dict[Scale, dict[str, Any]] = {
-    "smoke": {"train_size": 16, "test_size": 2, "validation_size": 4, "shots": 2},
+    "smoke": {"train_size": 16, "test_size": 2, "validation_size": 4},
     "reduced": {"test_size": 100},
     "paper": {"tokenizer": PRETRAINED, "shots": 5},
 }

@@ -1,0 +1,245 @@
+"""Where a pointer helps on language, and where the network below it does more.
+
+A network is compared with the same one that has PANM on top, and with other networks that have no
+pointers: longer than those of training, test by test. What differs by no more than the margin of
+verdicts counts as nothing.
+"""
+
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from relength.papers.panm.translation_experiments import LAYERS
+from relength.report.grid import NOT_RUN
+from relength.report.markdown import table
+from relength.report.outcomes import busiest
+from relength.report.runs import Runs
+from relength.report.scoreboard import Survey
+from relength.report.style import title
+from relength.report.tables import number
+from relength.report.wording import words
+from relength.specs.margins import load_margins
+
+
+class Kind(NamedTuple):
+    """Tasks of one page, and the rows of its runs that are compared.
+
+    pairs   a network with PANM, and the same without
+    others  networks without pointers
+    """
+
+    experiment: str
+    words: str
+    pairs: tuple[tuple[str, str], ...]
+    others: tuple[str, ...] = ()
+
+
+DEPTHS = tuple(f", {n} layer{'s' * (n > 1)}" if n < max(LAYERS) else "" for n in sorted(LAYERS))
+KINDS = (
+    Kind("panm_scan", "SCAN", (("PANM on TRM", "TRM"),), ("TRM+RPE", "U. TRM", "U. TRM+RPE")),
+    Kind(
+        "panm_mathematics",
+        "Mathematics",
+        (("PANM on TRM", "TRM"), ("PANM on TRM+RPE", "TRM+RPE")),
+        ("TRM", "TRM+RPE", "U. TRM", "U. TRM+RPE"),
+    ),
+    Kind("panm_babi", "bAbI", (("PANM on TRM", "TRM"),), ("U. TRM+RPE",)),
+    Kind(
+        "panm_translation",
+        "Translation",
+        tuple((f"PANM on TRM{depth}", f"TRM{depth}") for depth in DEPTHS),
+        tuple(f"TRM{depth}" for depth in DEPTHS),
+    ),
+    Kind("panm_squad", "SQuAD", (("PANM on BERT", "BERT"),)),
+    Kind("panm_language", "Language model, letters", (("PANM on Llama", "Llama"),)),
+    Kind("panm_bigbench", "Language model, BIG-bench", (("PANM on Llama", "Llama"),)),
+)
+
+
+class Setting(NamedTuple):
+    """One test of one network: means of seeds, NaN where nothing has runs.
+
+    alone, pointers, repaired  the network, with PANM as in the text, and with repaired PANM
+    other, best                the best of the other networks without pointers, and its number
+    sign                       -1 where less is better
+    seeds                      the fewer of the network's, alone and with PANM as in the text
+    """
+
+    task: str
+    test: str
+    row: str
+    alone: float
+    pointers: float
+    repaired: float
+    other: str
+    best: float
+    sign: int
+    margin: float
+    seeds: int
+
+    def gain(self, value: float) -> float:
+        """How much better a number is than that of the network alone."""
+        return self.sign * (value - self.alone)
+
+    @property
+    def answer(self) -> str:
+        """What the test says: a key of ANSWERS."""
+        pointers, network = self.gain(self.pointers), self.gain(self.best)
+        if pointers > self.margin:
+            return "both" if network > pointers else "pointer"
+        if pointers < -self.margin:
+            return "harm"
+        return "network" if network > self.margin else "neither"
+
+
+ANSWERS = {
+    "pointer": "the pointer helps most",
+    "both": "the pointer helps, another network more",
+    "network": "another network helps, the pointer does not",
+    "harm": "the pointer harms",
+    "neither": "neither helps beyond the margin",
+}
+HEADS = {
+    "pointer": "The pointer helps most on",
+    "both": "The pointer helps, but another network without pointers more, on",
+    "network": "Another network without pointers helps, and the pointer does not, on",
+    "harm": "The pointer harms on",
+    "neither": "Neither the pointer nor another network helps beyond the margin on",
+    "mixed": "Tests disagree on",
+}
+
+
+def settings(kind: Kind, runs: Runs) -> list[Setting]:
+    """Every test beyond the lengths of training in which a network has runs with and without
+    pointers.
+    """
+    arms, metric = runs.experiment.judged_arms, runs.experiment.shown
+    sign = -1 if runs.shown.lower_is_better else 1
+    room = load_margins().measures[runs.shown.margin or "accuracy"]
+
+    def mean(row: str, task: str, test: str, arm: str = "") -> tuple[float, int]:
+        known = (row, arm or arms.get(row, "")) in runs.rows
+        ran = runs.values(row, arm or arms[row], task, test, metric) if known else []
+        return (float(np.mean(ran)), len(ran)) if ran else (np.nan, 0)
+
+    found = []
+    for task, tests in runs.tests.items():
+        for test, (pointers, row) in product(tests[1:], kind.pairs):
+            (ours, seeds), (alone, fewer) = mean(pointers, task, test), mean(row, task, test)
+            if not seeds or not fewer:
+                continue
+            rivals = {n: mean(n, task, test)[0] for n in kind.others if n != row}
+            ran = {n: sign * value for n, value in rivals.items() if not np.isnan(value)}
+            other = max(ran, key=ran.get, default="")
+            found.append(
+                Setting(
+                    task,
+                    test,
+                    row,
+                    alone,
+                    ours,
+                    mean(pointers, task, test, "repaired")[0],
+                    other,
+                    rivals.get(other, np.nan),
+                    sign,
+                    room.around(alone),
+                    min(seeds, fewer),
+                )
+            )
+    return found
+
+
+def summary(kind: Kind, runs: Runs, found: list[Setting]) -> str:
+    """One kind of task in a sentence or two."""
+    if not found:
+        return f"**{kind.words}:** {NOT_RUN}."
+    counts = {answer: sum(one.answer == answer for one in found) for answer in ANSWERS}
+    said = [f"in {count} {ANSWERS[answer]}" for answer, count in counts.items() if count]
+    compared = len([one for one in found if one.other])
+    without = f"; in {len(found) - compared} there is no other network to compare with"
+    seeds = [one.seeds for one in found]
+    span = f"{min(seeds)}" if min(seeds) == max(seeds) else f"{min(seeds)} to {max(seeds)}"
+    return (
+        f"**{kind.words}** ({len(found)} test{'s' * (len(found) > 1)}, {span} "
+        f"seed{'s' * (max(seeds) > 1)}, scale *{runs.scale}*): {', '.join(said)}"
+        f"{without if compared < len(found) else ''}."
+    )
+
+
+def conclusion(answered: dict[str, list[Setting]]) -> str:
+    """Name the kinds of tasks by what most of their tests say."""
+    named: dict[str, list[str]] = {}
+    for kind, found in answered.items():
+        if found:
+            given = [one.answer for one in found]
+            most = max(ANSWERS, key=given.count)
+            tied = given.count(most) * 2 <= len(given)
+            named.setdefault("mixed" if tied else most, []).append(kind)
+    parts = [f"{head} {words(named[key])}." for key, head in HEADS.items() if key in named]
+    absent = [kind for kind, found in answered.items() if not found]
+    if absent:
+        parts.append(f"Not run: {words(absent)}.")
+    return " ".join(parts)
+
+
+def on_language(survey: Survey) -> str:
+    """Answer from whatever is recorded: does a pointer help, or is it the network below it?"""
+    said, rows, answered, few = [], [], {}, False
+    for kind in KINDS:
+        runs = busiest(survey, kind.experiment)
+        found = settings(kind, runs)
+        answered[kind.words] = found
+        said.append(f"- {summary(kind, runs, found)}")
+        few |= any(one.seeds < load_margins().least_seeds for one in found)
+        rows += [
+            (
+                title(one.task),
+                one.test,
+                one.row,
+                number(one.alone),
+                number(one.pointers),
+                NOT_RUN if np.isnan(one.repaired) else number(one.repaired),
+                f"{number(one.best)} ({one.other})" if one.other else NOT_RUN,
+                ANSWERS[one.answer],
+            )
+            for one in found
+        ]
+    least = load_margins().least_seeds
+    warning = (
+        f" Some have fewer seeds than the {least} that a verdict takes: there it may be chance."
+        if few
+        else ""
+    )
+    every = [one for found in answered.values() for one in found]
+    body = f"{conclusion(answered)}{repairs(every)}{warning}\n\n" + "\n".join(said)
+    if not rows:
+        return f"{body}\n"
+    heads = ("alone", "with PANM", "PANM repaired", "best other, alone")
+    return f"{body}\n\n" + table(
+        ("task", "test", "network", *heads, "what it says"),
+        rows,
+        name="tab-findings-panm-language",
+        caption="Networks without and with pointers, and the best other network without, on inputs "
+        "longer than those of training: means of seeds, in percent; of translation, perplexity, "
+        "where less is better. What it says is said of PANM as in the text.",
+        numbers=heads[:3],
+    )
+
+
+def repairs(every: list[Setting]) -> str:
+    """Say in how many tests repaired PANM differs from the network alone."""
+    ran = [one for one in every if not np.isnan(one.repaired)]
+    if not ran:
+        return ""
+    better = [one for one in ran if one.gain(one.repaired) > one.margin]
+    worse = sum(one.gain(one.repaired) < -one.margin for one in ran)
+    named = ", ".join(f"{title(one.task)} {one.test}, {one.row}" for one in better)
+    return (
+        f" This is said of pointers as in the text. With repaired ones, which {len(ran)} of "
+        f"{len(every)} tests have, a network is better than alone in {len(better)}"
+        f"{f' ({named})' if better else ''} and worse in {worse}."
+    )
+
+
+PASSAGES = {"findings_panm_language": on_language}

@@ -1,0 +1,113 @@
+"""Where a pointer helps on language: what a passage of the findings counts, from handmade runs."""
+
+import handmade
+import pytest
+
+from relength.papers.panm import on_language
+from relength.report.outcomes import busiest
+from relength.report.scoreboard import Survey
+from relength.report.scoreboard import survey as made_of
+from relength.runs.store import Store
+from relength.specs.experiments import experiment
+from relength.specs.margins import load_margins
+
+# Accuracies on longer inputs; a handmade perplexity is ten times what a record lacks of accuracy.
+BABI = {"TRM": 0.3, "PANM on TRM": 0.5, "U. TRM+RPE": 0.7}
+MATHEMATICS = {
+    **{"TRM": 0.2, "PANM on TRM": 0.5, "TRM+RPE": 0.4, "U. TRM": 0.3},
+    **{"PANM on TRM+RPE": 0.2, "U. TRM+RPE": 0.42},
+}
+TRANSLATION = {"TRM": 0.4, "PANM on TRM": 0.8}
+
+
+def fill(store: Store, name: str, accuracies: dict[str, float], seeds: int, repaired: float):
+    for spec in experiment(name).specs("reduced", range(seeds)):
+
+        def accuracy(spec, _):
+            return repaired if spec.model.arm == "repaired" else accuracies[spec.model.name]
+
+        if spec.model.name in accuracies:
+            store.append("panm", handmade.record(spec, accuracy, experiment=name))
+
+
+@pytest.fixture(scope="module")
+def survey(tmp_path_factory) -> Survey:
+    store = Store(tmp_path_factory.mktemp("store"))
+    fill(store, "panm_babi", BABI, 2, repaired=0.9)
+    fill(store, "panm_mathematics", MATHEMATICS, 5, repaired=0.4)
+    fill(store, "panm_translation", TRANSLATION, 2, repaired=0.1)
+    return made_of(store)
+
+
+def settings(survey: Survey, name: str) -> list[on_language.Setting]:
+    kind = next(kind for kind in on_language.KINDS if kind.experiment == name)
+    return on_language.settings(kind, busiest(survey, name))
+
+
+def test_a_pointer_that_helps_may_help_less_than_another_network(survey):
+    found = settings(survey, "panm_babi")
+    assert [(one.row, one.other, one.seeds) for one in found] == [("TRM", "U. TRM+RPE", 2)] * 2
+    for one in found:
+        assert one.gain(one.pointers) == pytest.approx(20)
+        assert one.gain(one.best) == pytest.approx(40)
+        assert one.gain(one.repaired) == pytest.approx(60) and one.answer == "both"
+
+
+def test_each_network_is_compared_with_its_own_pointers_and_the_best_of_the_others(survey):
+    by_row = {}
+    for one in settings(survey, "panm_mathematics"):
+        by_row.setdefault(one.row, set()).add((one.other, one.answer))
+    # TRM gains 30 by pointers and 22 by the best other; TRM+RPE loses 20 by pointers.
+    assert by_row == {"TRM": {("U. TRM+RPE", "pointer")}, "TRM+RPE": {("U. TRM+RPE", "harm")}}
+
+
+def test_less_perplexity_is_better_and_other_depths_are_other_networks(survey):
+    found = settings(survey, "panm_translation")
+    assert {one.answer for one in found} == {"pointer"}
+    assert {one.row for one in found} == {"TRM, 1 layer", "TRM, 2 layers", "TRM"}
+    for one in found:
+        assert one.pointers == pytest.approx(2) and one.gain(one.pointers) == pytest.approx(4)
+    compared = [one for one in found if one.other]
+    assert {one.task for one in compared} == {"multi30k_50", "multi30k_80"}  # of several depths
+    for one in compared:
+        assert one.gain(one.best) == pytest.approx(0) and one.other != one.row
+
+
+@pytest.mark.parametrize(
+    ("pointers", "best", "answer"),
+    [
+        (60, float("nan"), "pointer"),
+        (60, 58, "pointer"),
+        (60, 70, "both"),
+        (52, 70, "network"),
+        (52, 53, "neither"),
+        (40, 70, "harm"),
+    ],
+)
+def test_what_is_within_the_margin_counts_as_nothing(pointers, best, answer):
+    margin = load_margins().measures["accuracy"].around(50)
+    made = on_language.Setting(
+        "babi_80", "length", "TRM", 50, pointers, 50, "other", best, 1, margin, 5
+    )
+    assert made.answer == answer
+    worse = made._replace(alone=-50, pointers=-pointers, best=-best, sign=-1)
+    assert worse.answer == answer
+
+
+def test_the_passage_answers_from_what_is_recorded_and_names_what_is_not_run(survey):
+    said = on_language.on_language(survey)
+    first = said.split("\n")[0]
+    assert "The pointer helps most on Translation." in first
+    assert "The pointer helps, but another network without pointers more, on bAbI." in first
+    assert "Tests disagree on Mathematics." in first
+    assert "Not run: SCAN, SQuAD, Language model, letters and Language model, BIG-bench" in first
+    assert "**SCAN:** not run." in said and "may be chance" in first
+    for name in ("bAbI 80, TRM", "bAbI 50, TRM"):  # repaired pointers are far better there
+        assert name.replace(",", " length,") in first
+    assert said.count("the pointer helps, another network more |") == 2
+
+
+def test_without_runs_everything_is_not_run(tmp_path):
+    said = on_language.on_language(made_of(Store(tmp_path)))
+    assert said.count("**not run") == 0 and said.count(": not run.") == 0
+    assert said.count(":** not run.") == len(on_language.KINDS) and "| task" not in said
