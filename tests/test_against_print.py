@@ -1,5 +1,6 @@
 """Printed against ours: every printed accuracy with runs once, beside what our runs give."""
 
+import dataclasses
 import itertools
 import json
 import re
@@ -18,6 +19,7 @@ from relength.runs.store import Store
 from relength.specs import registry
 from relength.specs.experiments import experiment
 from relength.specs.published import table
+from relength.verdicts import claims
 
 pytestmark = pytest.mark.usefixtures("claimed")
 # What the seeds of a run of LocAttn on ReCopy give; all others are perfect.
@@ -63,23 +65,61 @@ def test_numbers_are_accuracies_and_each_counts_once(state):
 
 def test_few_seeds_are_no_answer(state):
     data = against_print.numbers("mla", state)
-    enough = data.assign(seeds=5)
-    assert not against_print.sentence(enough).startswith(f"**{against_print.BEGUN}")
+    enough = pd.concat([data] * against_print.FEWEST, ignore_index=True).assign(seeds=5)
+    assert not against_print.sentence("mla", enough).startswith(f"**{against_print.BEGUN}")
     few = data.assign(seeds=3)
-    assert against_print.sentence(few).startswith(f"**{against_print.BEGUN}")
+    assert against_print.sentence("mla", few).startswith(f"**{against_print.BEGUN}")
 
 
 def test_numbers_without_the_seeds_of_a_verdict_do_not_choose_the_word(state):
-    """Of five numbers with five seeds none comes out; whatever those with fewer do, it is so."""
+    """Of 25 numbers with five seeds none comes out; whatever those with fewer do, it is so."""
     data = against_print.numbers("mla", state)
     off, near = (pd.concat([data[data["near"] == held]] * 60) for held in (False, True))
-    off, near = off.head(5), near.head(60)
+    off, near = off.head(25), near.head(60)
     mixed = pd.concat([off.assign(seeds=5), near.assign(seeds=3)], ignore_index=True)
-    said = against_print.sentence(mixed)
+    said = against_print.sentence("mla", mixed)
     assert said.startswith("**Hardly.**")
     numbers = [int(n) for n in re.findall(r"\d+", said)]
-    assert numbers[:3] == [5, 5, 0] and {60} <= set(numbers)  # of five with five seeds none
-    assert not against_print.sentence(mixed.assign(seeds=5)).startswith("**Hardly.**")
+    assert numbers[:3] == [against_print.printed("mla"), 25, 5]  # seeds; of 25 numbers of so many
+    assert not against_print.sentence("mla", mixed.assign(seeds=5)).startswith("**Hardly.**")
+    few = mixed.drop(mixed.index[:10])  # 15 are too few for a word
+    assert against_print.sentence("mla", few).startswith(f"**{against_print.BEGUN}.**")
+
+
+def test_a_paper_of_larger_models_has_no_word(state, monkeypatch):
+    data = against_print.numbers("mla", state)
+    data = pd.concat([data] * against_print.FEWEST, ignore_index=True).assign(seeds=5)
+    papers = registry.papers()
+    small = dataclasses.replace(papers["mla"], smaller="small")
+    monkeypatch.setattr(registry, "papers", lambda: {**papers, "mla": small})
+    assert against_print.sentence("mla", data).startswith(f"**{against_print.OTHER}.**")
+    assert claims.caution("mla", "contradicted") != claims.caution("panm", "contradicted")
+
+
+def test_training_is_counted_in_samples(state):
+    data = against_print.numbers("mla", state)
+    one = data[data["experiment"] == "mla_table2"].head(1)
+    (spec, paper) = (
+        next(
+            s
+            for s in experiment("mla_table2").specs(scale, [0])
+            if (s.row, s.model.arm, s.task.name) == tuple(one[["model", "arm", "task"]].iloc[0])
+        )
+        for scale in ("reduced", "paper")
+    )
+    seen, wanted = (s.training.most_steps(s.task) * s.training.batch_size for s in (spec, paper))
+    assert against_print.effort(one.assign(scale="reduced")) == pytest.approx(seen / wanted)
+    assert against_print.effort(one.assign(scale="paper")) is None
+
+
+def test_what_weakens_a_verdict_stands_beside_a_named_number(state):
+    data = against_print.numbers("mla", state)
+    off = data[~data["near"].astype(bool)].head(1)
+    plain, weak = (
+        against_print.listed(off.assign(marks=[[]])),
+        against_print.listed(off.assign(marks=[["fragile"]])),
+    )
+    assert "fragile" in weak and "fragile" not in plain
 
 
 @pytest.mark.parametrize(
@@ -108,7 +148,7 @@ def test_corners_count_the_numbers_that_the_sentence_counts(state):
 
 
 def test_decided_numbers_lie_above_undecided_ones(state):
-    data = against_print.numbers("mla", state).assign(label="inconclusive")
+    data = against_print.numbers("mla", state).assign(label="inconclusive", seeds=5)
     data.loc[data.index[0], "label"] = "reproduced (reduced)"
     wide = against_print.figure("mla", data, state, "front").html.split('class="narrow"')[0]
     marks = re.findall(r"<use [^>]*fill: var\(--rl-(\w+)\)[^>]*fill-opacity: 0\.75", wide)
@@ -117,10 +157,12 @@ def test_decided_numbers_lie_above_undecided_ones(state):
 
 def test_the_only_model_is_not_named_as_the_one_that_most_are_of(state):
     data = against_print.numbers("mla", state)
-    one = data.assign(near=False, model="LocAttn", task=["copy", "recopy"] * (len(data) // 2)
-                      + ["copy"] * (len(data) % 2))  # fmt: skip
+    tasks = list(itertools.islice(itertools.cycle(["copy", "recopy", "copy"]), len(data)))
+    one = data.assign(near=False, model="LocAttn", task=tasks)
     assert against_print.mostly(one)[0] == "Copy"
     assert against_print.mostly(one.assign(task="copy")) is None
+    even = one.head(2).assign(task=["copy", "recopy"])
+    assert against_print.mostly(even) is None  # neither has most
 
 
 def test_contradicted_numbers_are_named_first_and_those_of_few_seeds_last(state):
@@ -139,9 +181,9 @@ def test_the_sentence_counts_what_the_table_has(state):
     data = against_print.numbers("mla", state)
     near = (data["ours"] - data["printed"]).abs() <= 5
     middle = (data["printed"] > 5) & (data["printed"] < 95)
-    said = [int(n) for n in re.findall(r"\d+", against_print.sentence(data))]
-    assert said[:2] == [len(data), near.sum()]
-    assert said[3] == middle.sum() and said[6] == (near & middle).sum()
+    said = [float(n) for n in re.findall(r"\d+(?:\.\d+)?", against_print.sentence("mla", data))]
+    assert said[:2] == [against_print.printed("mla"), len(data)] and said[3] == near.sum()
+    assert said[5] == middle.sum() and said[8] == (near & middle).sum()
     assert near.to_list() == data["near"].to_list()
 
 

@@ -90,6 +90,10 @@ def test_five_rounds_within_the_margin_reproduce_and_outside_of_it_contradict():
     assert dict(page.decisions(wide))["panm-077"].outcome == "inconclusive"
     seen = dict(page.decisions(wide))["panm-077"].seen
     assert "0.75" in seen and "2.25" in seen and overhead.OF_THE_TABLES in seen
+    apart = measured(0.3)  # one below the printed ratio and one above: it may be a third one's
+    pair = apart["pairs"][overhead.OF_THE_TABLES]
+    pair["with"] = [6 * rate for rate in pair["with"]]
+    assert dict(page.decisions(apart))["panm-077"].outcome == "inconclusive"
     assert dict(page.decisions(measured(0.75, rounds=4)))["panm-077"].outcome == "inconclusive"
 
 

@@ -7,7 +7,7 @@ the same runs.
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,10 +18,11 @@ from relength.report.figures import drawn
 from relength.report.html import fill
 from relength.report.outcomes import NOTHING, tabled
 from relength.report.scoreboard import Survey
-from relength.report.style import ARM_LABELS, LIGHT, Layout, canvas, title, verdict_kind
+from relength.report.style import ARM_LABELS, LIGHT, Layout, canvas, marks, title, verdict_kind
 from relength.specs import registry
 from relength.specs.experiments import anchor_of, experiment, page_of
 from relength.specs.margins import load_margins
+from relength.specs.spec import Scale
 from relength.verdicts import claims
 from relength.verdicts.claim_models import Claim, ValuePart
 from relength.verdicts.evidence import Evidence, Reading
@@ -35,7 +36,9 @@ LABELLED = 5  # outliers that are named
 # do: of all printed numbers, and of those between floor and ceiling. Else it holds in part.
 HALF, NEARLY_ALL = 0.5, 0.9
 WORDS = "Largely", "In part", "Hardly"
-BEGUN = "Too few seeds yet"  # instead, where no number has those of a verdict
+BEGUN = "Too few runs yet"  # instead, where fewer numbers have the seeds of a verdict
+FEWEST = 20
+OTHER = "Only at small size"  # instead, where no model is what the paper's is
 SHADES = {
     "reproduced": LIGHT.first,
     "contradicted": LIGHT.warning,
@@ -46,8 +49,9 @@ KEY = (
     (LIGHT.first, "reproduced"),
     (LIGHT.warning, "contradicted"),
     (LIGHT.second, "not reached or exceeded at reduced scale"),
-    (LIGHT.muted, "seeds disagree, or are too few"),
+    (LIGHT.muted, "seeds disagree"),
 )
+FEW = "○ fewer seeds than a verdict takes"
 LAYERS = (LIGHT.muted, LIGHT.first, LIGHT.second, LIGHT.warning)  # from below
 MARKERS = {"reduced": "o", "paper": "s"}
 
@@ -57,9 +61,9 @@ def numbers(paper: str, survey: Survey) -> pd.DataFrame:
 
     Columns: claim, artifact, experiment, model, task, test, printed and ours (percent; ours by the
     statistic of the table), values (of the seeds that are judged), seeds (how many), arm, scale,
-    label (the verdict), near (ours is within the margin), between (printed strictly between floor
-    and ceiling), eased (reproduced, and it is known how easily), hardly (of these: could hardly
-    fail).
+    label (the verdict), marks (what weakens it), near (ours is within the margin), between (printed
+    strictly between floor and ceiling), eased (reproduced, and it is known how easily), hardly (of
+    these: could hardly fail).
     """
     known = {claim.id: claim for claim in claims.load(paper)} if paper in claims.papers() else {}
     mine = survey.ledger[(survey.ledger["paper"] == paper) & ~survey.ledger["prose"].astype(bool)]
@@ -74,10 +78,44 @@ def numbers(paper: str, survey: Survey) -> pd.DataFrame:
             evidence[source] = Evidence(claim.source, survey.runs)
         rows.append(_number(row, claim, evidence[source]))
     names = ["claim", "artifact", "experiment", "model", "task", "test", "printed", "ours"]
-    names += ["values", "seeds", "arm", "scale", "label", "near", "between", "eased"]
+    names += ["values", "seeds", "arm", "scale", "label", "marks", "near", "between", "eased"]
     names.append("hardly")
     table = pd.DataFrame(rows, columns=names)
     return table.drop_duplicates(["experiment", "model", "task", "test"], ignore_index=True)
+
+
+def printed(paper: str) -> int:
+    """Count the accuracies that a paper prints and claims judge, with runs or without."""
+    known = claims.load(paper) if paper in claims.papers() else ()
+    return len(
+        {
+            (claim.source.experiment, part.model, part.task, test)
+            for claim in known
+            if "/" in claim.id and _prints_a_share(claim)
+            for part in claim.parts
+            for test in part.printed
+        }
+    )
+
+
+def effort(data: pd.DataFrame) -> float | None:
+    """The median share of the paper's training samples that runs at reduced scale have seen, over
+    some :func:`numbers`; None where none is of that scale.
+    """
+    reduced = data[data["scale"] == "reduced"]
+    cells = reduced.groupby(["experiment", "model", "arm", "task"], sort=False).size()
+    shares = [_samples(cell, "reduced") / _samples(cell, "paper") for cell in cells.index]
+    return float(np.median(np.repeat(shares, cells))) if shares else None
+
+
+@cache
+def _samples(cell: tuple[str, str, str, str], scale: Scale) -> int:
+    """Samples that a training goes through, to its last step."""
+    name, *who = cell
+    for spec in experiment(name).specs(scale, [0]):
+        if [spec.row, spec.model.arm, spec.task.name] == who:
+            return spec.training.most_steps(spec.task) * spec.training.batch_size
+    raise KeyError(cell)
 
 
 def _prints_a_share(claim: Claim) -> bool:
@@ -97,7 +135,8 @@ def _number(row: Any, claim: Claim, evidence: Evidence) -> tuple[Any, ...]:
     near = abs(ours - said) <= margin.around(said)
     where = (row.artifact, claim.source.experiment, part.model, part.task, test)
     return (row.claim, *where, said, ours, values, len(values), arms[part.model], judged.scale,
-            row.label, near, row.between, pd.notna(row.hardly), row.hardly == 1)  # fmt: skip
+            row.label, marks(row), near, row.between, pd.notna(row.hardly),
+            row.hardly == 1)  # fmt: skip
 
 
 class Count(NamedTuple):
@@ -131,7 +170,8 @@ def outliers(data: pd.DataFrame) -> pd.DataFrame:
 def mostly(data: pd.DataFrame) -> tuple[str, int] | None:
     """The model or the task with most of the numbers that do not come out, and how many they are.
 
-    None where neither has a third of them; a model or a task that all numbers are of says nothing.
+    None where neither has a third of them, or two have as many; a model or a task that all numbers
+    are of says nothing.
     """
     off = data[~data["near"].astype(bool)]
     groups: Counter[str] = Counter()
@@ -141,8 +181,9 @@ def mostly(data: pd.DataFrame) -> tuple[str, int] | None:
         groups.update(map(title, off["task"]))
     if not groups:
         return None
-    name, most = max(groups.items(), key=lambda item: item[1])
-    return (name, most) if 3 * most >= len(off) else None
+    (name, most), *others = groups.most_common(2)
+    ahead = not others or most > others[0][1]
+    return (name, most) if ahead and 3 * most >= len(off) else None
 
 
 def decided(data: pd.DataFrame) -> pd.DataFrame:
@@ -164,41 +205,48 @@ def held(every: Count, middle: Count) -> str:
     return WORDS[2] if max(shares) < HALF else WORDS[1]
 
 
-def sentence(data: pd.DataFrame) -> str:
+def sentence(paper: str, data: pd.DataFrame) -> str:
     """Say in plain words whether the printed numbers come out, and which do not.
 
     Counted are those with the seeds of a verdict, if there are any; the others stand in a clause.
     """
-    enough = decided(data)
+    enough, about = decided(data), registry.papers()[paper]
     shown = enough if len(enough) else data
     every, middle = count(shown), count(shown[shown["between"].astype(bool)])
     room, (low, high) = load_margins().measures["accuracy"].around(0), load_margins().between
     seeds = load_margins().least_seeds
-    whose = f" that have the {seeds} seeds of a verdict" if len(enough) else ""
-    word = held(every, middle) if len(enough) else BEGUN
+    word = held(every, middle)
+    if len(enough) < FEWEST:
+        word = BEGUN
+    elif about.smaller:
+        word = OTHER
+    whose = f" have the {seeds} seeds of a verdict" if len(enough) else " have runs"
     said = (
-        f"**{word}.** Of {every.of} printed accuracies{whose}, "
-        f"{every.near} come out within {room:g} points. Of the {middle.of} printed between "
-        f"{low:g} and {high:g} %, the hard ones, {middle.near} come out."
+        f"**{word}.** Of {printed(paper)} printed accuracies {every.of}{whose}"
+        f"{_trained(shown)}. {every.near} of these come out within {room:g} points; of the "
+        f"{middle.of} printed between {low:g} and {high:g} %, the hard ones, {middle.near}."
     )
+    if about.smaller:
+        said += f" The models are {about.smaller}, so that this says nothing of the paper's own."
     left = every.of - every.near
     if left and (group := mostly(shown)):
         said += f" Of the {left} that do not come out, {group[1]} are of {group[0]}."
-    if 0 < len(enough) < len(data):
-        rest = count(data.drop(enough.index))
-        said += (
-            f" Of {rest.of} more with fewer seeds {rest.near} come out so far, which decides "
-            "nothing."
-        )
     if hardly := int(shown["hardly"].sum()):
         reproduced = int(shown["label"].map(verdict_kind).eq("reproduced").sum())
-        unknown = reproduced - int(shown["eased"].sum())
         said += (
             f" Of the {reproduced} with the verdict *reproduced*, {hardly} "
-            "{ref}`could hardly fail <severity>`, which makes them weak evidence"
-            f"{f'; of {unknown} that is not known' if unknown else ''}."
+            "{ref}`could hardly fail <severity>`, which makes them weak evidence."
         )
     return said
+
+
+def _trained(data: pd.DataFrame) -> str:
+    """With what share of the paper's training some numbers were made, in words."""
+    share, at_paper = effort(data), int((data["scale"] == "paper").sum())
+    if share is None:
+        return ", all at the paper's own scale"
+    some = f", {at_paper} of them at the paper's own scale, the others" if at_paper else ", all"
+    return f"{some} trained on {100 * share:.2g} % of its samples"
 
 
 def figure(paper: str, data: pd.DataFrame, survey: Survey, place: str) -> Exhibit:
@@ -208,18 +256,20 @@ def figure(paper: str, data: pd.DataFrame, survey: Survey, place: str) -> Exhibi
     place  the page it stands on; names the figure there
     """
     named = outliers(data)
-    every = count(data)
+    every = count(decided(data) if len(decided(data)) else data)
     room = load_margins().measures["accuracy"].around(0)
     about = registry.papers()[paper]
     caption = (
         f"{about.short}, printed against ours. A mark is one printed accuracy: to the right what "
-        "the paper prints, upwards our runs by the paper's own statistic, each seed a faint dot. "
+        "the paper prints, upwards our runs by the paper's own statistic, each seed a faint dot; a "
+        "hollow mark has too few seeds for a verdict. "
         f"Marks in the band come out within {room:g} points. Circles are runs at reduced scale, "
         "squares at the paper's."
     )
     alt = (
-        f"Our accuracy against the printed one for {every.of} numbers, {every.near} of them within "
-        f"{room:g} points. Furthest away: {'; '.join(map(_told, named.itertuples())) or 'none'}."
+        f"Our accuracy against the printed one for {len(data)} numbers. Of {every.of} with the "
+        f"seeds of a verdict {every.near} are within {room:g} points. "
+        f"Furthest away: {'; '.join(map(_told, named.itertuples())) or 'none'}."
     )
     anchor = f"{place}-{paper}-print"
     records = {record["run_id"]: record for record in survey.store.records()}
@@ -256,9 +306,10 @@ def _told(row: Any) -> str:
     seeds = (
         f" ({claims.plural(row.seeds, 'seed')})" if row.seeds < load_margins().least_seeds else ""
     )
+    weak = f" ({', '.join(row.marks)})" if row.marks else ""
     return (
         f"{row.model}{reading} on {title(row.task)}{at}: printed {row.printed:g}, ours "
-        f"{row.ours:.0f}{seeds}"
+        f"{row.ours:.0f}{seeds}{weak}"
     )
 
 
@@ -288,7 +339,7 @@ def head(paper: str, survey: Survey) -> str:
     data = numbers(paper, survey)
     if data.empty:
         return NOTHING
-    return f"{sentence(data)}\n\n{shown(paper, data, survey, 'findings')}"
+    return f"{sentence(paper, data)}\n\n{shown(paper, data, survey, 'findings')}"
 
 
 # The drawing
@@ -301,7 +352,10 @@ TOUCHING = 5  # points between marks whose numbers would lie on one another
 
 def _draw(data: pd.DataFrame, named: pd.DataFrame, layout: Layout) -> "Figure":
     side = SIDE[layout.name]
-    keys = [entry for entry in KEY if entry[0] in {_shade(label) for label in data["label"]}]
+    enough = decided(data)
+    known = {_shade(label) for label in enough["label"]}
+    keys = [(shade, f"● {words}") for shade, words in KEY if shade in known]
+    keys += [(LIGHT.muted, FEW)] * (len(enough) < len(data))
     above = ABOVE + KEY_LINE * len(keys)
     height = above + side + BELOW
     figure = canvas(layout, height)
@@ -309,13 +363,17 @@ def _draw(data: pd.DataFrame, named: pd.DataFrame, layout: Layout) -> "Figure":
         (LEFT / layout.width, BELOW / height, side / layout.width, side / height)
     )
     _frame(axes)
+    few = data.drop(enough.index)
+    for scale, rows in few.groupby("scale"):
+        _dots(axes, rows, LIGHT.muted)
+        axes.scatter(
+            rows["printed"], rows["ours"], s=12, marker=MARKERS[scale], facecolor="none",
+            edgecolor=LIGHT.muted, alpha=0.45, linewidth=0.6, clip_on=False, zorder=2,
+        )  # fmt: skip
+    data = enough
     shades = data["label"].map(_shade)
     for shade, rows in data.groupby(shades, sort=False):
-        seeds = rows.explode("values")
-        axes.scatter(
-            seeds["printed"], seeds["values"].astype(float), s=5, color=shade, alpha=0.16,
-            linewidth=0, clip_on=False, zorder=2,
-        )  # fmt: skip
+        _dots(axes, rows, shade)
     # What is undecided lies below what is decided.
     layers = pd.Categorical(shades, LAYERS, ordered=True)
     for (shade, scale), rows in data.groupby([layers, "scale"], observed=True):
@@ -327,6 +385,15 @@ def _draw(data: pd.DataFrame, named: pd.DataFrame, layout: Layout) -> "Figure":
     _names(axes, named, layout)
     _key(figure, keys, layout, height)
     return figure
+
+
+def _dots(axes: "Axes", rows: pd.DataFrame, shade: str) -> None:
+    """Every seed of some numbers."""
+    seeds = rows.explode("values")
+    axes.scatter(
+        seeds["printed"], seeds["values"].astype(float), s=5, color=shade, alpha=0.16,
+        linewidth=0, clip_on=False, zorder=2,
+    )  # fmt: skip
 
 
 def _frame(axes: "Axes") -> None:
@@ -410,7 +477,7 @@ def _key(figure: "Figure", keys: Sequence[tuple[str, str]], layout: Layout, heig
     """A line above the drawing for each colour in it."""
     for k, (shade, words) in enumerate(keys):
         place = (LEFT / layout.width, 1 - KEY_LINE * (k + 0.5) / height)
-        figure.text(*place, f"● {words}", size=7, color=shade, va="center")
+        figure.text(*place, words, size=7, color=shade, va="center")
 
 
 def _shade(label: str) -> str:

@@ -41,6 +41,7 @@ from relength.verdicts.claims import VERDICTS, counted
 
 LISTED = 6  # answers that are there before anything is asked
 SHOWN = 5  # claims named in each column of outcomes
+UNRUN = "of those it would be quoted for not run"
 NICKNAMES = registry.united("nicknames")
 
 
@@ -118,10 +119,11 @@ def _held(paper: Paper, survey: Survey) -> str:
     data = against_print.numbers(paper.name, survey)
     mine = survey.ledger[survey.ledger["prose"] & (survey.ledger["paper"] == paper.name)]
     tested = mine[_tested(mine)]
-    said = against_print.sentence(data) if len(data) else _waiting(paper, survey)
+    said = against_print.sentence(paper.name, data) if len(data) else _waiting(paper, survey)
     if (BOOK / f"findings_{paper.name}.md").exists():
         said += f" {{doc}}`What we found </findings_{paper.name}>` tells the rest."
-    columns = _columns(paper, tested) if len(tested) else ""
+    waiting = mine[(mine["verdict"] == "not run") & mine["claim"].isin(paper.quoted)]
+    columns = _columns(paper, pd.concat([tested, waiting])) if len(tested) else ""
     drawn = against_print.shown(paper.name, data, survey, "front")
     if not drawn:
         return f"### {paper.title}\n\n{said}\n\n{columns}\n"
@@ -144,11 +146,12 @@ def _waiting(paper: Paper, survey: Survey) -> str:
 
 
 def _columns(paper: Paper, rows: pd.DataFrame) -> str:
-    """Claims in words that were tested: contradicted, reproduced, open; most telling first.
+    """Claims in words that were tested: contradicted, reproduced, open; most telling first. Then
+    those that the paper rests on and no run has tested.
 
-    Reproduced are first those with no word beside their verdict that weakens it. Then come those
-    that the paper rests on. Of the open ones those follow of which seeds speak against a part: they
-    may be contradicted next.
+    What trainings decide comes before measurements of speed and size. Reproduced are first those
+    with no word beside their verdict that weakens it. Then come those that the paper rests on. Of
+    the open ones those follow of which seeds speak against a part: they may be contradicted next.
     """
     rows = rows.assign(
         rests=[
@@ -157,13 +160,16 @@ def _columns(paper: Paper, rows: pd.DataFrame) -> str:
         ],
         lean=[_lean(row) for row in rows.itertuples()],
         weak=[bool(row.cautious) + len(marks(row)) for row in rows.itertuples()],
+        computed=rows["page"] != "",
     )
     by = {
-        "contradicted": ["rests", "weak", "lean", "seeds"],
-        "reproduced": ["weak", "rests", "lean", "seeds"],
-        "open": ["rests", "lean", "seeds"],
+        "contradicted": ["computed", "rests", "weak", "lean", "seeds"],
+        "reproduced": ["computed", "weak", "rests", "lean", "seeds"],
+        "open": ["computed", "rests", "lean", "seeds"],
+        "not run": ["rests"],
     }
     outcome = rows["outcome"].where(rows["outcome"].isin(by), "open")
+    outcome = outcome.where(rows["verdict"] != "not run", "not run")
     kinds = [
         (
             word,
@@ -176,7 +182,8 @@ def _columns(paper: Paper, rows: pd.DataFrame) -> str:
     filled = (
         fill(
             "outcome",
-            word=word,
+            kind=word.replace(" ", "-"),
+            word=UNRUN if word == "not run" else word,
             count=len(some),
             claims=[
                 {
@@ -190,17 +197,17 @@ def _columns(paper: Paper, rows: pd.DataFrame) -> str:
             more=len(some) > SHOWN,
         )
         for word, some in kinds
+        if len(some) or word != "not run"
     )
     return raw(f'<div class="outcomes">{"".join(filled)}</div>')
 
 
 def _beside(row: Any, word: str) -> str:
     """What stands beside a claim in the column of a word: its verdict, and what weakens it."""
-    verb = "hold" if row.outcome == "reproduced" else "fail"
     said = {
-        row.label: row.label != word,
-        f"may {verb} only because training was cut": row.cautious,
-        "without training": row.page != "",
+        row.label: row.label not in (word, "not run"),
+        claims.caution(row.paper, row.outcome): row.cautious,
+        "measured or calculated, without training": row.page != "",
         **dict.fromkeys(marks(row), True),
     }
     return "; ".join(words for words, holds in said.items() if holds)

@@ -75,6 +75,8 @@ class Paper:
     idea   in one sentence
     cited  its key in ``book/references.bib``
 
+    smaller  what its models are at the scales that are run here, where none has the printed size
+
     What it prints:
 
     task_names  {task in its tables: task here}, where the two differ; a whole column, as
@@ -131,6 +133,7 @@ class Paper:
     short: str
     idea: str
     cited: str
+    smaller: str = ""
 
     task_names: Mapping[str, str] = field(default_factory=dict)
     row_names: Mapping[str, str] = field(default_factory=dict)

@@ -397,7 +397,7 @@ def _judge_arm(
         scale=scale,
         in_part=scale == "reduced" and any(scales[i] == "paper" for i in deciding),
         seeds=seeds,
-        seen=whole.seen + _better(judged) + _trained(learnt, cautious, whole),
+        seen=whole.seen + _better(judged) + _trained(claim, learnt, cautious, whole),
         learnt=learnt,
         cautious=cautious,
         full_scale=_full_scale(claim, arms, evidence, margins) if scale == "reduced" else None,
@@ -522,12 +522,18 @@ def _cautious(claim: Claim, run: Reading, whole: rules.Decision) -> bool:
     return whole.outcome == "contradicted" or (of_failure and whole.outcome == "reproduced")
 
 
-def _trained(learnt: float | None, cautious: bool, whole: rules.Decision) -> str:
+def _trained(claim: Claim, learnt: float | None, cautious: bool, whole: rules.Decision) -> str:
     words = ""
     if learnt is not None:
         words = f"; on the lengths trained on, the lowest median is {learnt:.1f} %"
-    verb = "hold" if whole.outcome == "reproduced" else "fail"
-    return words + (f"; may {verb} only because training was cut" if cautious else "")
+    return words + (f"; {caution(claim.paper, whole.outcome)}" if cautious else "")
+
+
+def caution(paper: str, outcome: str) -> str:
+    """Say what alone may have decided, where :attr:`Verdict.cautious` is set."""
+    known = registry.papers().get(paper)
+    why = "the model is small" if known and known.smaller else "training was cut"
+    return f"may {'hold' if outcome == 'reproduced' else 'fail'} only because {why}"
 
 
 def _full_scale(

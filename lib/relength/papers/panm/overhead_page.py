@@ -267,8 +267,13 @@ def decisions(measured: dict[str, Any] | None) -> list[tuple[str, rules.Decision
 
 
 def either(judged: rules.Decision, other: rules.Decision, name: str) -> rules.Decision:
-    """Decide only what is decided the same way of both models that a sentence may be about."""
+    """Decide only what is decided the same way of both models that a sentence may be about.
+
+    A printed ratio between both is not contradicted: it may be that of a third one.
+    """
     same = judged.outcome == other.outcome
+    if judged.outcome == "contradicted":
+        same = same and judged.exceeds == other.exceeds
     seen = f"{judged.seen}; {name}, as in the tables: {other.seen}"
     return judged._replace(outcome=judged.outcome if same else "inconclusive", seen=seen)
 
