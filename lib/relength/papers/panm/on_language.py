@@ -234,7 +234,7 @@ def repairs(every: list[Setting]) -> str:
         return ""
     better = [one for one in ran if one.gain(one.repaired) > one.margin]
     worse = sum(one.gain(one.repaired) < -one.margin for one in ran)
-    named = ", ".join(f"{title(one.task)} {one.test}, {one.row}" for one in better)
+    named = ", ".join(f"{one.row} on {title(one.task)} {one.test}" for one in better)
     return (
         f" This is said of pointers as in the text. With repaired ones, which {len(ran)} of "
         f"{len(every)} tests have, a network is better than alone in {len(better)}"
