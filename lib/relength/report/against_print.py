@@ -246,7 +246,7 @@ def _trained(data: pd.DataFrame) -> str:
     if share is None:
         return ", all at the paper's own scale"
     some = f", {at_paper} of them at the paper's own scale, the others" if at_paper else ", all"
-    return f"{some} trained on {100 * share:.2g} % of its samples"
+    return f"{some} trained on {100 * share:.2g} % of the paper's samples"
 
 
 def figure(paper: str, data: pd.DataFrame, survey: Survey, place: str) -> Exhibit:
