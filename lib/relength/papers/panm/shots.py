@@ -68,7 +68,8 @@ def scope() -> str:
     asked = task.pairs(str(length), 0)[0]
     short = len(task.after_examples(asked, task.splits()["train"].longest, 0).source)
     return (
-        "Counted, with examples as long as the question, which the text does not say. After "
+        "Counted, no training decides this: with examples as long as the question, which the text "
+        "does not say. After "
         f"examples as long as those of training, the longest prompts of {title(task.name)} would "
         f"have {short:,} words and letters, hardly too many."
     )
