@@ -182,7 +182,7 @@ def _pairs_table(number: int, device: Device, paper: Paper, outcome: dict[str, A
         caption=f"{paper.short}: two ways to do the same work, in turns on one core of "
         f"{device.name}, PyTorch {origin['torch']}; medians of {outcome['rounds']} rounds, "
         f"measured {origin['created'][:10]} at commit {(origin['commit'] or 'unknown')[:8]}. "
-        "*Aimed at* is the least that we wanted. *Share of limit* is as in {numref}`tab-speed`.",
+        "*Aimed at* is the least that we wanted. *Share of limit* is as above.",
         numbers=PAIR_COLUMNS[3:],
     )
 
