@@ -82,7 +82,7 @@ def test_an_empty_store_shows_every_artifact_and_no_seed(tmp_path):
     for name, row in state.items():
         assert row["min_seeds"] == {"reduced": 0, "paper": 0}, name
         if not any(name in e.artifacts for e in experiments().values()):
-            assert (row["cells"], row["verdicts"]) == (0, {}), name
+            assert row["cells"] == 0 and set(row["verdicts"]) <= {"not run", "not testable"}, name
     assert json.loads(json.dumps(state)) == state
 
 
