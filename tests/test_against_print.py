@@ -79,8 +79,9 @@ def test_numbers_without_the_seeds_of_a_verdict_do_not_choose_the_word(state):
     mixed = pd.concat([off.assign(seeds=5), near.assign(seeds=3)], ignore_index=True)
     said = against_print.sentence("mla", mixed)
     assert said.startswith("**Hardly.**")
-    numbers = [int(n) for n in re.findall(r"\d+", said)]
+    numbers = [float(n) for n in re.findall(r"\d+(?:\.\d+)?", said)]
     assert numbers[:3] == [against_print.printed("mla"), 25, 5]  # seeds; of 25 numbers of so many
+    assert numbers[4] == 0  # come out
     assert not against_print.sentence("mla", mixed.assign(seeds=5)).startswith("**Hardly.**")
     few = mixed.drop(mixed.index[:10])  # 15 are too few for a word
     assert against_print.sentence("mla", few).startswith(f"**{against_print.BEGUN}.**")

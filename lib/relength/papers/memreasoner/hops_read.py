@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from relength.papers.memreasoner.split import Part, cells, stacked
+from relength.papers.memreasoner.split import Part, cells, in_a_grid, stacked
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit
 from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.style import LIGHT, Layout, aligned, canvas, colour, title
+from relength.report.style import LIGHT, Layout, aligned, colour, title
 from relength.specs.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -155,17 +155,9 @@ def distance_figure(runs: Runs, number: int) -> Exhibit:
     tests = list(dict.fromkeys(data["test"]))
 
     def draw(layout: Layout) -> "Figure":
-        across = 1 if layout.narrow else min(len(panels), 3)
-        down = -(-len(panels) // across)
         lines = len(KINDS) if layout.narrow else 1
-        head, tall, foot, left, top = 0.36, 1.35, 0.28, 0.42, 0.1 + 0.18 * lines
-        block, pitch = head + tall + foot, layout.width / across
-        height = down * block + top
-        drawing, size = canvas(layout, height), np.array([layout.width, height] * 2)
-        for k, (panel, near) in enumerate(panels.items()):
-            row, column = divmod(k, across)
-            corner = column * pitch + left, (down - 1 - row) * block + foot
-            axes = drawing.add_axes(np.array([*corner, pitch - left - 0.2, tall]) / size)
+        drawing, height, places = in_a_grid(layout, len(panels), lines)
+        for axes, (panel, near) in zip(places, panels.items(), strict=True):
             _panel(axes, _named(runs, panel, list(panels)), panel[0], near, tests)
         _key(drawing, layout, height, next(iter(panels))[0])
         return drawing

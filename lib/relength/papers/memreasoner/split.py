@@ -101,22 +101,32 @@ def cells(middle: pd.DataFrame) -> "Iterator[tuple[tuple[str, str, str], pd.Data
 def stacked(runs: Runs, middle: pd.DataFrame, parts: dict[str, Part], layout: Layout) -> "Figure":
     """Shares by (model, arm, task, test) that sum to 100, a panel per model, arm and task."""
     panels = list(cells(middle))
-    across = 1 if layout.narrow else min(len(panels), 3)
-    down = -(-len(panels) // across)
     beside = 1 if layout.narrow else min(len(parts), 4)  # squares of the key in a line
     lines = -(-len(parts) // beside)
-    head, tall, foot, left, top = 0.36, 1.35, 0.26, 0.42, 0.1 + 0.18 * lines
-    block, pitch = head + tall + foot, layout.width / across
-    height = down * block + top
-    drawing, size = canvas(layout, height), np.array([layout.width, height] * 2)
-    for k, (cell, part) in enumerate(panels):
-        row, column = divmod(k, across)
-        corner = column * pitch + left, (down - 1 - row) * block + foot
-        axes = drawing.add_axes(np.array([*corner, pitch - left - 0.2, tall]) / size)
+    drawing, height, places = in_a_grid(layout, len(panels), lines)
+    for axes, (cell, part) in zip(places, panels, strict=True):
         task = f", {title(cell[2])}" * (len(runs.tasks) > 1)
         _panel(axes, runs.label(*cell) + task, cell[0], part, parts)
     _key(drawing, layout, height, panels[0][0][0], parts, beside)
     return drawing
+
+
+def in_a_grid(layout: Layout, panels: int, lines: int) -> "tuple[Figure, float, list[Axes]]":
+    """A drawing with so many panels, three in a row and one on a phone, its height in inches, and
+    the panels; above them is room for a key of so many lines.
+    """
+    across = 1 if layout.narrow else min(panels, 3)
+    down = -(-panels // across)
+    head, tall, foot, left, top = 0.36, 1.35, 0.28, 0.42, 0.1 + 0.18 * lines
+    block, pitch = head + tall + foot, layout.width / across
+    height = down * block + top
+    drawing, size = canvas(layout, height), np.array([layout.width, height] * 2)
+    places = []
+    for k in range(panels):
+        row, column = divmod(k, across)
+        corner = column * pitch + left, (down - 1 - row) * block + foot
+        places.append(drawing.add_axes(np.array([*corner, pitch - left - 0.2, tall]) / size))
+    return drawing, height, places
 
 
 def _panel(

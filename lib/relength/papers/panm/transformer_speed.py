@@ -7,8 +7,9 @@ from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
 
 from relength.bench.pairs import Pair, Ways
-from relength.papers.panm.scan_experiments import PANM, spec
+from relength.papers.panm.scan_experiments import PANM, TRAINING, spec
 from relength.specs.spec import RunSpec
+from relength.tasks.scan_cut_offs import LONGEST
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 
 CUT_OFF = 26
 BATCHES = 16
-DECODED = 64  # samples of a batch, as in training at scale reduced
-STEPS = 48  # tokens of SCAN's longest target
+DECODED = TRAINING["reduced"]["batch_size"]
 MORE = 0.4  # the most that PANM may add to a step's time
 
 
@@ -59,7 +59,9 @@ def decoding() -> Ways:
     trainer = _trainer(_run("TRM"))
     model = trainer.model.eval()
     batch = next(trainer.batches())
-    return Ways(lambda: model.generate(batch, STEPS), lambda: from_prefixes(model, batch, STEPS))
+    return Ways(
+        lambda: model.generate(batch, LONGEST), lambda: from_prefixes(model, batch, LONGEST)
+    )
 
 
 def from_prefixes(model: "nn.Module", batch: "TokensToTokens", steps: int) -> "Tensor":
@@ -149,7 +151,7 @@ class PyTorchLoop:
 PAIRS = (
     Pair("TRM on SCAN: a step", "ours", "torch.nn.Transformer", 1.0, beside_pytorch),
     Pair(
-        f"TRM on SCAN: {STEPS} tokens of {DECODED} samples",
+        f"TRM on SCAN: {LONGEST} tokens of {DECODED} samples",
         "keys and values kept",
         "every prefix read anew",
         5.0,
