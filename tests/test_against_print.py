@@ -13,7 +13,6 @@ import pytest
 
 from relength.paths import BOOK
 from relength.report import against_print, landing
-from relength.report.outcomes import tabled
 from relength.report.scoreboard import Survey, survey
 from relength.runs.store import Store
 from relength.specs import registry
@@ -80,8 +79,7 @@ def test_numbers_without_the_seeds_of_a_verdict_do_not_choose_the_word(state):
     said = against_print.sentence("mla", mixed)
     assert said.startswith("**Hardly.**")
     numbers = [float(n) for n in re.findall(r"\d+(?:\.\d+)?", said)]
-    assert numbers[:3] == [against_print.printed("mla"), 25, 5]  # seeds; of 25 numbers of so many
-    assert numbers[4] == 0  # come out
+    assert numbers[:3] == [25, 5, 0]  # of 25 numbers, with so many seeds, none comes out
     assert not against_print.sentence("mla", mixed.assign(seeds=5)).startswith("**Hardly.**")
     few = mixed.drop(mixed.index[:10])  # 15 are too few for a word
     assert against_print.sentence("mla", few).startswith(f"**{against_print.BEGUN}.**")
@@ -91,10 +89,12 @@ def test_a_paper_of_larger_models_has_no_word(state, monkeypatch):
     data = against_print.numbers("mla", state)
     data = pd.concat([data] * against_print.FEWEST, ignore_index=True).assign(seeds=5)
     papers = registry.papers()
-    small = dataclasses.replace(papers["mla"], smaller="small")
+    small = dataclasses.replace(papers["mla"], parameters=1e9)
     monkeypatch.setattr(registry, "papers", lambda: {**papers, "mla": small})
     assert against_print.sentence("mla", data).startswith(f"**{against_print.OTHER}.**")
     assert claims.caution("mla", "contradicted") != claims.caution("panm", "contradicted")
+    sizes = re.search(r"has? ([\d,]+) million", against_print.asides("mla", data, state))
+    assert sizes[1] == "1,000"
 
 
 def test_training_is_counted_in_samples(state):
@@ -183,8 +183,10 @@ def test_the_sentence_counts_what_the_table_has(state):
     near = (data["ours"] - data["printed"]).abs() <= 5
     middle = (data["printed"] > 5) & (data["printed"] < 95)
     said = [float(n) for n in re.findall(r"\d+(?:\.\d+)?", against_print.sentence("mla", data))]
-    assert said[:2] == [against_print.printed("mla"), len(data)] and said[3] == near.sum()
-    assert said[5] == middle.sum() and said[8] == (near & middle).sum()
+    assert said[:2] == [len(data), near.sum()]
+    assert said[3:5] == [(near & middle).sum(), middle.sum()]
+    more = re.search(r"(\d+) more", against_print.asides("mla", data, state))
+    assert int(more[1]) == against_print.printed("mla") - len(data)
     assert near.to_list() == data["near"].to_list()
 
 
@@ -225,7 +227,7 @@ def test_names_of_outliers_do_not_lie_on_each_other(wanted):
 
 
 def test_each_chapter_of_findings_begins_with_it_and_the_landing_page_has_it(state):
-    for paper in tabled():
+    for paper in registry.PAPERS:
         page = (BOOK / f"findings_{paper}.md").read_text()
         assert page.index(f"executed/print_{paper}.md") < page.index("executed/findings_")
     assert f'id="front-{registry.PAPERS[0]}-print"' in landing.outcomes(state)

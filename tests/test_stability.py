@@ -89,6 +89,19 @@ def test_the_latest_and_each_one_left_out_are_different_questions():
     assert found.fragile("inconclusive")
 
 
+def test_what_a_verdict_would_be_is_told_with_the_executions_that_make_it_so():
+    """Three runs have second executions; leaving out the first of two of them opens the claim."""
+    first, zeros = runs({**dict.fromkeys(range(5), 0), 3: 3}), runs({0: 60, 1: 60, 2: 0}, day=2)
+    one = row(first, zeros, runs({0: 0, 1: 0}, day=3))
+    assert (one["verdict"], one["repeated"]) == ("reproduced", 3)
+    assert one["otherwise"] == "inconclusive with the next execution of any one of 2 runs"
+    last = row(first, runs({0: 60}, day=2), runs({0: 0, 1: 0, 2: 60}, day=3))
+    assert last["otherwise"].split("; ") == [
+        "inconclusive with the latest executions",
+        "inconclusive with the next execution of any one of 2 runs",
+    ]
+
+
 def stable(first: pd.DataFrame, *later: pd.DataFrame) -> list[Stability]:
     evidence = Evidence(SOURCE, first)
     verdict = claims.judge(claim(), first)

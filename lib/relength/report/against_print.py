@@ -16,7 +16,7 @@ import pandas as pd
 from relength.report.exhibits import Exhibit, specs
 from relength.report.figures import drawn
 from relength.report.html import fill
-from relength.report.outcomes import NOTHING, tabled
+from relength.report.outcomes import NOTHING
 from relength.report.scoreboard import Survey
 from relength.report.style import ARM_LABELS, LIGHT, Layout, canvas, marks, title, verdict_kind
 from relength.specs import registry
@@ -206,47 +206,62 @@ def held(every: Count, middle: Count) -> str:
 
 
 def sentence(paper: str, data: pd.DataFrame) -> str:
-    """Say in plain words whether the printed numbers come out, and which do not.
+    """Say in one sentence whether the printed numbers come out, and which do not.
 
-    Counted are those with the seeds of a verdict, if there are any; the others stand in a clause.
+    Counted are those with the seeds of a verdict, if there are any.
     """
-    enough, about = decided(data), registry.papers()[paper]
+    enough = decided(data)
     shown = enough if len(enough) else data
     every, middle = count(shown), count(shown[shown["between"].astype(bool)])
     room, (low, high) = load_margins().measures["accuracy"].around(0), load_margins().between
-    seeds = load_margins().least_seeds
     word = held(every, middle)
     if len(enough) < FEWEST:
         word = BEGUN
-    elif about.smaller:
+    elif registry.papers()[paper].parameters:
         word = OTHER
-    whose = f" have the {seeds} seeds of a verdict" if len(enough) else " have runs"
+    have = f"{load_margins().least_seeds} seeds here" if len(enough) else "runs here"
     said = (
-        f"**{word}.** Of {printed(paper)} printed accuracies {every.of}{whose}"
-        f"{_trained(shown)}. {every.near} of these come out within {room:g} points; of the "
-        f"{middle.of} printed between {low:g} and {high:g} %, the hard ones, {middle.near}."
+        f"**{word}.** Of the {every.of} printed accuracies with {have}, {every.near} come out "
+        f"within {room:g} points"
     )
-    if about.smaller:
-        said += f" The models are {about.smaller}, so that this says nothing of the paper's own."
+    if middle.of:
+        said += (
+            f", and {middle.near} of the {middle.of} hard ones, printed between {low:g} and "
+            f"{high:g} %"
+        )
     left = every.of - every.near
     if left and (group := mostly(shown)):
-        said += f" Of the {left} that do not come out, {group[1]} are of {group[0]}."
+        said += f"; of the {left} that do not, {group[1]} are of {group[0]}"
+    return f"{said}."
+
+
+def asides(paper: str, data: pd.DataFrame, survey: Survey) -> str:
+    """What one has to know to weigh the :func:`sentence`, as a small paragraph in Markdown."""
+    enough = decided(data)
+    shown = enough if len(enough) else data
+    facts = [f"{printed(paper) - len(shown)} more have too few runs", _trained(shown)]
+    if size := registry.papers()[paper].parameters:
+        runs = set(_used(shown, survey))
+        ours = [r["parameters"] for r in survey.store.records() if r["run_id"] in runs]
+        facts.append(
+            f"the models have {np.median(ours) / 1e6:.2g} million parameters and are not "
+            f"pretrained, where the paper's has {size / 1e6:,.0f} million"
+        )
     if hardly := int(shown["hardly"].sum()):
         reproduced = int(shown["label"].map(verdict_kind).eq("reproduced").sum())
-        said += (
-            f" Of the {reproduced} with the verdict *reproduced*, {hardly} "
-            "{ref}`could hardly fail <severity>`, which makes them weak evidence."
+        facts.append(
+            f"{hardly} of {reproduced} *reproduced* ones {{ref}}`could hardly fail <severity>`"
         )
-    return said
+    return f":::{{container}} asides\n{' · '.join(facts)}\n:::\n"
 
 
 def _trained(data: pd.DataFrame) -> str:
     """With what share of the paper's training some numbers were made, in words."""
     share, at_paper = effort(data), int((data["scale"] == "paper").sum())
     if share is None:
-        return ", all at the paper's own scale"
-    some = f", {at_paper} of them at the paper's own scale, the others" if at_paper else ", all"
-    return f"{some} trained on {100 * share:.2g} % of the paper's samples"
+        return "all trained at the paper's own scale"
+    some = f"{at_paper} trained at the paper's own scale, the others" if at_paper else "trained"
+    return f"{some} on {100 * share:.2g} % of the paper's samples"
 
 
 def figure(paper: str, data: pd.DataFrame, survey: Survey, place: str) -> Exhibit:
@@ -339,7 +354,8 @@ def head(paper: str, survey: Survey) -> str:
     data = numbers(paper, survey)
     if data.empty:
         return NOTHING
-    return f"{sentence(paper, data)}\n\n{shown(paper, data, survey, 'findings')}"
+    said = f"{sentence(paper, data)}\n\n{asides(paper, data, survey)}"
+    return f"{said}\n{shown(paper, data, survey, 'findings')}"
 
 
 # The drawing
@@ -485,4 +501,4 @@ def _shade(label: str) -> str:
     return next((shade for name, shade in SHADES.items() if kind.startswith(name)), LIGHT.muted)
 
 
-PASSAGES = {f"print_{paper}": partial(head, paper) for paper in tabled()}
+PASSAGES = {f"print_{paper}": partial(head, paper) for paper in registry.papers()}

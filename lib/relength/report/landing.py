@@ -120,6 +120,7 @@ def _held(paper: Paper, survey: Survey) -> str:
     mine = survey.ledger[survey.ledger["prose"] & (survey.ledger["paper"] == paper.name)]
     tested = mine[_tested(mine)]
     said = against_print.sentence(paper.name, data) if len(data) else _waiting(paper, survey)
+    aside = f"{against_print.asides(paper.name, data, survey)}\n" if len(data) else ""
     if (BOOK / f"findings_{paper.name}.md").exists():
         said += f" {{doc}}`What we found </findings_{paper.name}>` tells the rest."
     waiting = mine[(mine["verdict"] == "not run") & mine["claim"].isin(paper.quoted)]
@@ -128,7 +129,7 @@ def _held(paper: Paper, survey: Survey) -> str:
     if not drawn:
         return f"### {paper.title}\n\n{said}\n\n{columns}\n"
     return (
-        f"### {paper.title}\n\n{said}\n\n::::{{container}} held\n"
+        f"### {paper.title}\n\n{said}\n\n{aside}::::{{container}} held\n"
         f":::{{container}} held-print\n{drawn}:::\n\n"
         f":::{{container}} held-said\n{columns}:::\n::::\n"
     )

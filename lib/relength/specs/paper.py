@@ -75,7 +75,7 @@ class Paper:
     idea   in one sentence
     cited  its key in ``book/references.bib``
 
-    smaller  what its models are at the scales that are run here, where none has the printed size
+    parameters  of its largest model, where none that is run here has the printed size
 
     What it prints:
 
@@ -133,7 +133,7 @@ class Paper:
     short: str
     idea: str
     cited: str
-    smaller: str = ""
+    parameters: float = 0.0
 
     task_names: Mapping[str, str] = field(default_factory=dict)
     row_names: Mapping[str, str] = field(default_factory=dict)

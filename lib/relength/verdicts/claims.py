@@ -532,7 +532,7 @@ def _trained(claim: Claim, learnt: float | None, cautious: bool, whole: rules.De
 def caution(paper: str, outcome: str) -> str:
     """Say what alone may have decided, where :attr:`Verdict.cautious` is set."""
     known = registry.papers().get(paper)
-    why = "the model is small" if known and known.smaller else "training was cut"
+    why = "the model is small" if known and known.parameters else "training was cut"
     return f"may {'hold' if outcome == 'reproduced' else 'fail'} only because {why}"
 
 
