@@ -1,5 +1,5 @@
 """Add to pages what docutils and MathJax leave out: what readers need who use no mouse or do not
-see.
+see. And take out one thing that it costs seconds to keep.
 
 Entries of the bibliography have the role ``doc-biblioentry``, which its standard has since replaced
 by plain list items; with the old role the list counts as empty. Boxes that scroll become stops of
@@ -7,6 +7,9 @@ the Tab key (``book/assets/scroll.js``). Formulas and words of code are boxes to
 would begin a line with the comma behind one; such signs are tied to them, and % to its number.
 Buttons of the head of a page can be pressed twice by the keyboard, and the contents of a page close
 when one of them is chosen (``book/assets/buttons.js``).
+
+The theme's script measures every table of a page one by one, each after a change to the one before,
+which lays out a long page hundreds of times. Tables get a box that ``scroll.js`` measures at once.
 """
 
 import re
@@ -17,9 +20,16 @@ OPENING, CLOSING = re.compile(r"[(\[“‘]+$"), re.compile(r"^[,.;:!?)\]’”]
 WORD = 16  # letters of code that fit into one of four columns with what is tied to them
 
 
-def _list_references(app, pagename, templatename, context, doctree):
-    if "body" in context:
-        context["body"] = context["body"].replace('role="doc-biblioentry"', 'role="listitem"')
+REPLACED = {
+    'role="doc-biblioentry"': 'role="listitem"',
+    'class="pst-scrollable-table-container"': 'class="scroll text-table"',
+}
+
+
+def _replace(app, pagename, templatename, context, doctree):
+    for theirs, ours in REPLACED.items():
+        if "body" in context:
+            context["body"] = context["body"].replace(theirs, ours)
 
 
 def _is_box(node):
@@ -51,7 +61,7 @@ def _tie_signs(app, doctree):
 
 
 def setup(app):
-    app.connect("html-page-context", _list_references)
+    app.connect("html-page-context", _replace)
     app.connect("doctree-read", _tie_signs, priority=400)  # before titles go to the contents
     app.add_js_file("scroll.js")
     app.add_js_file("buttons.js")

@@ -115,7 +115,7 @@
     if (!bar.childElementCount) return;
     if (filters.length) bar.append(status);
     apply();
-    const box = table.closest(".pst-scrollable-table-container, .scroll") ?? table;
+    const box = table.closest(".scroll") ?? table;
     box.before(bar);
   };
 

@@ -197,7 +197,9 @@ def _claim(row: Any, claim: Claim, runs: RunsByCell) -> str:
         body.append(grid(("model", "task", "runs, by seed"), _run_rows(used)) + "\n")
     body.append(
         f":::{{dropdown}} As written in `book/claims/{claim.paper}.yml`\n\n"
-        f"```text\n{_written(claim.paper)[claim.id]}\n```\n:::\n"
+        "```{raw} html\n"
+        f'<code class="written">{escape(_written(claim.paper)[claim.id])}</code>\n'
+        "```\n:::\n"
     )
     return _box(row, "seed", "\n".join(body))
 
@@ -244,7 +246,7 @@ def _box(row: Any, unit: str, body: str) -> str:
     """A line that opens: verdict, statement, and how many of a unit it was decided by."""
     count = plural(row.seeds, unit) + (row.scale and f", {row.scale}")
     head = (
-        f"{badges(row)} [{plain(row.statement)}]{{.claim-says}} "
+        f"[{badges(row)}]{{.claim-badges}} [{plain(row.statement)}]{{.claim-says}} "
         f"[{row.claim} [{count}]{{.claim-seeds}}]{{.claim-id}}"
     )
     return (
