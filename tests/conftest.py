@@ -14,7 +14,6 @@ import torch
 from filelock import FileLock
 from hypothesis import settings
 
-from relength.book import build as bookbuild
 from relength.paths import RESULTS, ROOT
 from relength.runs.store import Store
 from relength.specs.experiments import experiments
@@ -125,6 +124,8 @@ def chromium():
 @pytest.fixture(scope="session")
 def book(tmp_path_factory) -> Path:
     """The folder of pages: those of `make book`, unless something has changed since."""
+    from relength.book import build as bookbuild  # a second to import
+
     if bookbuild.is_current(bookbuild.BUILD / "html", RESULTS):
         return bookbuild.BUILD / "html"
     every = tmp_path_factory.getbasetemp()  # of all processes that test at the same time

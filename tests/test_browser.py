@@ -33,7 +33,7 @@ SCREENSHOTS = ROOT / ".test-output" / "screenshots"
 TALLEST = 16_000  # pixels of a page that Chromium paints into one picture
 PLAIN = View("light", DESK)
 # Templates whose pages are asked of a server, too: what only that can refuse, all pages share.
-SERVED = ("intro", "executed/mla_extra_tasks", "search")
+SERVED = ("intro",)
 
 
 def screenshot(page: str, view: View) -> Path:
@@ -41,7 +41,9 @@ def screenshot(page: str, view: View) -> Path:
 
 
 every_page = pytest.mark.parametrize("page", TO_OPEN)
-from_anywhere = pytest.mark.parametrize("origin", ["file", "server"])
+from_anywhere = pytest.mark.parametrize(
+    "origin", ["file", pytest.param("server", marks=pytest.mark.weekly)]
+)
 
 
 @pytest.fixture(scope="module")
@@ -217,7 +219,7 @@ def test_a_picture_of_every_page_is_left_to_look_at(visit, page):
 
 WAYS = ("click", "Enter", "Space")
 NOTEBOOK = "executed/panm_cost"  # a short one
-USED = {("search", way) for way in WAYS} | {("intro", "click"), (NOTEBOOK, "Enter")}
+USED = {("intro", "click"), (NOTEBOOK, "Enter"), ("search", "Space")}
 every_button = pytest.mark.parametrize(
     ("name", "way"),
     [
@@ -274,7 +276,9 @@ def test_on_a_desk_a_button_hides_and_shows_the_list_of_pages(looking, name, way
     listed.wait_for()
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way", ["Enter", *(pytest.param(way, marks=pytest.mark.weekly) for way in ("click", "Space"))]
+)
 def test_on_a_phone_a_button_opens_the_contents_of_a_page_that_has_some(looking, way):
     page = looking(NOTEBOOK, View("light", PHONE))
     use(page.locator(".secondary-toggle:visible"), way)
@@ -295,7 +299,7 @@ FOCUS = """() => {
 
 
 @pytest.mark.parametrize("view", AUDITED, ids=str)
-@pytest.mark.parametrize("name", ["intro", NOTEBOOK])
+@pytest.mark.parametrize("name", [pytest.param("intro", marks=pytest.mark.weekly), NOTEBOOK])
 def test_whoever_steps_through_a_page_sees_where_they_are(looking, name, view):
     page, stops = looking(name, view), []
     while len(stops) < 1000:

@@ -355,7 +355,8 @@ def first_record(file: Path, process) -> None:
 
 @pytest.mark.smoke
 @pytest.mark.parametrize(
-    ("workers", "number", "code"), [(1, signal.SIGTERM, 143), (2, signal.SIGINT, 130)]
+    ("workers", "number", "code"),
+    [pytest.param(1, signal.SIGTERM, 143, marks=pytest.mark.weekly), (2, signal.SIGINT, 130)],
 )
 def test_a_stopped_campaign_ends_in_good_order_says_so_and_loses_nothing(
     tmp_path, python, workers, number, code

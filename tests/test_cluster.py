@@ -315,6 +315,7 @@ echo "Submitted batch job $!"
 
 
 @pytest.mark.smoke
+@pytest.mark.weekly  # as all guides but those for builders
 def test_the_script_for_slurm_trains_on_a_worker_that_it_submits(tmp_path, python):
     pytest.importorskip("dask_jobqueue", reason="needs the extra cluster")
     script = re.search(r"```python\n(.*?)```", (BOOK / "cluster.md").read_text(), re.DOTALL)[1]

@@ -7,6 +7,7 @@ from relength.papers.panm import summary
 from relength.runs.store import Store
 from relength.specs import published
 from relength.specs.experiments import experiment
+from relength.tasks import TASKS
 
 SCORES = {"PANM": 0.8, "PANM on SRNN": 0.3, "SRNN": 0.4, "DNC": 0.6}
 
@@ -77,6 +78,7 @@ def test_lower_is_better_in_translation_and_each_depth_is_a_setting(tmp_path):
     assert "ahead in 2: bAbI, Translation" in summary.leads([*found.values()])
 
 
+@pytest.mark.skipif(bool(TASKS["bigbench_abstract"]().lacks()), reason="BIG-bench is not here")
 def test_small_networks_stand_for_pretrained_ones_and_are_said_to(tmp_path):
     store = Store(tmp_path)
     for name in ("panm_squad", "panm_language", "panm_bigbench"):
