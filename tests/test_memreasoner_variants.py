@@ -1,16 +1,20 @@
-"""What the ablations of MemReasoner change, and what they leave as it is."""
+"""What the ablations of MemReasoner and a copying decoder change, and what they leave as it is."""
 
 from dataclasses import replace
 
 import pytest
 import torch
-from test_memreasoner import SIZES, WORDS, alone, batch, model
+from test_memreasoner import LINE, SIZES, WORDS, alone, batch, model
+from test_readers import slope
+from torch.nn import functional as F
 
 from relength.errors import RelengthError
 from relength.models.language.order import Recurrent
-from relength.models.language.variant_configs import VariantConfig
-from relength.models.language.variants import Stacked, Variant
+from relength.models.language.variant_configs import CopyingConfig, VariantConfig
+from relength.models.language.variants import Copying, Stacked, Variant
 from relength.specs.spec import make_spec, row_name
+from relength.tasks.base import EOS, PAD, SOS
+from relength.tasks.batch import FactsToAnswer
 
 TERMS = ("facts", "autoencoded", "order", "text")
 ROWS = {
@@ -113,3 +117,118 @@ def test_more_reads_than_lines_are_allowed_and_only_then_told_of_as_one():
         assert (found.read[0] == written.read[i]).all()
     with pytest.raises(RelengthError, match="6 hops are more than"):
         model(hops=6).generate(whole, 2)
+
+
+# --- a decoder that copies ------------------------------------------------------------------------
+
+
+def copying(**changed) -> Copying:
+    return Copying(CopyingConfig(**(SIZES | changed)), WORDS).initialise(0).double()
+
+
+def line_read(ours: Copying, whole) -> torch.Tensor:
+    codes = ours.codes(whole)
+    _, found = ours.found(whole, codes, ours.read(codes))
+    return found[-1].line
+
+
+def test_an_answer_is_of_words_of_the_line_that_was_read_and_the_end():
+    ours, whole = copying(hops=2), batch(4, hops=2)
+    chances = ours(whole).exp()
+    torch.testing.assert_close(chances.sum(2), torch.ones(chances.shape[:2]).double())
+    for i, line in enumerate(line_read(ours, whole).tolist()):
+        there = {EOS, *line} - {PAD}
+        assert set(torch.nonzero(chances[i, 0] > 1e-12).flatten().tolist()) == there
+
+
+def test_chances_of_places_are_those_of_the_equation_and_add_up_for_a_word_said_twice():
+    ours, own = copying(), alone(batch(), 1)
+    twice = own.sentences.clone()
+    twice[own.inputs[0]] = torch.tensor([7, 8, 7, 0, 0, 0])  # every line says 7 twice
+    own = replace(own, sentences=twice)
+    codes = ours.codes(own)
+    _, (found,) = ours.found(own, codes, ours.read(codes))
+    feature = ours._features(found.code, own.prompts)[0, -1]
+    states = ours.encoded(ours.states(found.line))[0, 1:4]
+    scores = [*(ours.to_place(feature) @ state / 8**0.5 for state in states)]
+    a, b, c, end = torch.stack([*scores, ours.to_end(feature)[0]]).softmax(0).tolist()
+    chances = ours(own)[0, 0].detach().exp()
+    wanted = {7: a + c, 8: b, EOS: end}
+    assert {w: pytest.approx(float(chances[w]), abs=1e-6) for w in wanted} == wanted
+
+
+@pytest.mark.parametrize(
+    "name", ["to_place.weight", "to_end.weight", "to_past.weight", "encoder_words.weight"]
+)
+def test_slopes_of_the_copying_decoder_are_those_of_finite_differences(name):
+    ours, whole = copying(), batch(4)
+    lines = line_read(ours, whole)
+    answers = torch.stack([lines[:, 0], torch.full_like(lines[:, 0], EOS)], dim=1)
+    whole = replace(whole, targets=answers)
+
+    def loss() -> torch.Tensor:
+        return F.cross_entropy(ours(whole).flatten(0, 1), whole.targets.flatten())
+
+    loss().backward()
+    own = ours.get_parameter(name)
+    place = tuple(int(i) for i in (own.grad.abs() == own.grad.abs().max()).nonzero()[0])
+    assert own.grad[place] != 0
+    assert float(own.grad[place]) == pytest.approx(slope(loss, own, place), rel=1e-4)
+
+
+def test_its_words_do_not_depend_on_the_batch_and_what_reconstructs_lines_is_memreasoners():
+    ours, whole = copying(), batch()
+    scores = ours(whole)
+    for i in range(3):
+        torch.testing.assert_close(ours(alone(whole, i))[0], scores[i])
+    assert (ours.generate(whole, 2)[0].tokens[:, 0] == scores[:, 0].argmax(1)).all()
+    theirs = model()
+    theirs.load_state_dict(ours.state_dict(), strict=False)
+    for one, other in zip(ours.with_terms(whole, None, TERMS)[1],
+                          theirs.with_terms(whole, None, TERMS)[1], strict=True):  # fmt: skip
+        torch.testing.assert_close(one, other)
+
+
+def test_a_word_that_training_never_asked_for_can_be_written():
+    """After some steps on answers of a few words, the one new word of a line is copied."""
+    ours = copying().float()
+    draw = torch.Generator().manual_seed(0)
+
+    def episodes(places: tuple[int, int]):
+        """Lines "who 4 place 5" and a question after who; places: their numbers, from and below."""
+        who = torch.arange(6, 10)
+        place = torch.randint(*places, (64, 2), generator=draw)
+        people = torch.stack([who[torch.randperm(4, generator=draw)[:2]] for _ in range(64)])
+        lines = torch.zeros(64, 2, LINE, dtype=torch.long)
+        lines[:, :, 0], lines[:, :, 1], lines[:, :, 2], lines[:, :, 3] = people, 4, place, 5
+        asked = torch.randint(0, 2, (64, 1), generator=draw)
+        questions = torch.zeros(64, LINE, dtype=torch.long)
+        questions[:, 0] = people.gather(1, asked)[:, 0]
+        sentences = torch.cat([torch.zeros(1, LINE, dtype=torch.long),
+                               lines.flatten(0, 1), questions])  # fmt: skip
+        answer = torch.stack([place.gather(1, asked)[:, 0], torch.full((64,), EOS)], dim=1)
+        return FactsToAnswer(
+            sentences,
+            torch.arange(1, 129).view(64, 2),
+            torch.arange(129, 193),
+            asked,
+            torch.tensor([[SOS, 5]]).expand(64, -1),
+            answer,
+            torch.ones(64, 2, dtype=torch.bool),
+            torch.zeros(64, dtype=torch.long),
+            torch.full((64,), 2),
+            torch.full((64,), 2),
+        )
+
+    optimiser = torch.optim.Adam(ours.parameters(), 1e-2)
+    for _ in range(120):
+        known = episodes((10, 20))
+        scores, terms = ours.with_terms(known, None, ("order",))
+        loss = F.cross_entropy(scores.flatten(0, 1), known.targets.flatten()) + terms.order
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    new = episodes((20, WORDS))
+    written, _ = ours.generate(new, 2)
+    told = line_read(ours, new)[:, 2]  # of the line that it read, right or wrong
+    assert (written.tokens[:, 0] == told).float().mean() > 0.9

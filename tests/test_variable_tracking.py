@@ -157,11 +157,11 @@ def each_hop(**changed) -> EachHop:
 def test_every_part_of_an_answer_is_written_from_its_own_hop():
     ours, whole = each_hop(hops=2), batch(hops=2, most=5)
     codes = ours.codes(whole)
-    found = [ours.nearest(codes, readout)[1] for readout in ours.read(codes)]
+    _, found = ours.found(whole, codes, ours.read(codes))
     scores = ours(whole)
-    for hop, code in enumerate(found):
+    for hop, one in enumerate(found):
         token = whole.targets[:, hop : hop + 1]
-        wanted = ours._after(whole.prompts, token, code)
+        wanted = ours._after(whole.prompts, token, one)
         torch.testing.assert_close(scores[:, hop : hop + 1], wanted)
     torch.testing.assert_close(ours.with_terms(whole, None, ("order",))[0], scores)
     written, _ = ours.generate(whole, 2)

@@ -15,6 +15,7 @@ from relength.models.language import causal_configs as causal
 from relength.models.language import configs as language
 from relength.models.language import span_configs as spans
 from relength.models.language.variant_configs import (
+    CopyingConfig,
     EachHopConfig,
     VariantConfig,
     WithoutMemoryConfig,
@@ -105,6 +106,7 @@ MODELS: dict[str, Model] = {
     "MemReasoner without memory": Model(
         WithoutMemoryConfig, "relength.models.language.without_memory.WithoutMemory"
     ),
+    "MemReasoner copying": Model(CopyingConfig, "relength.models.language.variants.Copying"),
     "MemReasoner each hop": Model(EachHopConfig, "relength.models.language.variants.EachHop"),
     "Llama": Model(causal.CausalConfig, "relength.models.language.causal.CausalModel"),
     "BERT": Model(spans.BertConfig, "relength.models.language.spans.SpanModel"),

@@ -60,6 +60,15 @@ class Codes(NamedTuple):
     query: Tensor
 
 
+class Found(NamedTuple):
+    """What a hop has found: the code (B, D) that the decoder hears, and the words (B, L) of the
+    line that it is of.
+    """
+
+    code: Tensor
+    line: Tensor
+
+
 class Terms(NamedTuple):
     """The terms of Eq. 1 beside the answer's, each a mean over the batch; 0 where not asked for.
 
@@ -118,13 +127,17 @@ class MemReasoner(LanguageModel):
 
     def encode(self, sentences: Tensor) -> Tensor:
         """e: codes (N, D) of sentences (N, L); a mark stands before the words and sums them up."""
+        return self.to_latent(torch.tanh(self.encoded(self.states(sentences)[:, 0])))
+
+    def states(self, sentences: Tensor) -> Tensor:
+        """Vectors (N, 1 + L', d) of the mark and of the words of sentences (N, L), L' ≤ L long."""
         sentences = sentences[:, : max(int((sentences != PAD).sum(1).max()), 1)]
-        marked = F.pad(sentences, (1, 0), value=SOS)  # (N, L + 1)
+        marked = F.pad(sentences, (1, 0), value=SOS)  # (N, L' + 1)
         x = self.encoder_words(marked) + self.encoder_positions.weight[: marked.shape[1]]
-        seen = (marked != PAD)[:, None, None]  # (N, 1, 1, L + 1)
+        seen = (marked != PAD)[:, None, None]  # (N, 1, 1, L' + 1)
         for layer in self.encoder:
             x = layer(x, seen)
-        return self.to_latent(torch.tanh(self.encoded(x[:, 0])))
+        return x
 
     def codes_of(self, sentences: Tensor, rows: Tensor) -> Tensor:
         """Codes (…, D) of rows (…) of a table of sentences; each distinct one is encoded once."""
@@ -264,23 +277,27 @@ class MemReasoner(LanguageModel):
         scores = F.linear(self._features(latents, given)[counted], self.words.weight)
         return (F.cross_entropy(scores, wanted[counted], reduction="none") * share).sum()
 
-    def _answer(self, batch: FactsToAnswer, found: list[Tensor]) -> Tensor:
-        """Scores (B, T, words) of the words of the answers, from what each hop found (B, D).
+    def _answer(self, batch: FactsToAnswer, found: list[Found]) -> Tensor:
+        """Scores (B, T, words) of the words of the answers, from what each hop found.
 
         An answer is written from the last.
         """
         return self._after(batch.prompts, batch.targets, found[-1])
 
-    def _after(self, prompts: Tensor, targets: Tensor, latents: Tensor) -> Tensor:
-        """Scores (B, T, words) of targets (B, T) that follow prompts, given codes (B, D)."""
+    def _after(self, prompts: Tensor, targets: Tensor, found: Found) -> Tensor:
+        """Scores (B, T, words) of targets (B, T) that follow prompts."""
         tokens = torch.cat([prompts, targets[:, :-1]], dim=1)
-        return self.decode(latents, tokens)[:, prompts.shape[1] - 1 :]
+        return self._from(found, tokens)[:, prompts.shape[1] - 1 :]
 
-    def _words(self, prompts: Tensor, steps: int, found: list[Tensor]) -> Tensor:
-        """The likeliest words (B, steps) after prompts, from what each hop found (B, D)."""
+    def _from(self, found: Found, tokens: Tensor) -> Tensor:
+        """Scores (B, T, words) of the word after each of tokens (B, T), in an answer."""
+        return self.decode(found.code, tokens)
+
+    def _words(self, prompts: Tensor, steps: int, found: list[Found]) -> Tensor:
+        """The likeliest words (B, steps) after prompts, from what each hop found."""
         tokens = prompts
         for _ in range(steps):
-            scores = self.decode(found[-1], tokens)[:, -1]
+            scores = self._from(found[-1], tokens)[:, -1]
             tokens = torch.cat([tokens, scores.argmax(1, keepdim=True)], dim=1)
         return tokens[:, prompts.shape[1] :]
 
@@ -291,9 +308,18 @@ class MemReasoner(LanguageModel):
         place = self.distances(codes, readout).argmin(1)
         return place, codes.unordered[torch.arange(len(place), device=place.device), place]
 
+    def found(
+        self, batch: FactsToAnswer, codes: Codes, readouts: list[Tensor]
+    ) -> tuple[list[Tensor], list[Found]]:
+        """Of each readout i* (B,), and what is found there."""
+        places, codes_there = zip(*(self.nearest(codes, r) for r in readouts), strict=True)
+        rows = (batch.inputs.gather(1, place[:, None])[:, 0] for place in places)
+        lines = [batch.sentences[row] for row in rows]
+        return list(places), list(map(Found, codes_there, lines))
+
     def forward(self, batch: FactsToAnswer, key: Tensor | None = None) -> Tensor:
         codes = self.codes(batch)
-        return self._answer(batch, [self.nearest(codes, r)[1] for r in self.read(codes, key)])
+        return self._answer(batch, self.found(batch, codes, self.read(codes, key))[1])
 
     def with_terms(
         self, batch: FactsToAnswer, key: Tensor | None, asked: tuple[str, ...]
@@ -310,13 +336,13 @@ class MemReasoner(LanguageModel):
                 f"{batch.supports.shape[1]} supporting facts cannot supervise {len(readouts)} "
                 "reads: set hops to the number of facts."
             )
-        found = [self.nearest(codes, readout)[1] for readout in readouts]
+        _, found = self.found(batch, codes, readouts)
         terms = dict.fromkeys(Terms._fields, codes.query.new_zeros(()))
         sample = torch.arange(len(batch), device=batch.inputs.device)
         for hop, support in enumerate(batch.supports.unbind(1)):
             facts = batch.sentences[batch.inputs[sample, support]]
             if "facts" in asked:
-                terms["facts"] = terms["facts"] + self._reconstruction(found[hop], facts)
+                terms["facts"] = terms["facts"] + self._reconstruction(found[hop].code, facts)
             if "autoencoded" in asked:
                 own = codes.unordered[sample, support]
                 terms["autoencoded"] = terms["autoencoded"] + self._reconstruction(own, facts)
@@ -353,8 +379,8 @@ class MemReasoner(LanguageModel):
 
     def _generate(self, batch: FactsToAnswer, steps: int) -> tuple[Tensor, Tensor]:
         codes = self.codes(batch)
-        places, found = zip(*(self.nearest(codes, r) for r in self.read(codes)), strict=True)
-        return self._words(batch.prompts, steps, list(found)), torch.stack(places, dim=1)
+        places, found = self.found(batch, codes, self.read(codes))
+        return self._words(batch.prompts, steps, found), torch.stack(places, dim=1)
 
     @torch.no_grad()
     def trace_reads(self, batch: FactsToAnswer, steps: int) -> list[Looked]:
@@ -371,8 +397,8 @@ class MemReasoner(LanguageModel):
                 return [look for one in batch.chunks(1) for look in self._looked(one, steps)]
             tokens = batch.questions.new_full((steps,), EOS)
             return [Looked(tokens, [-1] * self.config.hops, None)]
-        places, found = zip(*(self.nearest(codes, r) for r in readouts), strict=True)
-        words = self._words(batch.prompts, steps, list(found))
+        places, found = self.found(batch, codes, readouts)
+        words = self._words(batch.prompts, steps, found)
         read = torch.stack(places, dim=1).tolist()
         apart = torch.stack([self.distances(codes, r) for r in readouts], dim=1).cpu().numpy()
         return [

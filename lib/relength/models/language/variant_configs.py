@@ -1,4 +1,4 @@
-"""Variants of MemReasoner: those of its ablations, and one that answers hop by hop."""
+"""Variants of MemReasoner: those of its ablations, one that answers hop by hop, one that copies."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -84,6 +84,19 @@ class EachHopConfig(MemReasonerConfig):
     def row(model: Mapping[str, Any]) -> str:
         """It is the paper's one model."""
         return "MemReasoner"
+
+
+class CopyingConfig(MemReasonerConfig):
+    """MemReasoner with a decoder of our own, which points at words of the line that was read.
+
+    repaired  no text has it; everything else is as in the text
+    """
+
+    name: Literal["MemReasoner copying"] = "MemReasoner copying"
+    arm: Literal["repaired"] = "repaired"
+    inverse: Literal["exact", "iterated", "ridge"] = Field(
+        "exact", description="the pseudo-inverse; exact as in the text"
+    )
 
 
 class WithoutMemoryConfig(GPTConfig):

@@ -1,17 +1,21 @@
-"""What the ablations of "MemReasoner" change in it, and its way to answer with several names.
+"""What the ablations of "MemReasoner" change in it, its way to answer with several names, and a
+decoder that it does not have, which copies.
 
 Source: "MemReasoner: A Memory-Augmented LLM Architecture for Multi-Hop Reasoning", Appendices A.6,
 A.8 and A.9. Everything else is :class:`relength.models.language.memreasoner.MemReasoner`.
 """
 
+import math
 from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from relength.models.language.memreasoner import Codes, MemReasoner, Terms
+from relength.models.language.memreasoner import Codes, Found, MemReasoner, Terms
 from relength.models.language.order import Recurrent
-from relength.models.language.variant_configs import VariantConfig
+from relength.models.language.variant_configs import CopyingConfig, VariantConfig
+from relength.tasks.base import EOS, PAD
 from relength.tasks.batch import FactsToAnswer
 
 
@@ -67,13 +71,41 @@ class EachHop(MemReasoner):
     A part is written after the prompt, as if it were the whole answer.
     """
 
-    def _answer(self, batch: FactsToAnswer, found: list[Tensor]) -> Tensor:
+    def _answer(self, batch: FactsToAnswer, found: list[Found]) -> Tensor:
         parts = batch.targets.chunk(len(found), dim=1)
         scores = [
-            self._after(batch.prompts, part, code) for part, code in zip(parts, found, strict=True)
+            self._after(batch.prompts, part, one) for part, one in zip(parts, found, strict=True)
         ]
         return torch.cat(scores, dim=1)
 
-    def _words(self, prompts: Tensor, steps: int, found: list[Tensor]) -> Tensor:
-        parts = [super(EachHop, self)._words(prompts, steps // len(found), [c]) for c in found]
+    def _words(self, prompts: Tensor, steps: int, found: list[Found]) -> Tensor:
+        parts = [super(EachHop, self)._words(prompts, steps // len(found), [one]) for one in found]
         return torch.cat(parts, dim=1)
+
+
+class Copying(MemReasoner):
+    """MemReasoner whose answers are words of the line that was read, pointed at by the decoder.
+
+    The decoder of MemReasoner hears one code of a line and has to spell out what is in it, so that
+    it can name no word that training has never asked for. This one chooses among the line's words
+    and the end, as pointer networks do (Vinyals et al., 2015). No paper has it. What reconstructs
+    lines is MemReasoner's decoder as it is.
+    """
+
+    def __init__(self, config: CopyingConfig, words: int):
+        super().__init__(config, words)
+        self.to_place = nn.Linear(config.width, config.width, bias=False)
+        self.to_end = nn.Linear(config.width, 1)
+
+    def _from(self, found: Found, tokens: Tensor) -> Tensor:
+        """Log-probabilities (B, T, words): 0 for words that the line has not."""
+        features = self._features(found.code, tokens)
+        states = self.encoded(self.states(found.line))[:, 1:]  # without the mark
+        line = found.line[:, : states.shape[1]]
+        places = self.to_place(features) @ states.mT / math.sqrt(states.shape[2])  # (B, T, L)
+        places = places.masked_fill((line == PAD)[:, None], -torch.inf)
+        chances = torch.cat([places, self.to_end(features)], dim=2).softmax(2)
+        chosen = F.pad(line, (0, 1), value=EOS)[:, None].expand_as(chances)
+        said = chances.new_zeros(*tokens.shape, len(self.words.weight))
+        said = said.scatter_add(2, chosen, chances)
+        return (said + torch.finfo(said.dtype).tiny).log()

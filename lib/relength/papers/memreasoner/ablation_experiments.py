@@ -71,10 +71,16 @@ def asked(scale: Scale, seed: int, part: str = "whole", **changed: Any) -> RunSp
 
 
 def locations(scale: Scale, seed: int) -> list[RunSpec]:
-    """Tables 4 and 10: bAbI's tests with places that training never names."""
+    """Tables 4 and 10: bAbI's tests with places that training never names. Beyond the paper, a
+    decoder that can copy them.
+    """
     one = variant({"name": ONE_MOVED}, scale, seed, {})
+    copying, usual = {"name": "MemReasoner copying", "arm": "repaired"}, TRAINING[scale]
+    on_two = [(copying | {"hops": 2}, usual | LONGER[scale], NOTHING_ELSE)]
     return [
         *(one, asked(scale, seed)),
+        *runs(ONE_MOVED, scale, seed, [(copying, usual, {})]),
+        *runs(TWO_ASKED, scale, seed, on_two),
         *runs(ONE_MOVED, scale, seed, _moved(others_on_one_fact(scale), {"lengths": ()})),
         *runs(TWO_ASKED, scale, seed, _moved(others_on_two_facts(scale), NOTHING_ELSE)),
     ]
