@@ -77,10 +77,10 @@ def test_numbers_without_the_seeds_of_a_verdict_do_not_choose_the_word(state):
     off, near = off.head(25), near.head(60)
     mixed = pd.concat([off.assign(seeds=5), near.assign(seeds=3)], ignore_index=True)
     said = against_print.sentence("mla", mixed)
-    assert said.startswith("**Hardly.**")
+    assert said.startswith("**Hardly, at reduced scale.**")
     numbers = [float(n) for n in re.findall(r"\d+(?:\.\d+)?", said)]
     assert numbers[:3] == [25, 5, 0]  # of 25 numbers, with so many seeds, none comes out
-    assert not against_print.sentence("mla", mixed.assign(seeds=5)).startswith("**Hardly.**")
+    assert not against_print.sentence("mla", mixed.assign(seeds=5)).startswith("**Hardly")
     few = mixed.drop(mixed.index[:10])  # 15 are too few for a word
     assert against_print.sentence("mla", few).startswith(f"**{against_print.BEGUN}.**")
 
@@ -121,6 +121,8 @@ def test_what_weakens_a_verdict_stands_beside_a_named_number(state):
         against_print.listed(off.assign(marks=[["fragile"]])),
     )
     assert "fragile" in weak and "fragile" not in plain
+    assert off["label"].iloc[0] in plain and "own scale" not in plain
+    assert "12 at the paper" in against_print.listed(off.assign(marks=[[]], full=12.0))
 
 
 @pytest.mark.parametrize(
@@ -184,7 +186,9 @@ def test_the_sentence_counts_what_the_table_has(state):
     middle = (data["printed"] > 5) & (data["printed"] < 95)
     said = [float(n) for n in re.findall(r"\d+(?:\.\d+)?", against_print.sentence("mla", data))]
     assert said[:2] == [len(data), near.sum()]
-    assert said[3:5] == [(near & middle).sum(), middle.sum()]
+    assert said[3] == middle.sum() and said[6] == (near & middle).sum()
+    above = ~near & (data["ours"] > data["printed"])
+    assert said[7:9] == [(~near).sum(), above.sum()]
     more = re.search(r"(\d+) more", against_print.asides("mla", data, state))
     assert int(more[1]) == against_print.printed("mla") - len(data)
     assert near.to_list() == data["near"].to_list()

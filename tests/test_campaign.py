@@ -79,6 +79,20 @@ def test_runs_elsewhere_and_smoke_runs_tell_no_price_but_how_long_training_goes_
     assert prices_of(record(spec_of(scale="smoke"))).seconds(spec_of()) is None
 
 
+def test_what_a_device_has_never_run_has_the_price_of_the_last_of_others_that_has():
+    names = HERE, "a slow processor", "a fast processor"
+    here, slow, fast = (Device("cpu", name) for name in names)
+    made = [
+        *(record(spec_of(task=t), 100.0, 1000, device_name=slow.name) for t in ("recopy", "copy")),
+        record(spec_of(task="recopy", seed=1), 10.0, 1000, device_name=fast.name),
+        record(spec_of(task="reverse_copy"), 1.0, 1000),
+    ]
+    prices = Prices([(TABLE_2.spec_of(r), r) for r in made], here, [slow, fast])
+    assert prices.seconds(spec_of(task="recopy")) == pytest.approx(10)
+    assert prices.seconds(spec_of(task="copy")) == pytest.approx(100)  # the fast one has none
+    assert prices.seconds(spec_of(task="reverse_copy")) == pytest.approx(1)
+
+
 def test_a_price_is_that_of_the_run_that_had_its_core_to_itself():
     made = [record(spec_of(seed=s), t, 100) for s, t in enumerate((30.0, 10.0, 900.0))]
     assert prices_of(*made).seconds(spec_of()) == pytest.approx(10)

@@ -144,6 +144,12 @@ def test_every_claim_is_counted_once(full, begun, empty):
     assert landing.standing(full).later == later
 
 
+def test_a_paper_without_runs_says_so_first(empty):
+    for paper in registry.PAPERS:
+        _, said, *_ = held(empty, paper).split("\n\n")
+        assert said.startswith("**Not run.** 0 of its"), paper
+
+
 def test_what_takes_no_training_stands_with_the_other_claims_of_its_paper(full):
     apart = full.ledger[(full.ledger["page"] != "") & (full.ledger["outcome"] == "contradicted")]
     said = held(full, "panm")
@@ -329,7 +335,14 @@ def test_a_column_that_does_not_name_all_its_claims_leads_to_all_of_them(full):
 
 
 def test_a_decided_claim_says_whether_its_runs_were_cut_and_whether_that_may_be_why():
-    plain = {"hardly": None, "fragile": False, "claim_changed": "", "page": "", "paper": "mla"}
+    plain = {
+        "hardly": None,
+        "fragile": False,
+        "claim_changed": "",
+        "page": "",
+        "unit": "",
+        "paper": "mla",
+    }
     row = plain | {"outcome": "reproduced", "label": "reproduced", "cautious": True}
     assert "hold only because" in landing._beside(SimpleNamespace(**row), "reproduced")
     lost = row | {"outcome": "contradicted", "label": "contradicted"}

@@ -58,6 +58,7 @@ def plan(
     """
     from relength.report import agenda
     from relength.report.scoreboard import SCALES
+    from relength.report.wording import words
     from relength.runs.executors import gpu_here
     from relength.runs.store import Store
 
@@ -86,8 +87,8 @@ def plan(
         console.print("Hours are unknown: there is no GPU here, and no run of one is recorded.")
     elif priced.kind == "cuda" and not gpu_here():
         console.print(f"There is no GPU here: hours are of {priced}, by recorded runs.")
-    elif (other := agenda.instead(store, priced)) not in (None, priced):
-        console.print(f"What this machine has never run has the hours of {other}.")
+    elif others := [str(one) for one in agenda.instead(store, priced) if one != priced]:
+        console.print(f"What this machine has never run has the hours of {words(others[::-1])}.")
 
 
 def status(

@@ -61,7 +61,8 @@ def numbers(paper: str, survey: Survey) -> pd.DataFrame:
 
     Columns: claim, artifact, experiment, model, task, test, printed and ours (percent; ours by the
     statistic of the table), values (of the seeds that are judged), seeds (how many), arm, scale,
-    label (the verdict), marks (what weakens it), near (ours is within the margin), between (printed
+    label (the verdict), marks (what weakens it), full (where the scale is reduced, the median of
+    runs at the paper's own; NaN without any), near (ours is within the margin), between (printed
     strictly between floor and ceiling), eased (reproduced, and it is known how easily), hardly (of
     these: could hardly fail).
     """
@@ -78,8 +79,8 @@ def numbers(paper: str, survey: Survey) -> pd.DataFrame:
             evidence[source] = Evidence(claim.source, survey.runs)
         rows.append(_number(row, claim, evidence[source]))
     names = ["claim", "artifact", "experiment", "model", "task", "test", "printed", "ours"]
-    names += ["values", "seeds", "arm", "scale", "label", "marks", "near", "between", "eased"]
-    names.append("hardly")
+    names += ["values", "seeds", "arm", "scale", "label", "marks", "full", "near", "between"]
+    names += ["eased", "hardly"]
     table = pd.DataFrame(rows, columns=names)
     return table.drop_duplicates(["experiment", "model", "task", "test"], ignore_index=True)
 
@@ -133,9 +134,14 @@ def _number(row: Any, claim: Claim, evidence: Evidence) -> tuple[Any, ...]:
     values = found[:, 0].tolist()
     ours = float(np.mean(values) if part.spread is not None else np.median(values))
     near = abs(ours - said) <= margin.around(said)
+    full = np.nan
+    cell = "paper", part.model, arms[part.model], part.task
+    if judged.scale != "paper" and evidence.seeds(*cell):
+        whole = Reading(evidence, "paper", arms, fixed).ours(part)[0][:, 0]
+        full = float(np.median(whole)) if len(whole) else np.nan
     where = (row.artifact, claim.source.experiment, part.model, part.task, test)
     return (row.claim, *where, said, ours, values, len(values), arms[part.model], judged.scale,
-            row.label, marks(row), near, row.between, pd.notna(row.hardly),
+            row.label, marks(row), full, near, row.between, pd.notna(row.hardly),
             row.hardly == 1)  # fmt: skip
 
 
@@ -206,7 +212,7 @@ def held(every: Count, middle: Count) -> str:
 
 
 def sentence(paper: str, data: pd.DataFrame) -> str:
-    """Say in one sentence whether the printed numbers come out, and which do not.
+    """Say in a word whether the printed numbers come out, and count which do not.
 
     Counted are those with the seeds of a verdict, if there are any.
     """
@@ -215,6 +221,8 @@ def sentence(paper: str, data: pd.DataFrame) -> str:
     every, middle = count(shown), count(shown[shown["between"].astype(bool)])
     room, (low, high) = load_margins().measures["accuracy"].around(0), load_margins().between
     word = held(every, middle)
+    if not (shown["scale"] == "paper").any():
+        word += ", at reduced scale"
     if len(enough) < FEWEST:
         word = BEGUN
     elif registry.papers()[paper].parameters:
@@ -222,17 +230,21 @@ def sentence(paper: str, data: pd.DataFrame) -> str:
     have = f"{load_margins().least_seeds} seeds here" if len(enough) else "runs here"
     said = (
         f"**{word}.** Of the {every.of} printed accuracies with {have}, {every.near} come out "
-        f"within {room:g} points"
+        f"within {room:g} points."
     )
     if middle.of:
         said += (
-            f", and {middle.near} of the {middle.of} hard ones, printed between {low:g} and "
-            f"{high:g} %"
+            f" Of the {middle.of} hard ones, printed between {low:g} and {high:g} %, "
+            f"{middle.near} do."
         )
-    left = every.of - every.near
-    if left and (group := mostly(shown)):
-        said += f"; of the {left} that do not, {group[1]} are of {group[0]}"
-    return f"{said}."
+    far = shown[~shown["near"].astype(bool)]
+    if len(far):
+        above = int((far["ours"] > far["printed"]).sum())
+        told = f"{above} are above print" if above else "none is above print"
+        if group := mostly(shown):
+            told += f", and {group[1]} are of {group[0]}"
+        said += f" Of the {len(far)} that do not come out, {told}."
+    return said
 
 
 def asides(paper: str, data: pd.DataFrame, survey: Survey) -> str:
@@ -240,17 +252,16 @@ def asides(paper: str, data: pd.DataFrame, survey: Survey) -> str:
     enough = decided(data)
     shown = enough if len(enough) else data
     facts = [f"{printed(paper) - len(shown)} more have too few runs", _trained(shown)]
+    if reproduced := int(shown["label"].map(verdict_kind).eq("reproduced").sum()):
+        facts.append(f"in {reproduced} of the {count(shown).near} all seeds agree")
+    if hardly := int(shown["hardly"].sum()):
+        facts.append(f"{hardly} of these {{ref}}`could hardly fail <severity>`")
     if size := registry.papers()[paper].parameters:
         runs = set(_used(shown, survey))
         ours = [r["parameters"] for r in survey.store.records() if r["run_id"] in runs]
         facts.append(
             f"the models have {np.median(ours) / 1e6:.2g} million parameters and are not "
             f"pretrained, where the paper's has {size / 1e6:,.0f} million"
-        )
-    if hardly := int(shown["hardly"].sum()):
-        reproduced = int(shown["label"].map(verdict_kind).eq("reproduced").sum())
-        facts.append(
-            f"{hardly} of {reproduced} *reproduced* ones {{ref}}`could hardly fail <severity>`"
         )
     return f":::{{container}} asides\n{' · '.join(facts)}\n:::\n"
 
@@ -261,7 +272,7 @@ def _trained(data: pd.DataFrame) -> str:
     if share is None:
         return "all trained at the paper's own scale"
     some = f"{at_paper} trained at the paper's own scale, the others" if at_paper else "trained"
-    return f"{some} on {100 * share:.2g} % of the paper's samples"
+    return f"{some} on at most {100 * share:.2g} % of the paper's samples"
 
 
 def figure(paper: str, data: pd.DataFrame, survey: Survey, place: str) -> Exhibit:
@@ -321,10 +332,11 @@ def _told(row: Any) -> str:
     seeds = (
         f" ({claims.plural(row.seeds, 'seed')})" if row.seeds < load_margins().least_seeds else ""
     )
-    weak = f" ({', '.join(row.marks)})" if row.marks else ""
+    whole = "" if np.isnan(row.full) else f", {row.full:.0f} at the paper's own scale"
+    verdict = "; ".join([row.label, *row.marks])
     return (
         f"{row.model}{reading} on {title(row.task)}{at}: printed {row.printed:g}, ours "
-        f"{row.ours:.0f}{seeds}{weak}"
+        f"{row.ours:.0f}{seeds}{whole} ({verdict})"
     )
 
 

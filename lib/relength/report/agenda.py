@@ -88,7 +88,7 @@ def agenda(store: Store, device: Device | None, scales: Sequence[str] = SCALES) 
     """The steps in the order in which they are worth running.
 
     device  where prices are those of; None for none at all. Runs like none of its own have the
-            prices of the most recorded one of its kind
+            prices of the most recorded one of its kind that has trained such
     """
     recorded = own_runs(store)
     prices = Prices(recorded, device, instead(store, device))
@@ -284,9 +284,11 @@ def most_recorded(store: Store, kinds: Sequence[str] = ("cpu", "cuda")) -> Devic
     return counts.most_common(1)[0][0] if counts else None
 
 
-def instead(store: Store, device: Device | None) -> Device | None:
-    """The device whose prices stand for what a device has never run; None for none."""
-    return None if device is None else most_recorded(store, (device.kind,))
+def instead(store: Store, device: Device | None) -> list[Device]:
+    """The devices whose prices stand for what a device has never run, the most recorded last."""
+    made = Counter(Device.of(record) for record in store.usable())
+    kind = None if device is None else device.kind
+    return [other for other, _ in reversed(made.most_common()) if other.kind == kind]
 
 
 class Missing(NamedTuple):
@@ -337,9 +339,9 @@ def to_run_next(survey: Survey) -> str:
         heads,
         rows,
         name="tab-next",
-        caption=f"The first {len(rows)} cells to run. *Hours* are those of the device, at prices "
-        "measured on it. *Claims completed* counts the claims that then have the seeds of their "
-        "stage and so can be decided.",
+        caption=f"The first {len(rows)} cells to run. *Hours* are those of the device, or of "
+        "another of its kind where only that has trained such runs. *Claims completed* counts the "
+        "claims that then have the seeds of their stage and so can be decided.",
         numbers=(*heads[:1], *heads[4:]),
     )
 

@@ -6,6 +6,7 @@ it, which cells depend on the seed, and which printed numbers come out.
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -43,13 +44,13 @@ from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import marks, title
 from relength.report.tables import printed, short, signed
-from relength.report.wording import words
 from relength.specs import published, registry
 from relength.specs.margins import load_margins
 from relength.verdicts.claims import (
     DECIDED,
     LEFT_OPEN,
     VERDICTS,
+    caution,
     counted,
     numbers_in_words,
     once,
@@ -256,7 +257,7 @@ def standing(paper: str, survey: Survey) -> str:
         + " A ratio of speeds on a core need not carry over to a GPU." * (SPEED in kinds),
         numbers=tuple(kinds),
     )
-    parts = [_contradicted(judged)]
+    parts: list[str] = []
     if registry.papers()[paper].main:
         parts += _of_main_table(paper, survey, judged)
     else:
@@ -264,7 +265,7 @@ def standing(paper: str, survey: Survey) -> str:
     count, hours = trainings(paper, survey)
     trained = f"Behind all of this stand {count:,} trainings, which took {hours:,.1f} hours."
     parts.append(trained if count else "No training is recorded yet.")
-    return f"{body}\n{' '.join(filter(None, parts))}\n"
+    return f"{body}\n{_contradicted(judged)}{' '.join(filter(None, parts))}\n"
 
 
 def _of_main_table(paper: str, survey: Survey, judged: pd.DataFrame) -> list[str]:
@@ -281,14 +282,24 @@ def _of_main_table(paper: str, survey: Survey, judged: pd.DataFrame) -> list[str
 
 
 def _contradicted(judged: pd.DataFrame) -> str:
-    """Name a paper's contradicted sentences, and count its contradicted numbers, runs once."""
+    """Quote a paper's contradicted sentences, and count its contradicted numbers, runs once."""
     rows = once(judged[judged["outcome"] == "contradicted"])
-    named = [
-        f"{{ref}}`{row.claim} <claim-{row.claim}>`" for row in rows[rows["prose"]].itertuples()
+    if rows.empty:
+        return ""
+    said = [
+        f"- {row.statement} {{ref}}`{row.claim} <claim-{row.claim}>`, {_beside(row)}"
+        for row in rows[rows["prose"]].itertuples()
     ]
     if numbers := int((~rows["prose"].astype(bool)).sum()):
-        named.append(plural(numbers, "printed number"))
-    return f"Contradicted {'is' if len(rows) == 1 else 'are'} {words(named)}." if named else ""
+        said.append(f"- {plural(numbers, 'printed number')}")
+    return "Contradicted, so far:\n\n" + "\n".join(said) + "\n\n"
+
+
+def _beside(row: Any) -> str:
+    """A verdict, and what alone may have made it so."""
+    if row.unit == "round":
+        return f"{row.label}; measured on a core of a CPU"
+    return "; ".join([row.label, *([caution(row.paper, row.outcome)] if row.cautious else [])])
 
 
 PASSAGES = {

@@ -23,7 +23,7 @@ from relength.report.exhibits import typed
 from relength.report.freshness import Freshness, State, states
 from relength.report.html import fill
 from relength.report.ledger import RunsByCell, UsedRun, executions_words, severity_words
-from relength.report.markdown import run_link, slug
+from relength.report.markdown import grid, run_link, slug
 from relength.report.outcomes import busiest
 from relength.report.reach import reach
 from relength.report.scoreboard import BEGUN, SCALES, Survey
@@ -41,7 +41,7 @@ from relength.verdicts.claims import VERDICTS, counted
 
 LISTED = 6  # answers that are there before anything is asked
 SHOWN = 5  # claims named in each column of outcomes
-UNRUN = "of those it would be quoted for not run"
+UNRUN = "main claims without runs"
 NICKNAMES = registry.united("nicknames")
 
 
@@ -101,15 +101,25 @@ def outcomes(survey: Survey) -> str:
     made = f"{counts.trainings:,} trainings ({counts.hours:,.1f} hours)"
     made = made if counts.trainings else "no runs yet"
     others = survey.ledger[~by_runs & survey.ledger["prose"]]
-    untrained = int(_tested(others).sum())
+    decided = survey.ledger[survey.ledger["outcome"].isin(claims.DECIDED)]
+    later = int(decided["claim_changed"].fillna("").ne("").sum())
+    body = grid(
+        ("claims", "what for"),
+        [
+            (counts.words, f"in words, put to the test with {made}"),
+            (counts.numbers, "printed numbers, put to the same test; lengths among them"),
+            (int(_tested(others).sum()), "in words, by measurement or calculation"),
+            (counts.waiting, "wait for runs"),
+            (counts.untestable, "could not be tested by any run"),
+            (counts.later, "in words are not set up for judging yet"),
+        ],
+        numbers=("claims",),
+    )
     total = (
-        f"**In all:** {counts.words} claims in words and {counts.numbers} printed numbers have "
-        f"been put to the test, with {made}, and {untrained} more claims by measurement or "
-        f"calculation. {counts.waiting} wait for runs, {counts.untestable} "
-        f"are such that no run can test them, and {counts.later} sentences of the papers are not "
-        "set up for judging yet. The {doc}`ledger </claims_ledger>` has each of them.\n\n"
-        f"{claims.numbers_in_words(survey.ledger[by_runs])} {{doc}}`What these words mean "
-        "</how_to_read>`.\n"
+        f"**In all.** The {{doc}}`ledger </claims_ledger>` has every claim; {{doc}}`how to read it "
+        f"</how_to_read>` says what the words mean. Of {len(decided)} verdicts that decide one, "
+        f"{later} rest on a claim that was written or changed after its first run.\n\n{body}\n\n"
+        f"{claims.numbers_in_words(survey.ledger[by_runs])}\n"
     )
     return "\n".join([*parts, total])
 
@@ -208,7 +218,8 @@ def _beside(row: Any, word: str) -> str:
     said = {
         row.label: row.label not in (word, "not run"),
         claims.caution(row.paper, row.outcome): row.cautious,
-        "measured or calculated, without training": row.page != "",
+        "measured on a CPU core, where the paper has a GPU": row.unit == "round",
+        "measured or calculated, without training": row.page != "" and row.unit != "round",
         **dict.fromkeys(marks(row), True),
     }
     return "; ".join(words for words, holds in said.items() if holds)

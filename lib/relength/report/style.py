@@ -163,7 +163,11 @@ def marks(row: Any) -> list[str]:
     that the claim was put into rules when its first runs were known already.
     """
     late = NEW in (row.claim_changed or ())
-    told = {"could hardly fail": row.hardly, "fragile": row.fragile, "rule newer than runs": late}
+    told = {
+        "could hardly fail": row.hardly,
+        "fragile": row.fragile,
+        "rule written after its runs": late,
+    }
     return [mark for mark, holds in told.items() if holds == 1]  # None where it is unknown
 
 

@@ -6,7 +6,7 @@ times the steps that runs of its kind took. The fastest, because clocks also cou
 which other programs had the core.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from statistics import median
 from typing import NamedTuple
@@ -57,23 +57,24 @@ class Prices:
 
     records  usable ones (:func:`own_runs`); those of other devices tell how many steps runs take
     device   None for none at all: everything is unknown
-    instead  whose paces are taken where the device has none, as plans do that need an order
+    instead  whose paces are taken where the device has none, as plans do that need an order; of
+             several the last that has one
     """
 
     def __init__(
-        self, records: Iterable[OwnRun], device: Device | None, instead: Device | None = None
+        self, records: Iterable[OwnRun], device: Device | None, instead: Sequence[Device] = ()
     ):
         steps: dict[str, list[int]] = {}
         made: dict[Device, dict[Key, list[Record]]] = {}
         for spec, record in records:
             steps.setdefault(cell(spec), []).append(record["cost"]["steps"])
             # A smoke run is over before its pace is that of a real one.
-            if (by := Device.of(record)) in (device, instead) and spec.scale != "smoke":
+            if (by := Device.of(record)) in (device, *instead) and spec.scale != "smoke":
                 made.setdefault(by, {}).setdefault(_work(spec), []).append(record)
         self._steps = {kind: int(median(taken)) for kind, taken in steps.items()}
         self._paces = {
             work: min(map(pace_of, mine))
-            for one in (instead, device)
+            for one in (*instead, device)
             for work, mine in made.get(one, {}).items()
         }
 
