@@ -1,15 +1,31 @@
 """Figures of what goes wrong first, and of how near hops come to lines."""
 
 import handmade
+import numpy as np
 import pytest
 
-from relength.papers.memreasoner import hops_read
+from relength.papers.memreasoner import hops_read, one_question
 from relength.report.runs import Runs
 from relength.runs.store import Store
 from relength.specs.experiments import experiment
+from relength.training.traces import small_integers
 
 FOUND = experiment("memreasoner_two_facts")
 KEEPER = experiment("memreasoner_babi").name
+
+# Five lines, of which the second is the first hop's and the fourth the second's.
+APART = np.array([[8.0, 4.0, 5.0, 7.0, 3.0], [40.0, 31.0, 38.0, 30.0, 36.0]])
+FACTS = [
+    [1, "Mary took the milk.", ["wanted", "same"]],
+    [3, "Mary went to the office.", ["fact", "wanted"]],
+]
+
+
+def kept(apart: np.ndarray) -> list[dict]:
+    return [{"nearest": hop.min(), **small_integers(hop - hop.min())} for hop in apart]
+
+
+WHOLE = {"question": "where is the milk ?", "facts": FACTS, "distances": kept(APART)}
 
 
 def trace(test: str) -> dict:
@@ -23,7 +39,8 @@ def trace(test: str) -> dict:
         near["text"] = [0.5, 1, 1.5, 2, 2]
         first = {"wanted": [1, 1], "text": [1, 3], "same": [0, 2]}
         first |= {"fact": [0, 1], "none": [0, 1]}
-    return {"test": test, "items": 10, "first": first, "distances": [near, near]}
+    found = {"test": test, "items": 10, "first": first, "distances": [near, near]}
+    return found | ({"whole": WHOLE} if test == "64k" else {})
 
 
 def runs_of(folder, traced: bool) -> Runs:
@@ -67,6 +84,26 @@ def test_distances_have_a_panel_per_reading_and_hop(runs):
 def test_runs_without_traces_wait_for_others(tmp_path):
     runs = runs_of(tmp_path, traced=False)
     assert hops_read.numbers(runs) == hops_read.NO_TRACES
-    for figure in (hops_read.first_figure, hops_read.distance_figure):
+    for figure in (hops_read.first_figure, hops_read.distance_figure, one_question.figure):
         shown = figure(runs, 1)
         assert shown.waits and "<svg" not in shown.html
+
+
+def test_every_line_of_a_question_stands_at_its_distance_with_its_kind(runs):
+    data = one_question.lines(runs)
+    assert len(data) == 2 * 5 and set(data["arm"]) == {"paper"} and set(data["seed"]) == {0}
+    for hop, kinds in ((1, ["text", "wanted", "text", "fact", "text"]),
+                       (2, ["text", "same", "text", "wanted", "text"])):  # fmt: skip
+        part = data[data["hop"] == hop]
+        assert part["kind"].to_list() == kinds
+        np.testing.assert_allclose(part["distance"], APART[hop - 1], atol=0.05)
+    figure = one_question.figure(runs, 1)
+    assert figure.html.count("<svg") == 2
+    assert "hop 1: a line of the novel at 3, wanted at 3.98" in figure.text
+    assert "hop 2: the wanted line at 30, wanted at 30" in figure.text
+
+
+def test_distances_of_the_first_records_have_one_unit_for_all_hops():
+    whole = one_question.distances(small_integers(APART))
+    np.testing.assert_allclose(whole, APART, atol=40 / 127)
+    np.testing.assert_allclose(one_question.distances(kept(APART)), APART, atol=10 / 127)

@@ -15,6 +15,7 @@ from relength.tasks.base import EOS
 from relength.tasks.fact_lines import FACT, SAME, TEXT, WANTED, Kinds, known, of_lines, sought
 from relength.tasks.facts import Episode, OneFact, TwoFacts, TwoFactsThenOne
 from relength.training import train
+from relength.training.traces import decoded
 from relength.training.traces_of_reads import DIVERGED, QUANTILES, WHOLE, reads, summed
 
 lacking = pytest.mark.skipif(bool(OneFact().lacks()), reason="bAbI and the books are not here")
@@ -177,4 +178,9 @@ def test_traces_of_a_trained_model_count_what_its_tests_count():
         assert right / 12 == pytest.approx(test["answer_accuracy"])
         assert all(sum(hop.values()) == 12 for hop in one["read"])
         assert ("whole" in one) == (one["test"] in WHOLE)
+        if "whole" in one:
+            lines = int(spec.task.dataset(one["test"], 0).input_lengths[0])
+            apart = one["whole"]["distances"]
+            assert [hop["shape"] for hop in apart] == [[lines]] * 2
+            assert all(hop["nearest"] > 0 and decoded(hop).min() == 0 for hop in apart)
     assert len(json.dumps(found)) < 8_000

@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     from torch import Tensor
     from torch.nn import Module
@@ -189,6 +191,16 @@ def small_integers(values: "np.ndarray") -> dict[str, Any]:
         "unit": unit,
         "values": base64.b64encode(rounded.tobytes()).decode(),
     }
+
+
+def decoded(kept: "Mapping[str, Any]") -> "np.ndarray":
+    """An array that a record keeps as :func:`small_integers`."""
+    import base64
+
+    import numpy as np
+
+    values = np.frombuffer(base64.b64decode(kept["values"]), dtype=np.int8)
+    return values.reshape(kept["shape"]) * kept["unit"]
 
 
 def _principal(states: "Tensor") -> dict[str, Any]:

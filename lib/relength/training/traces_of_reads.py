@@ -34,7 +34,8 @@ def reads(spec: "RunSpec", model: "Module", device: str) -> dict[str, Any]:
                of the questions that have such a line
     nearer     per hop that has a wanted line: QUANTILES of how many lines are nearer than it
     whole      at lengths of WHOLE, of the first question: its text, ``facts`` (row, text, kind for
-               each hop), and ``distances`` (H, E) to all lines, as small integers
+               each hop), and per hop ``distances`` (E) to all lines: that of the nearest, and what
+               the others are beyond it as small integers
     """
     task = spec.task
     if not known(task) or not getattr(model, "tells_lines", False):
@@ -58,7 +59,10 @@ def _test(spec: "RunSpec", model: "Module", test: str, device: str) -> dict[str,
             for row, text in lines[0].facts.items()
         ]
         question = task.shown(batch, 0).source[-1]
-        distances = small_integers(looked[0].distances)
+        distances = [
+            {"nearest": float(hop.min()), **small_integers(hop - hop.min())}
+            for hop in looked[0].distances
+        ]
         found["whole"] = {"question": question, "facts": facts, "distances": distances}
     return found
 

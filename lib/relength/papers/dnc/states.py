@@ -40,7 +40,6 @@ count is compared with its mean over the same states in shuffled orders: 0 is a 
 comes back, 100 one that comes back as often as if time played no role.
 """
 
-import base64
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
@@ -49,6 +48,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from relength.runs.store import accuracies
+from relength.training.traces import decoded
 
 AVERAGED = (2, 45)  # lengths of Table III
 GENERALISES, LOOPS, PEAKED = 90.0, 50.0, 50.0  # percent, see above
@@ -140,12 +140,6 @@ def _movement(kept: Kept) -> dict[str, float]:
         found["state_moves"] = _step(still) / _step(reading)
         found["state_returns_writing"] = returns(writing, least)
     return {name: round(100 * value, DIGITS) for name, value in found.items()}
-
-
-def decoded(kept: Mapping[str, Any]) -> np.ndarray:
-    """An array that a record keeps as text of small integers."""
-    values = np.frombuffer(base64.b64decode(kept["values"]), dtype=np.int8)
-    return values.reshape(kept["shape"]) * kept["unit"]
 
 
 def returns(states: np.ndarray, least: float = 0.0) -> float:

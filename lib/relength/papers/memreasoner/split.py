@@ -111,11 +111,13 @@ def stacked(runs: Runs, middle: pd.DataFrame, parts: dict[str, Part], layout: La
     return drawing
 
 
-def in_a_grid(layout: Layout, panels: int, lines: int) -> "tuple[Figure, float, list[Axes]]":
-    """A drawing with so many panels, three in a row and one on a phone, its height in inches, and
-    the panels; above them is room for a key of so many lines.
+def in_a_grid(
+    layout: Layout, panels: int, lines: int, across: int = 3
+) -> "tuple[Figure, float, list[Axes]]":
+    """A drawing with so many panels, ``across`` in a row and one on a phone, its height in inches,
+    and the panels; above them is room for a key of so many lines.
     """
-    across = 1 if layout.narrow else min(panels, 3)
+    across = 1 if layout.narrow else min(panels, across)
     down = -(-panels // across)
     head, tall, foot, left, top = 0.36, 1.35, 0.28, 0.42, 0.1 + 0.18 * lines
     block, pitch = head + tall + foot, layout.width / across
