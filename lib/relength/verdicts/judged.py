@@ -54,4 +54,4 @@ def code() -> tuple[str, ...]:
     """The code that both follow from, with the metrics that papers read from their records."""
     papers = registry.papers().values()
     homes = [f"papers.{p.name}.{p.shares.partition(':')[0]}" for p in papers if p.shares]
-    return (*claims.CODE, *homes)
+    return (*claims.CODE, "training.traces", *homes)

@@ -24,7 +24,7 @@ class WithoutMemory(GPT):
     supervised = True
     small = ("encoder_words.weight", "encoder_positions.weight")
 
-    encode = MemReasoner.encode
+    encode, states = MemReasoner.encode, MemReasoner.states
 
     def __init__(self, config: WithoutMemoryConfig, words: int):
         super().__init__(config, words)
