@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from relength.papers.memreasoner.split import Part, cells, in_a_grid, stacked
+from relength.papers.memreasoner.split import (
+    Part,
+    cells,
+    framed,
+    in_a_grid,
+    places_of_key,
+    stacked,
+)
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit
 from relength.report.figures import exhibit
@@ -198,21 +205,16 @@ def _panel(
         axes.plot(x, part["half"], line.dashes, color=shade, linewidth=1.4)
     axes.set_ylim(bottom=0)
     axes.set_xticks(range(len(tests)), [test.removesuffix("k") for test in tests])
-    axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
     axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
-    axes.spines[:].set_visible(False)
-    axes.set_title(words, loc="left", size=8.6, weight="bold", color=LIGHT.ink, pad=5)
+    framed(axes, words)
 
 
 def _key(drawing: "Figure", layout: Layout, height: float, model: str) -> None:
     """Strokes with words above all panels, side by side; one below the other on a phone."""
     from matplotlib.lines import Line2D
 
-    beside = 1 if layout.narrow else len(KINDS)
-    for k, line in enumerate(KINDS.values()):
-        below, column = divmod(k, beside)
-        x = 0.42 + column * (layout.width - 0.42) / beside
-        y = (height - 0.12 - 0.18 * below) / height
+    places = places_of_key(layout, height, len(KINDS))
+    for line, (x, y) in zip(KINDS.values(), places, strict=True):
         stroke = np.array([x, x + 0.28]) / layout.width
         look = {"linestyle": line.dashes, "color": line.colour or colour(model), "linewidth": 1.4}
         drawing.add_artist(Line2D(stroke, [y, y], **look))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from relength.papers.memreasoner.split import in_a_grid
+from relength.papers.memreasoner.split import framed, in_a_grid, places_of_key
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit
 from relength.report.figures import exhibit
@@ -126,21 +126,16 @@ def _panel(axes: "Axes", words: str, part: pd.DataFrame) -> None:
     room = 0.12 * (high - low) or 1.0
     axes.set(xlim=(0, len(part) + 1), ylim=(low - room, high + room / 2))
     axes.vlines(nearest["line"], low - room, nearest["distance"], color=LIGHT.ink, linewidth=0.8)
-    axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
     axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
-    axes.spines[:].set_visible(False)
-    axes.set_title(words, loc="left", size=8.6, weight="bold", color=LIGHT.ink, pad=5)
+    framed(axes, words)
 
 
 def _key(drawing: "Figure", layout: Layout, height: float, model: str) -> None:
     """A dot of each kind with its words above the panels; one below the other on a phone."""
     from matplotlib.lines import Line2D
 
-    beside = 1 if layout.narrow else len(KINDS)
-    for k, dot in enumerate(KINDS.values()):
-        below, column = divmod(k, beside)
-        x = 0.5 + column * (layout.width - 0.5) / beside
-        y = (height - 0.12 - 0.18 * below) / height
+    places = places_of_key(layout, height, len(KINDS))
+    for dot, (x, y) in zip(KINDS.values(), places, strict=True):
         shade = dot.colour or colour(model)
         look = {"markerfacecolor": shade if dot.filled else "none", "markeredgecolor": shade}
         size = max(dot.size**0.5, 2.5)

@@ -131,6 +131,27 @@ def in_a_grid(
     return drawing, height, places
 
 
+def framed(axes: "Axes", words: str) -> None:
+    """Give a panel its title and small labels, and no frame."""
+    axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
+    axes.spines[:].set_visible(False)
+    axes.set_title(words, loc="left", size=8.6, weight="bold", color=LIGHT.ink, pad=5)
+
+
+def places_of_key(layout: Layout, height: float, entries: int) -> "Iterator[tuple[float, float]]":
+    """Where the entries of a key stand above all panels: x in inches, y as a share of the height.
+
+    They stand side by side, on a phone one below the other.
+    """
+    beside = 1 if layout.narrow else entries
+    for k in range(entries):
+        below, column = divmod(k, beside)
+        yield (
+            0.42 + column * (layout.width - 0.42) / beside,
+            (height - 0.12 - 0.18 * below) / height,
+        )
+
+
 def _panel(
     axes: "Axes", words: str, model: str, middle: pd.DataFrame, parts: dict[str, Part]
 ) -> None:
@@ -143,9 +164,7 @@ def _panel(
         below += middle[name].to_numpy()
     axes.set_yticks([0, 50, 100], ["0", "50", "100 %"])
     axes.set_xticks(x, [test.removesuffix("k") for test in middle.index])
-    axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
-    axes.spines[:].set_visible(False)
-    axes.set_title(words, loc="left", size=8.6, weight="bold", color=LIGHT.ink, pad=5)
+    framed(axes, words)
 
 
 def _key(
