@@ -48,23 +48,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Processes that test at the same time take whole files, in this order: with a long one at the
     end, one core would work on it and the others wait.
     """
-    from browser import CHROMIUM
-
     place = {name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path.stem, len(LONGEST)))
 
     here = {
-        "gpu": (torch.cuda.is_available(), "no GPU here"),
+        "gpu": (torch.cuda.is_available, "no GPU here"),
         "browser": (
-            CHROMIUM,
+            has_browser,
             "Chromium is not installed (on Debian: apt-get install chromium), so nobody has looked "
             "at the book in a browser",
         ),
     }
-    for item in items:
-        for marker, (there, reason) in here.items():
-            if item.get_closest_marker(marker) and not there:
+    for marker, (there, reason) in here.items():
+        marked = [item for item in items if item.get_closest_marker(marker)]
+        if marked and not there():
+            for item in marked:
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def has_browser() -> bool:
+    """Tell whether pages can be opened here."""
+    from browser import CHROMIUM  # a second to import
+
+    return CHROMIUM is not None
 
 
 def pytest_collection_finish() -> None:

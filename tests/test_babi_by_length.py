@@ -150,7 +150,9 @@ def test_the_last_or_the_lowest_is_tested_and_pages_say_so():
 
 
 @needs_data
-@pytest.mark.parametrize(("tested", "epoch"), [("last", 3), ("lowest", None)])
+@pytest.mark.parametrize(
+    ("tested", "epoch"), [("last", 3), pytest.param("lowest", None, marks=pytest.mark.weekly)]
+)
 def test_the_curve_has_losses_and_the_tested_weights_have_theirs(tested, epoch):
     """Perplexity of the test is that of the curve's point, as the two have the same samples."""
     run = train(spec(tested=tested, epochs=4, learning_rate=0.01, halve_below=100.0))

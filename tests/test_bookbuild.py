@@ -165,6 +165,7 @@ def test_costs_add_up_over_everything_that_was_executed(tmp_path):
     assert row.hours == pytest.approx(4 * 36 / 3600)
 
 
+@pytest.mark.weekly  # of what is recorded, every build tells
 def test_no_two_passages_have_a_label_in_common(tmp_path, no_verdicts):
     """Whatever is recorded: here a run at both scales, one of them executed twice."""
     (short, *_), (long, *_) = (judged(scale, range(1)) for scale in ("reduced", "paper"))

@@ -115,6 +115,7 @@ def test_on_a_gpu_one_dask_worker_trains_stacks_side_by_side(tiny, table_2, stor
 
 
 @pytest.mark.smoke
+@pytest.mark.weekly
 def test_a_run_whose_worker_is_killed_is_finished_elsewhere_and_recorded_once(
     tiny, table_2, store, cluster
 ):

@@ -204,7 +204,14 @@ def imports(python, tmp_path_factory) -> Callable[[str], dict[str, list[str]]]:
     return do
 
 
-@pytest.mark.parametrize("name", WORK)
+@pytest.mark.parametrize(
+    "name",
+    [
+        # It does what the survey does, and a little more.
+        pytest.param(name, marks=pytest.mark.weekly if name == "status-elsewhere" else ())
+        for name in WORK
+    ],
+)
 def test_the_code_that_a_value_is_kept_by_is_all_that_it_imports(name, imports):
     forgotten = {line for line in imports(WORK[name])[name] if not is_empty(PACKAGE / line)}
     assert forgotten <= LEAVES

@@ -291,7 +291,7 @@ def known(length: int) -> float:
 # Pages
 
 
-@pytest.mark.parametrize("seeds", [0, 2])
+@pytest.mark.parametrize("seeds", [0, pytest.param(2, marks=pytest.mark.weekly)])
 def test_every_exhibit_of_every_page_can_be_shown(stores, seeds):
     store = stores[seeds]
     main, figure_2 = runs_of(ALGORITHMIC, store), runs_of(ALGORITHMIC, store, artifacts=FIGURE_2)

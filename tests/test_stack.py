@@ -182,7 +182,9 @@ def assert_same_state(ours, theirs):
         torch.testing.assert_close(ours.params[name], weight, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["Bi-Relative", "MonoAttn", "PANM", "DNC"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("Bi-Relative", marks=pytest.mark.weekly), "MonoAttn", "PANM", "DNC"]
+)
 def test_weights_and_moments_are_those_of_an_uninterrupted_stack_after_a_resume(kind, tmp_path):
     if kind in MODELS:
         specs = [run_spec(kind, seed, epochs=3) for seed in (0, 1, 2)]
@@ -470,7 +472,16 @@ def assert_equal_runs(ours, theirs):
             torch.testing.assert_close(a.progress.kept["last"][1][name], weight, atol=1e-9, rtol=0)
 
 
-@pytest.mark.parametrize("resumed", [False, True], ids=["uninterrupted", "resumed"])
+interrupted = pytest.mark.parametrize(
+    "resumed",
+    [
+        pytest.param(False, marks=pytest.mark.weekly, id="uninterrupted"),
+        pytest.param(True, id="resumed"),
+    ],
+)
+
+
+@interrupted
 def test_epochs_of_captured_steps_are_those_of_eager_ones(recorded, resumed, tmp_path):
     """Batches are padded to few shapes; the last one of an epoch is short, and is not captured."""
     specs = [run_spec("Content", seed, epochs=3, batch_size=12) for seed in (0, 1)]
@@ -487,7 +498,7 @@ def test_a_shape_is_captured_once_and_its_graph_is_used_by_every_epoch(recorded)
     assert all(w % BUCKET == 0 or w == m for s in shapes for w, m in zip(s, most, strict=True))
 
 
-@pytest.mark.parametrize("resumed", [False, True], ids=["uninterrupted", "resumed"])
+@interrupted
 def test_captured_steps_on_fresh_samples_are_the_eager_ones(recorded, resumed, tmp_path):
     specs = [streaming_spec("released", seed, "panm_id_sort") for seed in (0, 1)]
     captured = finished(specs, True, tmp_path if resumed else None)

@@ -425,7 +425,9 @@ def run(name: str, seed: int, **fields):
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("name", ["TRM", "U. TRM+RPE", "PANM on TRM"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("TRM", marks=pytest.mark.weekly), "U. TRM+RPE", "PANM on TRM"]
+)
 def test_a_run_in_a_stack_is_the_run_alone(name):
     stack = Stack([run(name, 0), run(name, 1)])
     while not stack.finished:
@@ -438,7 +440,7 @@ def test_a_run_in_a_stack_is_the_run_alone(name):
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("name", ["TRM+RPE", "PANM on TRM"])
+@pytest.mark.parametrize("name", [pytest.param("TRM+RPE", marks=pytest.mark.weekly), "PANM on TRM"])
 def test_a_few_commands_are_learnt_by_heart(name):
     """Eight commands in a hundred steps: the loss falls to a tenth."""
     steps = {"steps": 100, "validate_every": 20, "batch_size": 8, "learning_rate": 3e-3}
