@@ -13,6 +13,7 @@ from typing import Any
 
 from relength import stopping
 from relength.errors import RelengthError, warn_in_notes
+from relength.kernels import late
 from relength.specs.spec import Scale
 from relength.training import provenance
 
@@ -31,7 +32,10 @@ def check_device(device: str, *, elsewhere: bool = False) -> None:
     named = DEVICE.fullmatch(device)
     if not named:
         raise RelengthError(f"Unknown device {device!r}: choose cpu, cuda or cuda:<number>.")
-    if elsewhere or provenance.device_kind(device) == "cpu":
+    if elsewhere:
+        return
+    late.check_triton(provenance.device_kind(device))
+    if provenance.device_kind(device) == "cpu":
         return
     import torch
 

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from relength.errors import RelengthError
-from relength.kernels import dnc_sequence
+from relength.kernels import dnc_sequence, late
 from relength.models.free_running import FreeRunning
 from relength.models.memory import dnc_memory
 from relength.models.memory.configs import ConstrainedDNCConfig
@@ -229,7 +229,7 @@ class ConstrainedDNC(FreeRunning):
         """h_t, reads and c_t of all steps, (S, B, ·), for inputs (B, S, X)."""
         config, core = self.config, self.core
         inputs = inputs.transpose(0, 1)
-        if self.fused:
+        if self.fused and not late.triton_asked():
             size = dnc_sequence.Size(self.slots, config.width, config.read_heads)
             to = core.to_interface
             return dnc_sequence.sequence(

@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn import functional as F
 
-from relength.kernels import dnc_fused
+from relength.kernels import dnc_fused, late
 from relength.models.addressing import content_weighting
 
 EPSILON = 1e-6
@@ -219,8 +219,15 @@ def access(
 ) -> tuple[Tensor, MemoryState]:
     """Free, allocate, write, link, read: read vectors r^i_t (B, R, W) and the next state.
 
-    fused: take the faster way to the same links (relength.kernels.dnc_fused)
+    fused: take the faster way to the same links (relength.kernels.dnc_fused). If not, and Triton is
+    asked for, one kernel of it computes all (relength.kernels.dnc_triton).
     """
+    if not fused and late.triton_asked():
+        from relength.kernels import dnc_triton
+
+        packed = torch.cat([part.flatten(1) for part in orders], dim=1)
+        reads, *parts = dnc_triton.access(packed, state, rules.usage_learns, rules.cosine_epsilon)
+        return reads, MemoryState(*parts)
     kept = retention(orders.free_gates, state.read_weightings)
     last = state.write_weighting if rules.usage_learns else state.write_weighting.detach()
     usage = usage_vector(state.usage, last, kept)
