@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from importlib.util import find_spec
 
 import pytest
 import torch
@@ -16,14 +17,12 @@ from relength.streams import dropout_key, stream
 from relength.tasks import TASKS, pretrained
 from relength.tasks.base import EOS
 from relength.tasks.instructions import LETTERS
+from relength.tasks.text_scores import bleu
 from relength.training.alone import Trainer, train
 from relength.training.protocols import PROTOCOLS
 
-transformers = pytest.importorskip("transformers", reason="the extra `language` is not installed")
-sacrebleu = pytest.importorskip("sacrebleu", reason="the extra `language` is not installed")
-pytest.importorskip("peft", reason="the extra `language` is not installed")
-
-from relength.tasks.text_scores import bleu  # noqa: E402
+if not all(map(find_spec, ("transformers", "peft", "sacrebleu"))):  # seconds to import
+    pytest.skip("the extra `language` is not installed", allow_module_level=True)
 
 SIZES = {"width": 16, "heads": 2, "inner_size": 12, "layers": 2}
 SMALL = {"train_size": 40, "test_size": 6, "validation_size": 6, "longest": 20}
@@ -55,8 +54,10 @@ def batch():
 
 
 def test_scores_are_those_of_the_library_on_each_text_alone():
+    from transformers import LlamaForCausalLM
+
     model, samples = built("Llama"), batch()
-    whole = transformers.LlamaForCausalLM(model.network.config).double()
+    whole = LlamaForCausalLM(model.network.config).double()
     whole.model, whole.lm_head = model.network, model.scoring
     scores = model(samples)
     for i in range(len(samples)):
@@ -183,6 +184,7 @@ def test_the_rate_rises_and_falls_as_the_appendix_says():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A tiny Llama with a tokenizer of its own, as a pretrained model lies on a disk."""
+    import transformers
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     place = tmp_path_factory.mktemp("llama")
@@ -215,10 +217,12 @@ def test_a_pretrained_tokenizer_cuts_the_text_and_answers_are_scored_as_text(fol
 
 @every_model
 def test_of_a_pretrained_model_adapters_and_the_head_are_trained_and_nothing_else(name, folder):
+    from transformers import LlamaForCausalLM
+
     adapted = {"weights": folder, "lora_rank": 3}
     trainer = Trainer(spec(name, model=adapted, more={"tokenizer": folder}))
     model = trainer.model
-    original = transformers.LlamaForCausalLM.from_pretrained(folder)
+    original = LlamaForCausalLM.from_pretrained(folder)
     trained = {key for key, _ in model.named_parameters()}
     network = {key for key in trained if key.startswith("network")}
     assert network and all("lora" in key for key in network)
@@ -265,15 +269,19 @@ def test_weights_that_are_not_here_are_told_before_a_run_and_in_one_sentence(tmp
 
 
 def test_right_answers_of_one_letter_have_no_bleu_by_the_call_of_the_harness():
+    from sacrebleu import corpus_bleu
+
     answers = list(LETTERS[:20])
-    assert sacrebleu.corpus_bleu(answers, [answers]).score == 0
+    assert corpus_bleu(answers, [answers]).score == 0
     assert bleu(answers, answers) == 1
     assert bleu(answers[:5] + answers[6:], answers[:5] + answers[5:-1]) == pytest.approx(5 / 19)
 
 
 def test_bleu_of_longer_texts_is_that_of_the_harness():
+    from sacrebleu import corpus_bleu
+
     given, wanted = ["a b c d e f", "g h i j k"], ["a b c d x f", "g h i j k"]
-    assert bleu(given, wanted) == pytest.approx(sacrebleu.corpus_bleu(given, [wanted]).score / 100)
+    assert bleu(given, wanted) == pytest.approx(corpus_bleu(given, [wanted]).score / 100)
 
 
 # --- reading is light -----------------------------------------------------------------------------
