@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from relength.errors import RelengthError
+from relength.specs.experiments import experiments
 from relength.streams import stream
 from relength.tasks import TASKS, books, bpe, data
 from relength.tasks.base import EOS, SOS
@@ -79,6 +80,25 @@ def test_a_file_of_babi_by_hand():
 def test_what_is_no_file_of_babi_is_refused_by_its_line(line):
     with pytest.raises(RelengthError, match=r"is no (line|question) of bAbI"):
         episodes(line)
+
+
+@pytest.mark.parametrize(
+    ("lines", "answer", "said"),
+    [((), "garden", "no line to read"), (("Mary went to the market.",), "market", "'market'")],
+)
+def test_a_question_without_lines_or_with_an_unknown_place_is_refused(lines, answer, said):
+    asked = Episode(lines, "Where is Mary?", answer, (0,))
+    with pytest.raises(RelengthError, match=said):
+        OneFact().encode({"babi": [asked]})
+
+
+def test_nothing_of_scale_paper_begins_without_the_networks_that_it_is_about():
+    for found in experiments().values():
+        if found.paper == "memreasoner":
+            for spec in found.specs("paper", [0]):
+                assert "BERT-large" in spec.task.lacks()
+                with pytest.raises(RelengthError, match="train it at scale reduced"):
+                    spec.task.provenance()
 
 
 def test_a_question_without_a_known_subject_is_refused():

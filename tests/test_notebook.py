@@ -275,6 +275,11 @@ def test_no_cell_is_left_out_of_the_comparison(wish):
         assert any("not to be compared" in problem for problem in problems(changed))
 
 
+def test_two_figures_of_a_notebook_cannot_have_one_number():
+    given = a_notebook(code="figures.cost(runs, number=2)\nfigures.learning(runs, number=2)")
+    assert any("[2, 2]" in problem for problem in problems(given))
+
+
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_a_committed_notebook_has_the_common_form(path):
     assert problems(nbformat.read(path, as_version=4)) == []

@@ -19,6 +19,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -365,6 +366,9 @@ def problems(notebook: "NotebookNode") -> list[str]:
         found.append(f"it has {len(declared)} cells tagged 'parameters' instead of one")
     elif missing := set(Parameters.model_fields) - set(_assigned([declared[0].source])):
         found.append(f"its parameters cell lacks {', '.join(sorted(missing))}")
+    numbers = [int(n) for cell in code for n in re.findall(r"\bnumber=(\d+)", cell.source)]
+    if any(second <= first for first, second in pairwise(numbers)):
+        found.append(f"its figures have the numbers {numbers}, which do not go up")
     for number, cell in enumerate(code, start=1):
         found += [f"code cell {number} {complaint}" for complaint in _cell_problems(cell)]
     return found

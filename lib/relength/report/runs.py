@@ -272,7 +272,7 @@ class Runs:
 
         task: of a table with rows of their own for each task, which may say more of the runs
         """
-        name = row_label(model, arm, self.experiment.judged_arms[model])
+        name = row_label(model, arm, self.experiment.judged_arms.get(model, arm))
         remark = self._remarks.get((model, arm, task), "")
         return f"{name}, {remark}" if remark else name
 

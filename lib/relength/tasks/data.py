@@ -226,7 +226,7 @@ def _found(source: Literal["RELENGTH_DATA", "download"], contents: dict[str, byt
 
 def _from_folder(folder: Path, entry: Index) -> dict[str, bytes]:
     archive = folder / entry["archive"]
-    way_out = "correct RELENGTH_DATA, or unset it to download or generate the data"
+    way_out = "correct RELENGTH_DATA, or unset it to download the data"
     if not folder.is_dir():
         raise RelengthError(f"RELENGTH_DATA names {folder}, which is not a folder: {way_out}.")
     if not archive.is_file():

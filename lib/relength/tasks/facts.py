@@ -187,6 +187,11 @@ class FactsTask(Task, ABC):
     sentence_words: int = Field(64, gt=0, description="words of a line; longer ones are cut up")
     least_lines: int = Field(0, ge=0, description="lines of an episode of bAbI, filled up with "
                              "empty ones at its beginning; 0 fills none")  # fmt: skip
+    networks: str = Field(
+        "",
+        description="pretrained networks that it is meant for, whose words are its own; none: ''",
+        json_schema_extra={"before": ""},
+    )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -260,6 +265,7 @@ class FactsTask(Task, ABC):
         """Lines, question, supports, prompt and target of each episode in numbers."""
         inputs, questions, supports, prompts, targets = [], [], [], [], []
         for episode in episodes:
+            self._check(episode)
             lines: list[int] = []
             first: list[int] = []  # the row of each line's beginning: a long line takes several
             for line in episode.lines:
@@ -272,6 +278,17 @@ class FactsTask(Task, ABC):
             prompts.append([SOS, *table.ids(books.words(prompt))])
             targets.append([*table.ids(books.words(episode.answer)), EOS])
         return inputs, questions, supports, prompts, targets
+
+    def _check(self, episode: Episode) -> None:
+        if not episode.lines:
+            raise RelengthError(
+                f"The question {episode.question!r} has no line to read: give it one or more."
+            )
+        if episode.answer not in self.labels:
+            raise RelengthError(
+                f"The answer {episode.answer!r} is none of the places that {self.name} knows: "
+                f"choose one of {', '.join(self.labels)}."
+            )
 
     def loss(self, outputs: "Tensor", batch: FactsToAnswer) -> "Tensor":
         """Mean cross-entropy of the answers' words, from scores (B, T, words)."""
@@ -326,6 +343,7 @@ class FactsTask(Task, ABC):
 
     def provenance(self) -> dict[str, Any]:
         """Name the place where bAbI was found, and the SHA-256 of its files and of the books."""
+        self._check_networks()
         found = data.find("babi")
         if found.source is None or (why := data.lacks_books()):
             raise RelengthError(
@@ -339,7 +357,18 @@ class FactsTask(Task, ABC):
         return {"source": found.source, "sha256": own | known}
 
     def lacks(self) -> str:
-        return data.lacks_files("babi") or data.lacks_books()
+        return self._lacks_networks() or data.lacks_files("babi") or data.lacks_books()
+
+    def _lacks_networks(self) -> str:
+        """Say that pretrained networks are asked for, which nothing here loads."""
+        return self.networks and f"pretrained networks ({self.networks}), which are not built here"
+
+    def _check_networks(self) -> None:
+        if why := self._lacks_networks():
+            raise RelengthError(
+                f"Task {self.name} is to be learned by {why}: train it at scale reduced, by small "
+                "networks that start from nothing."
+            )
 
 
 class OneFact(FactsTask):

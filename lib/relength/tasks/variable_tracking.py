@@ -222,12 +222,13 @@ class VariableTracking(FactsTask, ABC):
 
     def provenance(self) -> dict[str, Any]:
         """Chains are drawn; the sentences of other text beside them are those of the books."""
+        self._check_networks()
         data.books("train")  # an error where they are missing
         known = data.index()["books"]["splits"]["train"]
         return {"source": "generated", "sha256": {n: book["sha256"] for n, book in known.items()}}
 
     def lacks(self) -> str:
-        return data.lacks_books()
+        return self._lacks_networks() or data.lacks_books()
 
 
 class OneHop(VariableTracking):

@@ -13,6 +13,8 @@ from relength.specs.experiments import Experiment
 from relength.specs.spec import RunSpec, Scale, make_spec
 
 ARMS = ("paper", "released", "repaired")
+# Of scale paper (Section 4.1). Nothing here loads them, so that no run of it can begin.
+NETWORKS = "BERT-large and GPT2-large"
 # What a plain decoder of our size can read in its window.
 WITHIN_WINDOW = ("0k", "1k", "2k")
 TRAINING: dict[Scale, dict[str, Any]] = {
@@ -48,7 +50,7 @@ SIZES: dict[Scale, dict[str, Any]] = {
         "words": 500,
     },
     "reduced": {},
-    "paper": {},
+    "paper": {"networks": NETWORKS},
 }
 
 # Beyond the paper: Eq. 1 without some of its terms, by the weights that are 0.

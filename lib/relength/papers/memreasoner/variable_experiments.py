@@ -3,7 +3,7 @@
 from typing import Any
 
 from relength.papers.memreasoner.baseline_experiments import LARIMAR
-from relength.papers.memreasoner.experiments import TRAINING, runs
+from relength.papers.memreasoner.experiments import NETWORKS, TRAINING, runs
 from relength.specs.experiments import Experiment
 from relength.specs.spec import RunSpec, Scale, make_spec
 
@@ -24,7 +24,7 @@ KNOWN: dict[Scale, dict[str, Any]] = {
 SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"train_size": 64, "validation_size": 20, "long_size": 5, "words": 500},
     "reduced": {},
-    "paper": {},
+    "paper": {"networks": NETWORKS},
 }
 
 

@@ -94,7 +94,8 @@ class StateSpace(FreshSamples):
             )
         if getattr(model, "regularised", False):
             steps = task.least_steps(task.train_lengths[0])
-            _enough(steps, self.pairs, ValueError)
+            if why := _too_few(steps, self.pairs):
+                raise ValueError(why)
 
     def loss(self, task: "Task", model: "Module", batch: "Batch", key: "Tensor | None") -> "Tensor":
         """The task's loss, or in regularised models its weighted mean with that of close states."""
@@ -130,7 +131,8 @@ def closest_pairs(states: "Tensor", lengths: "Tensor", pairs: int) -> "Tensor":
     from torch.nn import functional as F
 
     steps = states.shape[-2]
-    _enough(steps, pairs, RelengthError)
+    if why := _too_few(steps, pairs):
+        raise RelengthError(f"{why}.")
     unit = F.normalize(states, dim=-1)
     cosines = unit @ unit.transpose(-1, -2)  # (B, S, S)
     step = torch.arange(steps, device=states.device)
@@ -139,10 +141,12 @@ def closest_pairs(states: "Tensor", lengths: "Tensor", pairs: int) -> "Tensor":
     return 1 - closest.mean()
 
 
-def _enough(steps: int, pairs: int, error: type[Exception]) -> None:
+def _too_few(steps: int, pairs: int) -> str:
+    """Say that a sequence has fewer pairs of states than are asked for; nothing if it has not."""
     there = steps * (steps - 1) // 2
-    if pairs > there:
-        raise error(
-            f"A sequence of {steps} steps has {there} pairs of states, and the {pairs} closest are "
-            "asked for: lower pairs, or train on longer inputs."
-        )
+    if pairs <= there:
+        return ""
+    return (
+        f"A sequence of {steps} steps has {there} pairs of states, and the {pairs} closest are "
+        "asked for: lower pairs, or train on longer inputs"
+    )
