@@ -17,10 +17,11 @@ def measured(power: float = 1.0, decoder: float = 1.0, rounds: int = 5) -> dict:
     """Time grows with lines to a power; the decoder takes so many seconds whatever it reads."""
     lines = {n: 6.0 * 2**i for i, n in enumerate(LENGTHS)}
     own = {n: [(lines[n] / 100) ** power] * rounds for n in LENGTHS}
-    other = {n: [decoder] * rounds for n in READ["GPT"]}
+    others = {name: {n: [decoder] * rounds for n in READ[name]} for name in READ}
     return {
         **{"kind": reading_time.KIND, "rounds": rounds, "lines": lines},
-        "seconds": {"MemReasoner": own, "GPT": other},
+        "seconds": others | {"MemReasoner": own},
+        "memory_bytes": dict.fromkeys(READ, 700 * 2**20),
         "provenance": ORIGIN | {"torch": "2.13.0"},
     }
 
@@ -40,7 +41,7 @@ def test_without_a_measurement_the_page_says_so(tmp_path):
     nothing = page.latest(Store(tmp_path))
     assert nothing is None and page.table(nothing).waits
     assert page.lines(nothing).count("not run") == len(page.QUOTES)
-    assert page.numbers(nothing).count("not run") == 3 * sum(map(len, READ.values()))
+    assert page.numbers(nothing).count("not run") == 4 * sum(map(len, READ.values()))
 
 
 def test_times_stand_beside_the_printed_ratios(tmp_path):
@@ -48,7 +49,9 @@ def test_times_stand_beside_the_printed_ratios(tmp_path):
     store.append_benchmark(measured())
     found = page.latest(store)
     line = next(x for x in page.numbers(found).splitlines() if x.startswith("MemReasoner, 128k"))
-    assert line.split()[-2:] == ["256.00", f"{13.77 / 0.30:.2f}"]
+    assert line.split()[-3:] == ["256.00", "700", f"{13.77 / 0.30:.2f}"]
+    line = next(x for x in page.numbers(found).splitlines() if x.startswith("RMT, 0k"))
+    assert line.split()[-3:] == ["1.00", "–", "–"]  # not its longest context; not in Table 6
     assert page.table(found).html.count("<tr>") > len(LENGTHS)
     assert [one.claim for one in page.decided(store)] == list(page.QUOTES)
 
@@ -63,5 +66,7 @@ def test_an_input_is_measured_with_no_sentences_but_its_own(monkeypatch):
     assert all(
         len(took) == 2 and min(took) > 0 for took in found["seconds"]["MemReasoner"].values()
     )
+    assert {*found["memory_bytes"]} == {"MemReasoner", "GPT"}
+    assert all(100 * 2**20 < held < 2 * 2**30 for held in found["memory_bytes"].values())
     (alone,) = reading_time._alone(OneFact(long_size=1), "1k")
     assert len(alone) == 1 and len(alone.sentences) <= alone.inputs.shape[1] + 2

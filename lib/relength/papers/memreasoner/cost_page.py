@@ -53,9 +53,8 @@ def benchmark(rounds: int) -> tuple[dict[str, Any], str]:
 
 def data(measured: dict[str, Any] | None) -> pd.DataFrame:
     """A row per model, length and round: seconds, and what Table 6 prints."""
-    cells = grid("memreasoner-table-6")
     rows = [
-        (name, n, number, seconds, cells.loc[PRINTED[name], f"babilong/{n}"])
+        (name, n, number, seconds, _printed(name).get(f"babilong/{n}", np.nan))
         for name, lengths in (measured["seconds"] if measured else {}).items()
         for n, rounds in lengths.items()
         for number, seconds in enumerate(rounds, start=1)
@@ -63,24 +62,37 @@ def data(measured: dict[str, Any] | None) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["model", "length", "round", "seconds", "printed"])
 
 
+def _printed(model: str) -> pd.Series:
+    """The row of Table 6 that stands for a model; empty if none does."""
+    cells = grid("memreasoner-table-6")
+    return cells.loc[PRINTED[model]] if model in PRINTED else pd.Series(dtype=float)
+
+
 def _rows(measured: dict[str, Any] | None) -> list[tuple[str, ...]]:
-    """Per model and length: lines, milliseconds, times those at 0k, and the same as printed."""
-    cells, rows = grid("memreasoner-table-6"), []
+    """Per model and length: lines, milliseconds, times those at 0k, memory, and times as printed.
+
+    Memory is that of the longest context that a model reads.
+    """
+    rows = []
     for name, lengths in READ.items():
-        printed = cells.loc[PRINTED[name]]
+        printed = _printed(name)
         for n in lengths:
             said = printed.get(f"babilong/{n}", np.nan)
             times = "–" if np.isnan(said) else f"{said / printed['babilong/0k']:.2f}"
-            own = (NOT_RUN,) * 3
-            if measured:
+            own = (NOT_RUN,) * 4
+            if measured and name in measured["seconds"]:
                 seconds = measured["seconds"][name]
                 took, first = median(seconds[n]), median(seconds["0k"])
-                own = (f"{measured['lines'][n]:.0f}", f"{1000 * took:.1f}", f"{took / first:.2f}")
+                held = measured.get("memory_bytes", {}).get(name) if n == lengths[-1] else None
+                own = (
+                    *(f"{measured['lines'][n]:.0f}", f"{1000 * took:.1f}", f"{took / first:.2f}"),
+                    "–" if held is None else f"{held / 2**20:.0f}",
+                )
             rows.append((name, n, *own, times))
     return rows
 
 
-HEADS = ("lines", "ms per input", "times 0k", "printed, times 0k")
+HEADS = ("lines", "ms per input", "times 0k", "MiB at most", "printed, times 0k")
 
 
 def table(measured: dict[str, Any] | None) -> Exhibit:
@@ -93,8 +105,10 @@ def table(measured: dict[str, Any] | None) -> Exhibit:
             f"{origin['torch']}, one input at a time, measured {origin['created'][:10]}. "
         )
     caption = (
-        f"<b>Seconds by the length of a context.</b> {where}GPT is a plain decoder of equal size, "
-        "in place of the printed GPT2-large; only ratios can be compared with print."
+        f"<b>Seconds and memory by the length of a context.</b> {where}GPT is a plain decoder of "
+        "equal size, in place of the printed GPT2-large; only ratios can be compared with print. "
+        "Memory is that of the whole process, PyTorch and books included, at the longest context "
+        "that a model reads."
     )
     if measured is None:
         return exhibits.waiting(caption, name, COMMAND, found)

@@ -1,18 +1,23 @@
-"""Measure what an answer costs by the length of its context: seconds per input, on one core.
+"""Measure what an answer costs by the length of its context: seconds per input, and memory.
 
-Table 6 has MemReasoner beside its base decoder. Both answer one question of BABILong at a time,
-with weights that nobody has trained, since they do not change the time. Each round goes through all
-lengths, so that whatever else a machine does disturbs them alike. ``relength bench --paper
-memreasoner`` measures and keeps it beside the records; the page shows what is kept.
+Table 6 has MemReasoner beside its base decoder; here the baselines of Table 2 stand beside them.
+All answer one question of BABILong at a time on one core, with weights that nobody has trained,
+since they do not change the time. Each round goes through all lengths, so that whatever else a
+machine does disturbs them alike. ``relength bench --paper memreasoner`` measures and keeps it
+beside the records; the page shows what is kept.
 """
 
+import multiprocessing
 import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from relength.models import MODELS
-from relength.papers.memreasoner.experiments import WITHIN_WINDOW
+from relength.papers.memreasoner.experiments import one_fact
+from relength.specs.spec import RunSpec
 from relength.tasks.facts import ANSWER_WORDS, LENGTHS, OneFact
 
 if TYPE_CHECKING:
@@ -21,8 +26,12 @@ if TYPE_CHECKING:
     from relength.tasks.batch import FactsToAnswer
 
 KIND = "contexts"  # what tells these measurements from others
-# Each model, and the lengths that it can read.
-READ = {"MemReasoner": LENGTHS, "GPT": WITHIN_WINDOW}
+OURS, PLAIN = "MemReasoner", "GPT"
+# Each model of Table 2 at scale reduced, and the lengths that it can read.
+SPECS: dict[str, RunSpec] = {
+    spec.model.name: spec for spec in one_fact("reduced", 0) if spec.model.arm == "paper"
+}
+READ: dict[str, tuple[str, ...]] = {name: spec.task.lengths for name, spec in SPECS.items()}
 INPUTS = 3  # per length, each in a round of its own, over and over
 
 
@@ -30,7 +39,8 @@ def measure(rounds: int = 5) -> dict[str, Any]:
     """Seconds per input by model and length, in rounds, one thread.
 
     ``{"kind": "contexts", "seconds": {"MemReasoner": {"0k": [0.004, …], …}, …}, "lines":
-    {"0k": 5.7, …}, …}``
+    {"0k": 5.7, …}, "memory_bytes": {"MemReasoner": 6e8, …}, …}``, of a process that answers a
+    question at the longest context that its model can read
     """
     import torch
 
@@ -50,7 +60,28 @@ def measure(rounds: int = 5) -> dict[str, Any]:
     finally:
         torch.set_num_threads(threads)
     lines = {n: float(np.mean([one.inputs.shape[1] for one in inputs[n]])) for n in LENGTHS}
-    return {"kind": KIND, "rounds": rounds, "seconds": seconds, "lines": lines}
+    memory = {name: _in_a_process_of_its_own(name, read[-1]) for name, read in READ.items()}
+    return {
+        **{"kind": KIND, "rounds": rounds, "seconds": seconds, "lines": lines},
+        "memory_bytes": memory,
+    }
+
+
+def _in_a_process_of_its_own(name: str, length: str) -> int:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context) as pool:
+        return pool.submit(_most_memory, name, length).result()
+
+
+def _most_memory(name: str, length: str) -> int:
+    """Bytes that this process has held at most, once it has answered a question."""
+    import torch
+
+    torch.set_num_threads(1)
+    task = OneFact(long_size=1)
+    _timed(_model(name, task), _alone(task, length)[0])
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return 1024 * int(status["VmHWM"].split()[0])
 
 
 def _alone(task: OneFact, length: str) -> "list[FactsToAnswer]":
@@ -60,8 +91,7 @@ def _alone(task: OneFact, length: str) -> "list[FactsToAnswer]":
 
 
 def _model(name: str, task: OneFact) -> "nn.Module":
-    model = MODELS[name]
-    return model.module(model.config(name=name), *task.shape).initialise(0).eval()
+    return MODELS[name].module(SPECS[name].model, *task.shape).initialise(0).eval()
 
 
 def _timed(model: "nn.Module", batch: "FactsToAnswer") -> float:
@@ -78,11 +108,11 @@ def slopes(measured: dict[str, Any]) -> np.ndarray:
     """
     lengths = LENGTHS[LENGTHS.index("4k") :]
     lines = np.log([measured["lines"][n] for n in lengths])
-    seconds = np.log([measured["seconds"]["MemReasoner"][n] for n in lengths])  # (lengths, rounds)
+    seconds = np.log([measured["seconds"][OURS][n] for n in lengths])  # (lengths, rounds)
     return np.polyfit(lines, seconds, 1)[0]
 
 
 def ratios(measured: dict[str, Any], length: str) -> np.ndarray:
     """MemReasoner's seconds over those of the plain decoder at a length, round by round."""
-    own, other = (np.array(measured["seconds"][name][length]) for name in READ)
+    own, other = (np.array(measured["seconds"][name][length]) for name in (OURS, PLAIN))
     return own / other
