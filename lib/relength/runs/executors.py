@@ -13,7 +13,6 @@ from typing import Any
 
 from relength import stopping
 from relength.errors import RelengthError, warn_in_notes
-from relength.kernels import late
 from relength.specs.spec import Scale
 from relength.training import provenance
 
@@ -34,6 +33,8 @@ def check_device(device: str, *, elsewhere: bool = False) -> None:
         raise RelengthError(f"Unknown device {device!r}: choose cpu, cuda or cuda:<number>.")
     if elsewhere:
         return
+    from relength.kernels import late
+
     late.check_triton(provenance.device_kind(device))
     if provenance.device_kind(device) == "cpu":
         return
