@@ -540,7 +540,7 @@ def test_the_ledger_shows_what_is_asked_for_and_can_be_linked_to(window, origins
     assert shown.count() == everything
 
 
-FACETS = ("paper", "what", "kind", "verdict", "scale")
+FACETS = ("paper", "what", "kind", "verdict", "scale", "severity", "executions", "printed")
 
 # For every button of every facet: how many claims it promises, the classes of those in sight when
 # it is pressed, and what the ledger then says.
