@@ -362,7 +362,9 @@ def test_list_and_claims_are_machine_readable(relength, tmp_path, monkeypatch):
     assert all(type(row["seeds"]) is int and row["verdict"] for row in rows)
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+@pytest.mark.parametrize(
+    "encoding", ["ascii", pytest.param("latin-1", marks=pytest.mark.weekly), "utf-8"]
+)
 def test_tables_can_be_read_in_any_encoding(python, encoding):
     done = python("-m", "relength", "list", PYTHONIOENCODING=encoding)
     out, problems = done.communicate()

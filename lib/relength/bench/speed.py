@@ -263,5 +263,10 @@ def _memory() -> int:
     """
     if torch.device(_way.device).type == "cuda":
         return torch.cuda.max_memory_allocated(_way.device)
+    return most_held()
+
+
+def most_held() -> int:
+    """Bytes of memory that this process has held at most."""
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return 1024 * int(status["VmHWM"].split()[0])

@@ -10,7 +10,6 @@ beside the records; the page shows what is kept.
 import multiprocessing
 import time
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,11 +76,12 @@ def _most_memory(name: str, length: str) -> int:
     """Bytes that this process has held at most, once it has answered a question."""
     import torch
 
+    from relength.bench.speed import most_held
+
     torch.set_num_threads(1)
     task = OneFact(long_size=1)
     _timed(_model(name, task), _alone(task, length)[0])
-    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    return 1024 * int(status["VmHWM"].split()[0])
+    return most_held()
 
 
 def _alone(task: OneFact, length: str) -> "list[FactsToAnswer]":
