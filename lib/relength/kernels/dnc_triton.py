@@ -23,8 +23,22 @@ import triton
 import triton.language as tl
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
+from relength.kernels.dnc_steps import offsets
+
+# Where the parts of an order begin that follow the read keys; and its size.
+PARTS = (
+    "STRENGTHS",
+    "KEY",
+    "STRENGTH",
+    "ERASE",
+    "WRITE",
+    "FREE",
+    "ALLOCATE",
+    "GATE",
+    "MODES",
+    "SIZE",
+)
 BLOCK = 4096  # numbers of links, or of links times heads, that a program holds at once
 
 # B samples, N slots, W numbers in a slot, R read heads; BN, BW and BR are these, padded to powers
@@ -123,52 +137,89 @@ def _kept(reading, free, h, R: tl.constexpr):
 
 
 @triton.jit
+def _places(
+    N: tl.constexpr, W: tl.constexpr, R: tl.constexpr,
+    BN: tl.constexpr, BW: tl.constexpr, BR: tl.constexpr,
+):  # fmt: skip
+    """Numbers of slots, of places in them and of heads; where arrays have them, and which exist."""
+    n, w, h = tl.arange(0, BN), tl.arange(0, BW), tl.arange(0, BR)
+    in_n, in_w, in_h = n < N, w < W, h < R
+    return (
+        n,
+        w,
+        h,
+        in_n,
+        n[:, None] * W + w[None, :],
+        h[:, None] * N + n[None, :],
+        h[:, None] * W + w[None, :],
+        in_n[:, None] & in_w[None, :],
+        in_h[:, None] & in_n[None, :],
+        in_h[:, None] & in_w[None, :],
+    )
+
+
+@triton.jit
+def _orders(
+    orders, w, h, hw, in_hw, W: tl.constexpr, R: tl.constexpr,
+    STRENGTHS: tl.constexpr, KEY: tl.constexpr, STRENGTH: tl.constexpr, ERASE: tl.constexpr,
+    WRITE: tl.constexpr, FREE: tl.constexpr, ALLOCATE: tl.constexpr, GATE: tl.constexpr,
+    MODES: tl.constexpr,
+):  # fmt: skip
+    """The orders of a sample, in their order; the one key and strength of writing have a head's
+    axis, and read modes are three.
+    """
+    one, in_w, in_h, modes = tl.arange(0, 1), w < W, h < R, orders + MODES + 3 * h
+    return (
+        tl.load(orders + hw, in_hw, 0.0),
+        tl.load(orders + STRENGTHS + h, in_h, 0.0),
+        tl.load(orders + KEY + one[:, None] * W + w[None, :], in_w[None, :], 0.0),
+        tl.load(orders + STRENGTH + one),
+        tl.load(orders + ERASE + w, in_w, 0.0),
+        tl.load(orders + WRITE + w, in_w, 0.0),
+        tl.load(orders + FREE + h, in_h, 0.0),
+        tl.load(orders + ALLOCATE),
+        tl.load(orders + GATE),
+        tl.load(modes, in_h, 0.0),
+        tl.load(modes + 1, in_h, 0.0),
+        tl.load(modes + 2, in_h, 0.0),
+    )
+
+
+@triton.jit
+def _slots(array, b, n, N: tl.constexpr):
+    """A number of each slot of sample b (BN,)."""
+    return tl.load(array + b * N + n, n < N, 0.0)
+
+
+@triton.jit
 def _forwards(
     orders_in, memory_in, usage_in, precedence_in, link_in, writing_in, reading_in,
     reads_out, memory_out, usage_out, precedence_out, link_out, writing_out, reading_out,
     epsilon,
-    N: tl.constexpr, W: tl.constexpr, R: tl.constexpr, SIZE: tl.constexpr,
+    STRENGTHS: tl.constexpr, KEY: tl.constexpr, STRENGTH: tl.constexpr, ERASE: tl.constexpr,
+    WRITE: tl.constexpr, FREE: tl.constexpr, ALLOCATE: tl.constexpr, GATE: tl.constexpr,
+    MODES: tl.constexpr, SIZE: tl.constexpr,
+    N: tl.constexpr, W: tl.constexpr, R: tl.constexpr,
     BN: tl.constexpr, BW: tl.constexpr, BR: tl.constexpr, BI: tl.constexpr,
 ):  # fmt: skip
     b = tl.program_id(0).to(tl.int64)
-    n, w, h = tl.arange(0, BN), tl.arange(0, BW), tl.arange(0, BR)
-    there = n < N
-    nw, hn, hw = (
-        n[:, None] * W + w[None, :],
-        h[:, None] * N + n[None, :],
-        h[:, None] * W + w[None, :],
-    )
-    in_nw = there[:, None] & (w < W)[None, :]
-    in_hn = (h < R)[:, None] & there[None, :]
-    in_hw = (h < R)[:, None] & (w < W)[None, :]
+    n, w, h, there, nw, hn, hw, in_nw, in_hn, in_hw = _places(N, W, R, BN, BW, BR)
     orders_in += b * SIZE
     memory_in, memory_out = memory_in + b * N * W, memory_out + b * N * W
     link_in, link_out = link_in + b * N * N, link_out + b * N * N
     reading_in, reading_out = reading_in + b * R * N, reading_out + b * R * N
 
-    STRENGTHS: tl.constexpr = R * W
-    KEY: tl.constexpr = STRENGTHS + R
-    ERASE: tl.constexpr = KEY + W + 1
-    FREE: tl.constexpr = ERASE + 2 * W
-    GATES: tl.constexpr = FREE + R
-    keys = tl.load(orders_in + hw, in_hw, 0.0)
-    strengths = tl.load(orders_in + STRENGTHS + h, h < R, 0.0)
-    one = tl.arange(0, 1)
-    key = tl.load(orders_in + KEY + one[:, None] * W + w[None, :], (w < W)[None, :], 0.0)
-    strength = tl.load(orders_in + KEY + W + one)
-    erase = tl.load(orders_in + ERASE + w, w < W, 0.0)
-    write = tl.load(orders_in + ERASE + W + w, w < W, 0.0)
-    free = tl.load(orders_in + FREE + h, h < R, 0.0)
-    allocate, gate = tl.load(orders_in + GATES), tl.load(orders_in + GATES + 1)
-    modes = orders_in + GATES + 2 + 3 * h
-    back, look, on = (
-        tl.load(modes, h < R, 0.0), tl.load(modes + 1, h < R, 0.0), tl.load(modes + 2, h < R, 0.0)
+    keys, strengths, key, strength, erase, write, free, allocate, gate, back, look, on = _orders(
+        orders_in, w, h, hw, in_hw, W, R,
+        STRENGTHS, KEY, STRENGTH, ERASE, WRITE, FREE, ALLOCATE, GATE, MODES,
     )  # fmt: skip
 
     memory = tl.load(memory_in + nw, in_nw, 0.0)
-    used = tl.load(usage_in + b * N + n, there, 0.0)
-    wrote = tl.load(writing_in + b * N + n, there, 0.0)
-    precedence = tl.load(precedence_in + b * N + n, there, 0.0)
+    used, wrote, precedence = (
+        _slots(usage_in, b, n, N),
+        _slots(writing_in, b, n, N),
+        _slots(precedence_in, b, n, N),
+    )
     reading = tl.load(reading_in + hn, in_hn, 0.0)
 
     _, kept = _kept(reading, free, h, R)
@@ -215,21 +266,15 @@ def _backwards(
     orders_out, memory_out, usage_out, precedence_out, link_out, writing_out, reading_out,
     epsilon,
     LEARNS: tl.constexpr,
-    N: tl.constexpr, W: tl.constexpr, R: tl.constexpr, SIZE: tl.constexpr,
+    STRENGTHS: tl.constexpr, KEY: tl.constexpr, STRENGTH: tl.constexpr, ERASE: tl.constexpr,
+    WRITE: tl.constexpr, FREE: tl.constexpr, ALLOCATE: tl.constexpr, GATE: tl.constexpr,
+    MODES: tl.constexpr, SIZE: tl.constexpr,
+    N: tl.constexpr, W: tl.constexpr, R: tl.constexpr,
     BN: tl.constexpr, BW: tl.constexpr, BR: tl.constexpr, BI: tl.constexpr,
 ):  # fmt: skip
     """``…_in`` as forwards; gradients ``…_of`` what that gives, ``…_out`` of what it is given."""
     b = tl.program_id(0).to(tl.int64)
-    n, w, h = tl.arange(0, BN), tl.arange(0, BW), tl.arange(0, BR)
-    there = n < N
-    nw, hn, hw = (
-        n[:, None] * W + w[None, :],
-        h[:, None] * N + n[None, :],
-        h[:, None] * W + w[None, :],
-    )
-    in_nw = there[:, None] & (w < W)[None, :]
-    in_hn = (h < R)[:, None] & there[None, :]
-    in_hw = (h < R)[:, None] & (w < W)[None, :]
+    n, w, h, there, nw, hn, hw, in_nw, in_hn, in_hw = _places(N, W, R, BN, BW, BR)
     orders_in, orders_out = orders_in + b * SIZE, orders_out + b * SIZE
     memory_in, memory_of, memory_out = (
         memory_in + b * N * W, memory_of + b * N * W, memory_out + b * N * W
@@ -239,30 +284,18 @@ def _backwards(
         reading_in + b * R * N, reading_of + b * R * N, reading_out + b * R * N
     )  # fmt: skip
 
-    STRENGTHS: tl.constexpr = R * W
-    KEY: tl.constexpr = STRENGTHS + R
-    ERASE: tl.constexpr = KEY + W + 1
-    FREE: tl.constexpr = ERASE + 2 * W
-    GATES: tl.constexpr = FREE + R
-    keys = tl.load(orders_in + hw, in_hw, 0.0)
-    strengths = tl.load(orders_in + STRENGTHS + h, h < R, 0.0)
-    one = tl.arange(0, 1)
-    key = tl.load(orders_in + KEY + one[:, None] * W + w[None, :], (w < W)[None, :], 0.0)
-    strength = tl.load(orders_in + KEY + W + one)
-    erase = tl.load(orders_in + ERASE + w, w < W, 0.0)
-    write = tl.load(orders_in + ERASE + W + w, w < W, 0.0)
-    free = tl.load(orders_in + FREE + h, h < R, 0.0)
-    allocate, gate = tl.load(orders_in + GATES), tl.load(orders_in + GATES + 1)
-    modes = orders_in + GATES + 2 + 3 * h
-    back, look, on = (
-        tl.load(modes, h < R, 0.0), tl.load(modes + 1, h < R, 0.0), tl.load(modes + 2, h < R, 0.0)
+    keys, strengths, key, strength, erase, write, free, allocate, gate, back, look, on = _orders(
+        orders_in, w, h, hw, in_hw, W, R,
+        STRENGTHS, KEY, STRENGTH, ERASE, WRITE, FREE, ALLOCATE, GATE, MODES,
     )  # fmt: skip
 
     # The step forwards once more.
     old = tl.load(memory_in + nw, in_nw, 0.0)
-    used = tl.load(usage_in + b * N + n, there, 0.0)
-    wrote = tl.load(writing_in + b * N + n, there, 0.0)
-    precedence = tl.load(precedence_in + b * N + n, there, 0.0)
+    used, wrote, precedence = (
+        _slots(usage_in, b, n, N),
+        _slots(writing_in, b, n, N),
+        _slots(precedence_in, b, n, N),
+    )
     reading = tl.load(reading_in + hn, in_hn, 0.0)
     left, kept = _kept(reading, free, h, R)
     raised = 1e-6 + (1.0 - 1e-6) * (used + wrote - used * wrote) * kept
@@ -287,8 +320,8 @@ def _backwards(
 
     # Links, and what follows them.
     ahead, behind, reading_grad = reading * 0.0, reading * 0.0, reading * 0.0
-    writing_grad = tl.load(writing_of + b * N + n, there, 0.0)
-    after = tl.load(precedence_of + b * N + n, there, 0.0)
+    writing_grad = _slots(writing_of, b, n, N)
+    after = _slots(precedence_of, b, n, N)
     precedence_grad = (1.0 - tl.sum(writing, 0)) * after
     writing_grad += after - tl.sum(after * precedence, 0)
     behind_grad = back[:, None] * new_grad
@@ -321,7 +354,7 @@ def _backwards(
         precedence_grad += tl.sum(weight * grad, 0)
         writing_grad -= tl.sum(changed, 0)
         writing_grad += _at_rows(tl.sum(grad * precedence[None, :] - changed, 1), rows, n)
-    modes = orders_out + GATES + 2 + 3 * h
+    modes = orders_out + MODES + 3 * h
     tl.store(modes, tl.sum(new_grad * behind, 1), h < R)
     tl.store(modes + 1, tl.sum(new_grad * content, 1), h < R)
     tl.store(modes + 2, tl.sum(new_grad * ahead, 1), h < R)
@@ -335,10 +368,12 @@ def _backwards(
     writing_grad += tl.sum(memory_grad * change, 1)
     writing_grad = tl.where(there, writing_grad, 0.0)
     tl.store(orders_out + ERASE + w, -tl.sum(memory_grad * writing[:, None] * old, 0), w < W)
-    tl.store(orders_out + ERASE + W + w, tl.sum(memory_grad * writing[:, None], 0), w < W)
+    tl.store(orders_out + WRITE + w, tl.sum(memory_grad * writing[:, None], 0), w < W)
     memory_grad *= 1.0 - writing[:, None] * erase[None, :]
-    tl.store(orders_out + GATES, gate * tl.sum(writing_grad * (allocation - tl.sum(found, 0)), 0))
-    tl.store(orders_out + GATES + 1, tl.sum(writing_grad * mixed, 0))
+    tl.store(
+        orders_out + ALLOCATE, gate * tl.sum(writing_grad * (allocation - tl.sum(found, 0)), 0)
+    )
+    tl.store(orders_out + GATE, tl.sum(writing_grad * mixed, 0))
     of_memory, key_grad, strength_grad = _content_gradient(
         (gate * (1.0 - allocate) * writing_grad)[None, :],
         found, found_cosines, found_norms, found_length, old, key, strength, epsilon,
@@ -349,7 +384,7 @@ def _backwards(
     grad = gate * allocate * writing_grad
     raised_grad = -grad * product
     raised_grad += _used_before_gradient(grad * (1.0 - raised), raised, product, n, N, BI)
-    used_grad = tl.load(usage_of + b * N + n, there, 0.0) + (1.0 - 1e-6) * raised_grad
+    used_grad = _slots(usage_of, b, n, N) + (1.0 - 1e-6) * raised_grad
     kept_grad = used_grad * (used + wrote - used * wrote)
     wrote_grad = used * 0.0
     if LEARNS:
@@ -364,8 +399,10 @@ def _backwards(
 
     tl.store(orders_out + hw, keys_grad, in_hw)
     tl.store(orders_out + STRENGTHS + h, strengths_grad, h < R)
-    tl.store(orders_out + KEY + one[:, None] * W + w[None, :], key_grad, (w < W)[None, :])
-    tl.store(orders_out + KEY + W + one, strength_grad)
+    tl.store(
+        orders_out + KEY + tl.arange(0, 1)[:, None] * W + w[None, :], key_grad, (w < W)[None, :]
+    )
+    tl.store(orders_out + STRENGTH + tl.arange(0, 1), strength_grad)
     tl.store(orders_out + FREE + h, free_grad, h < R)
     tl.store(memory_out + nw, memory_grad, in_nw)
     tl.store(usage_out + b * N + n, used_grad * kept * (1.0 - wrote), there)
@@ -394,9 +431,10 @@ def _sizes(state: Sequence[Tensor]) -> dict[str, int]:
     padded = {"BN": slots, "BW": width, "BR": heads}
     padded = {name: triton.next_power_of_2(size) for name, size in padded.items()}
     rows = max(1, BLOCK // (padded["BN"] * padded["BR"]))
-    size = {"N": slots, "W": width, "R": heads, "SIZE": width * heads + 3 * width + 5 * heads + 3}
+    size = {"N": slots, "W": width, "R": heads}
+    places = dict(zip(PARTS, offsets(width, heads)[1:], strict=True))  # read keys begin at 0
     warps = 4 if padded["BN"] <= 64 else 8
-    return size | padded | {"BI": min(rows, padded["BN"], 16), "num_warps": warps}
+    return size | places | padded | {"BI": min(rows, padded["BN"], 16), "num_warps": warps}
 
 
 def _folded(
@@ -459,8 +497,3 @@ class _AccessBackward(Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *given: Any) -> tuple[Any, int]:
         return _folded(_AccessBackward, info, in_dims, given)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, ...]:
-        raise NotImplementedError("The step has no second derivative.")
