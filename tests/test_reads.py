@@ -16,7 +16,7 @@ from relength.tasks.fact_lines import FACT, SAME, TEXT, WANTED, Kinds, known, of
 from relength.tasks.facts import Episode, OneFact, TwoFacts, TwoFactsThenOne
 from relength.training import train
 from relength.training.traces import decoded
-from relength.training.traces_of_reads import DIVERGED, QUANTILES, WHOLE, reads, summed
+from relength.training.traces_of_reads import DIVERGED, QUANTILES, WHOLE, cloud, reads, summed
 
 lacking = pytest.mark.skipif(bool(OneFact().lacks()), reason="bAbI and the books are not here")
 NOVEL = "It was the best of times, it was the worst of times."
@@ -84,9 +84,14 @@ def test_wanted_rows_are_the_supports_of_the_batch(task):
 # --- sums -----------------------------------------------------------------------------------------
 
 
+# A line of text, and two facts four away from it, as in the kinds of the first hop below.
+ORDERED = np.array([[0.0, 1.0], [4.0, 0.0], [4.0, 2.0]])
+
+
 def looked(read: list[int], distances: list[list[float]] | None) -> Looked:
-    apart = None if distances is None else np.array(distances)
-    return Looked(torch.tensor([EOS]), read, apart)
+    if distances is None:
+        return Looked(torch.tensor([EOS]), read, None, None)
+    return Looked(torch.tensor([EOS]), read, np.array(distances), ORDERED)
 
 
 def test_what_goes_wrong_first_by_hand():
@@ -115,6 +120,32 @@ def test_what_goes_wrong_first_by_hand():
     assert second["text"][-1] == 3.0 and "same" not in second
     assert [hop[median] for hop in found["nearer"]] == [0, 0]
     assert found["nearer"][0][-1] == pytest.approx(0.8)  # 0, 0, 1 at nine tenths
+    assert found["codes"]["between"] == pytest.approx(4.0)
+    assert found["codes"]["facts_spread"] == pytest.approx(1.0)
+
+
+def test_how_codes_lie_by_hand():
+    """Facts at the corners of a square, text on a line beside it."""
+    square = np.array([[0, 0], [0, 2], [2, 0], [2, 2]], float)
+    line = np.array([[5, 1], [7, 1]], float)
+    is_text = np.arange(6) > 3
+    found = cloud(np.concatenate([square, line]), is_text)
+    assert found["facts_spread"] == pytest.approx(2**0.5)
+    assert found["facts_dimensions"] == pytest.approx(2.0)
+    assert found["text_spread"] == pytest.approx(1.0)
+    assert found["text_dimensions"] == pytest.approx(1.0)
+    assert found["between"] == found["text_to_facts"] == pytest.approx(5.0)
+    # A turn, a shift: nothing changes. A larger scale changes lengths alone.
+    turned = np.concatenate([square, line]) @ np.array([[0, 1], [-1, 0]]) + 3
+    assert cloud(turned, is_text) == pytest.approx(found)
+    larger = cloud(3 * turned, is_text)
+    assert larger["between"] == pytest.approx(15.0)
+    assert larger["facts_dimensions"] == pytest.approx(2.0)
+
+
+def test_codes_of_one_line_have_no_spread_and_without_text_no_distance():
+    assert cloud(np.ones((1, 3)), np.array([False])) == {}
+    assert set(cloud(np.eye(3), np.zeros(3, bool))) == {"facts_spread", "facts_dimensions"}
 
 
 # --- a model --------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from relength.tasks.fact_lines import KINDS, WANTED, Kinds, kinds, known
+from relength.tasks.fact_lines import KINDS, TEXT, WANTED, Kinds, kinds, known
 from relength.training.evaluate import unchanged
 from relength.training.traces import small_integers
 
@@ -33,6 +33,7 @@ def reads(spec: "RunSpec", model: "Module", device: str) -> dict[str, Any]:
     distances  per hop: {kind: QUANTILES over questions of the distance to the nearest line of it},
                of the questions that have such a line
     nearer     per hop that has a wanted line: QUANTILES of how many lines are nearer than it
+    codes      how the codes in the memory lie, see :func:`cloud`
     whole      at lengths of WHOLE, of the first question: its text, ``facts`` (row, text, kind for
                each hop), and per hop ``distances`` (E) to all lines: that of the nearest, and what
                the others are beyond it as small integers
@@ -107,7 +108,51 @@ def summed(looked: "list[Looked]", lines: list[Kinds], right: list[bool]) -> dic
         "first": first,
         "distances": [{k: _quantiles(v) for k, v in hop.items() if v} for hop in near],
         "nearer": [_quantiles(hop) for hop in nearer if hop],
+        "codes": _clouds(looked, lines),
     }
+
+
+def _clouds(looked: "list[Looked]", lines: list[Kinds]) -> dict[str, float]:
+    """The medians over questions of :func:`cloud`; empty where every memory diverges."""
+    every = [
+        cloud(look.ordered, line.kinds[0] == TEXT)
+        for look, line in zip(looked, lines, strict=True)
+        if look.ordered is not None
+    ]
+    names = dict.fromkeys(name for found in every for name in found)
+    return {
+        name: float(np.median([found[name] for found in every if name in found]).round(3))
+        for name in names
+    }
+
+
+def cloud(codes: np.ndarray, is_text: np.ndarray) -> dict[str, float]:
+    """How codes (E, D) of lines lie, those of facts and those of other text (E,) apart.
+
+    facts_spread, text_spread          root mean square of distances to their own mean
+    facts_dimensions, text_dimensions  along how many axes they spread: (Σλ)² / Σλ² of the
+                                       eigenvalues λ of their covariance; 1 on a line, D in a ball
+    between                            distance of the two means
+    text_to_facts                      median distance of a line of text to the mean of the facts
+
+    A kind with fewer than two lines has no spread, and one with none no distance.
+    """
+    found, centre = {}, {}
+    for name, rows in (("facts", ~is_text), ("text", is_text)):
+        if not rows.any():
+            continue
+        some = codes[rows].astype(float)
+        centre[name] = some.mean(0)
+        apart = some - centre[name]
+        inner = apart.T @ apart
+        if (whole := float(np.trace(inner))) > 0:
+            found[f"{name}_spread"] = (whole / len(some)) ** 0.5
+            found[f"{name}_dimensions"] = whole**2 / float((inner**2).sum())
+    if len(centre) == 2:
+        found["between"] = float(np.linalg.norm(centre["text"] - centre["facts"]))
+        to_facts = np.linalg.norm(codes[is_text] - centre["facts"], axis=1)
+        found["text_to_facts"] = float(np.median(to_facts))
+    return found
 
 
 def _quantiles(values: list[float] | list[int]) -> list[float]:

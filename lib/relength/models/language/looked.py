@@ -13,8 +13,10 @@ class Looked(NamedTuple):
     tokens     (T,) the likeliest words
     read       the line nearest to each of H readouts; -1 where the memory diverges
     distances  (H, E) of each readout to each line; None where the memory diverges
+    ordered    (E, D) the codes of the lines as they are written; None where the memory diverges
     """
 
     tokens: "Tensor"
     read: list[int]
     distances: "np.ndarray | None"
+    ordered: "np.ndarray | None"

@@ -396,12 +396,13 @@ class MemReasoner(LanguageModel):
             if len(batch) > 1:
                 return [look for one in batch.chunks(1) for look in self._looked(one, steps)]
             tokens = batch.questions.new_full((steps,), EOS)
-            return [Looked(tokens, [-1] * self.config.hops, None)]
+            return [Looked(tokens, [-1] * self.config.hops, None, None)]
         places, found = self.found(batch, codes, readouts)
         words = self._words(batch.prompts, steps, found)
         read = torch.stack(places, dim=1).tolist()
         apart = torch.stack([self.distances(codes, r) for r in readouts], dim=1).cpu().numpy()
+        ordered = codes.ordered.cpu().numpy()
         return [
-            Looked(words[i], read[i], apart[i, :, :length])
+            Looked(words[i], read[i], apart[i, :, :length], ordered[i, :length])
             for i, length in enumerate(batch.input_lengths.tolist())
         ]
