@@ -26,14 +26,14 @@ def spots(seed: int) -> np.ndarray:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_straight_path_and_a_random_walk_never_return(seed):
-    assert states.returns(np.cumsum(noise(seed, 0.3) + 1, axis=1)) == 0
-    assert states.returns(np.cumsum(noise(seed, 1) + 0.3, axis=1)) < 0.05
+    assert states.returns(np.cumsum(noise(seed, 0.3) + 1, axis=1)) == (0, None)
+    assert states.returns(np.cumsum(noise(seed, 1) + 0.3, axis=1)).often < 0.05
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_coming_to_rest_is_no_return(seed):
     shrinking = np.exp(-np.arange(STEPS) / 4)[:, None] * noise(seed, 1, (SAMPLES, 1, WIDTH))
-    assert states.returns(shrinking + noise(seed, 0.005)) < 0.02
+    assert states.returns(shrinking + noise(seed, 0.005)).often < 0.02
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -43,35 +43,51 @@ def test_trembling_at_one_place_is_no_return_and_jumping_still_is(seed, tremblin
     settled = noise(seed, 1)
     settled[:, 5:] = noise(seed + 9, trembling)[:, 5:]
     far = states.LEFT * states._spread(np.concatenate([spots(seed), settled], axis=1))
-    assert states.returns(settled, far) < 0.05
-    assert states.returns(spots(seed), far) == pytest.approx(1, abs=0.1)
+    assert states.returns(settled, far).often < 0.05
+    assert states.returns(spots(seed), far).often == pytest.approx(1, abs=0.1)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_states_without_an_order_return_as_often_as_shuffled_ones(seed):
-    assert states.returns(noise(seed, 1)) == pytest.approx(1, abs=0.1)
-    assert states.returns(spots(seed)) == pytest.approx(1, abs=0.1)
+    assert states.returns(noise(seed, 1)).often == pytest.approx(1, abs=0.1)
+    assert states.returns(spots(seed)).often == pytest.approx(1, abs=0.1)
+    assert states.returns(noise(seed, 1)).late == pytest.approx(1, abs=0.1)
+
+
+def circle(turns_of: int) -> np.ndarray:
+    turn = 2 * np.pi * np.arange(STEPS) / turns_of
+    return np.stack([np.cos(turn), np.sin(turn)], -1)[None] + noise(0, 0.05, (1, STEPS, 2))
 
 
 def test_a_circle_returns_more_often_than_chance():
-    turn = 2 * np.pi * np.arange(STEPS) / 7
-    circle = np.stack([np.cos(turn), np.sin(turn)], -1)[None] + noise(0, 0.05, (1, STEPS, 2))
-    assert states.returns(circle) > 1
+    assert states.returns(circle(7)).often > 1
+
+
+def test_states_on_a_circle_return_after_a_turn():
+    step = np.exp(2j * np.pi * np.arange(STEPS) / 7)
+    apart = np.abs(step[:, None] - step)
+    assert set(states.first_returns(states.returned(apart, 0.1, 1.0))) == {7}
+    assert states.returns(circle(4)).late < states.returns(circle(10)).late
+
+
+def test_a_path_that_never_comes_back_has_no_return_time():
+    apart = np.abs(np.subtract.outer(np.arange(6.0), np.arange(6)))
+    assert states.first_returns(states.returned(apart, 0.5, 2.0)) == []
 
 
 def test_the_more_steady_movement_the_fewer_returns():
     drift = np.arange(STEPS)[:, None] * np.ones(WIDTH)
-    found = [states.returns(spots(1) + speed * drift) for speed in (0, 0.1, 0.4, 4)]
+    found = [states.returns(spots(1) + speed * drift).often for speed in (0, 0.1, 0.4, 4)]
     assert found == sorted(found, reverse=True) and found[-1] == 0
 
 
 @given(st.integers(0, 50), st.floats(0.01, 100))
 def test_returns_have_no_unit_no_origin_and_no_direction(seed, unit):
     path = spots(seed)[:2]
-    there = states.returns(path)
-    assert states.returns(path * unit + 3) == pytest.approx(there, rel=1e-6)
+    there = states.returns(path).often
+    assert states.returns(path * unit + 3).often == pytest.approx(there, rel=1e-6)
     turned = path @ np.linalg.qr(noise(seed, 1, (WIDTH, WIDTH)))[0]
-    assert states.returns(turned) == pytest.approx(there, rel=1e-6)
+    assert states.returns(turned).often == pytest.approx(there, rel=1e-6)
 
 
 def letters(digits: np.ndarray) -> list[str]:

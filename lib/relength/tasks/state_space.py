@@ -440,11 +440,17 @@ class Logic(StateSpaceTask):
         return length + 2
 
     def answer(self, formula: str) -> bool:
-        """Evaluate a formula. Raises ValueError where it is none."""
+        """Evaluate a formula. Raises RelengthError where it is none."""
         symbols = iter(formula)
-        value, after = self._read(symbols)
-        if after:
-            raise ValueError(f"{formula!r} has too many parentheses")
+        try:
+            value, after = self._read(symbols)
+            if after:
+                raise ValueError("it has too many parentheses")
+        except ValueError as why:
+            raise RelengthError(
+                f"{formula!r} is no formula, since {why}: write ⊤, ⊥, ¬ before an operand, and "
+                f"one of {' '.join(OPERATORS)} between two, in parentheses inside others."
+            ) from None
         return value
 
     def _read(self, symbols: Iterator[str]) -> tuple[bool, str]:
@@ -455,7 +461,7 @@ class Logic(StateSpaceTask):
             value = _joined(symbol, value, self._operand(symbols))
             symbol = next(symbols, "")
         if symbol not in ("", ")"):
-            raise ValueError(f"{symbol!r} does not follow a formula")
+            raise ValueError(f"{symbol!r} follows an operand")
         return value, symbol
 
     def _operand(self, symbols: Iterator[str]) -> bool:
@@ -464,11 +470,12 @@ class Logic(StateSpaceTask):
             return not self._operand(symbols)
         if symbol == "(":
             value, closing = self._read(symbols)
-            if closing:
-                return value
+            if not closing:
+                raise ValueError("a parenthesis is left open")
+            return value
         if symbol and symbol in "⊤⊥":
             return symbol == "⊤"
-        raise ValueError(f"a formula is missing where {symbol or 'the end'!r} stands")
+        raise ValueError(f"an operand is missing at {repr(symbol) if symbol else 'its end'}")
 
     def draw(self, random: np.random.Generator, batch_size: int, length: int) -> Formulas:
         self._check(length)

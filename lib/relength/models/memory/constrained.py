@@ -163,14 +163,14 @@ class ConstrainedDNC(FreeRunning):
     def enlarge(self, slots: int) -> None:
         """Set the number of slots from now on. No parameter depends on it.
 
-        Raises RelengthError when it is below what the model was trained with.
+        Raises RelengthError when it is no whole number, or below what the model was trained with.
         """
-        if slots < self.config.slots:
+        if slots != int(slots) or slots < self.config.slots:
             raise RelengthError(
                 f"A memory trained with {self.config.slots} slots cannot be made smaller: choose "
                 f"{self.config.slots} slots or more, not {slots}."
             )
-        self.slots = slots
+        self.slots = int(slots)
 
     def decode(self, inputs: Tensor, steps: int, key: Tensor | None) -> Tensor:
         return self._written(*self._features(inputs)[:2], steps)

@@ -266,6 +266,7 @@ def _listed(values: pd.Series) -> str:
 
 MEASURES = {
     "state_returns": "returns",
+    "state_return_time": "return time",
     "state_symbols": "by symbol",
     "state_ends": "at flag",
     "state_returns_writing": "written",

@@ -5,6 +5,8 @@ gates at length 15 (:func:`relength.training.traces.memory`). Reading includes t
 All numbers are percentages, means over samples:
 
 state_returns         loops: how often states return, against steps in an order of chance (below)
+state_return_time     steps until a state first returns, against the same in an order of chance;
+                      none where no state returns
 state_symbols         variance of the states while reading that the symbol just read explains;
                       100 where each symbol has a place of its own
 state_ends            spread of the samples' states at the flag, against all states while reading;
@@ -37,7 +39,9 @@ of its phase, and a state between them, not that close to either, is at least as
 half of all pairs are apart, and at least a quarter of the spread of all states of both phases, so
 that the trembling of states that have come to rest is none. Steady movement never returns. The
 count is compared with its mean over the same states in shuffled orders: 0 is a path that never
-comes back, 100 one that comes back as often as if time played no role.
+comes back, 100 one that comes back as often as if time played no role. The return time of a state
+is the number of steps to its first return; its mean over the states that return is compared with
+the same orders: at 100 they return as late as by chance, below it sooner.
 """
 
 from collections.abc import Mapping, Sequence
@@ -129,8 +133,10 @@ def _movement(kept: Kept) -> dict[str, float]:
     values = decoded(kept._asdict())
     reading, writing = values[:, : kept.read_steps], values[:, kept.read_steps :]
     least = LEFT * _spread(values)
+    loops = returns(reading, least)
     found = {
-        "state_returns": returns(reading, least),
+        "state_returns": loops.often,
+        **({"state_return_time": loops.late} if loops.late is not None else {}),
         "state_symbols": explained(reading, kept.read),
         "state_ends": _spread(reading[:, -1]) / _spread(reading),
         "state_scatter": _spread(reading[:, min(EARLY, kept.read_steps - 1)]) / _spread(reading),
@@ -138,44 +144,71 @@ def _movement(kept: Kept) -> dict[str, float]:
     if kept.has_path:  # answers of one step or of several lengths have no path
         still = writing[:, min(SETTLED, writing.shape[1] - 2) :]
         found["state_moves"] = _step(still) / _step(reading)
-        found["state_returns_writing"] = returns(writing, least)
+        found["state_returns_writing"] = returns(writing, least).often
     return {name: round(100 * value, DIGITS) for name, value in found.items()}
 
 
-def returns(states: np.ndarray, least: float = 0.0) -> float:
-    """Returns of the samples of states (B, S, D), per those of shuffled orders; 1 is chance.
+class Loops(NamedTuple):
+    """How often states return, and how late, per shuffled orders of the same states.
+
+    often  returns; 1 is chance
+    late   steps to the first return; None where no state returns, or none does by chance
+    """
+
+    often: float
+    late: float | None
+
+
+def returns(states: np.ndarray, least: float = 0.0) -> Loops:
+    """Returns of the samples of states (B, S, D), per those of shuffled orders.
 
     least: a distance that a state has to have been left by
     """
     shuffled = _orders(states.shape[1])
-    real = by_chance = 0.0
+    count = by_chance = 0.0
+    times: list[int] = []
+    times_by_chance: list[int] = []
     for sample in states:
         apart = np.linalg.norm(sample[:, None] - sample, axis=-1)
         pairs = apart[np.triu_indices(len(sample), 1)]
         close, far = np.quantile(pairs, [CLOSE, FAR])
         far = max(far, least)
-        real += count_returns(apart, close, far)
-        by_chance += np.mean([count_returns(apart[o][:, o], close, far) for o in shuffled])
-    return float(real / by_chance) if by_chance else 0.0
+        own = returned(apart, close, far)
+        others = [returned(apart[o][:, o], close, far) for o in shuffled]
+        count += own.sum()
+        by_chance += np.mean([other.sum() for other in others])
+        times += first_returns(own)
+        times_by_chance += [time for other in others for time in first_returns(other)]
+    often = float(count / by_chance) if by_chance else 0.0
+    late = float(np.mean(times) / np.mean(times_by_chance)) if times and times_by_chance else None
+    return Loops(often, late)
 
 
-def count_returns(apart: np.ndarray, close: float, far: float) -> int:
-    """Pairs of steps at most `close` with a step between them at least `far` from both.
+def returned(apart: np.ndarray, close: float, far: float) -> np.ndarray:
+    """Tell of pairs of steps (S, S), the earlier first, whether the later one is a return.
 
-    That step is never one that counts as close, as in paths whose states are mostly equal.
+    Both are at most `close`, with a step between them at least `far` from both. That step is never
+    one that counts as close, as in paths whose states are mostly equal.
 
     apart: distances (S, S) of the states of one sample, in the order of its steps
 
     >>> places = np.array([0, 5, 0, 0, 5])
-    >>> count_returns(np.abs(places[:, None] - places), close=0, far=5)
-    3
+    >>> pairs = returned(np.abs(places[:, None] - places), close=0, far=5)
+    >>> int(pairs.sum()), first_returns(pairs)
+    (3, [2, 3])
     """
     steps = len(apart)
     out = (apart >= far) & (apart > close)
     left = np.zeros((steps, steps), dtype=bool)  # both ends were far from a step between them
     for middle in range(1, steps - 1):
         left[:middle, middle + 1 :] |= out[:middle, middle, None] & out[middle, middle + 1 :]
-    return int((left & (apart <= close)).sum())
+    return left & (apart <= close)
+
+
+def first_returns(pairs: np.ndarray) -> list[int]:
+    """Steps to the first return of each state that has one, of pairs as from :func:`returned`."""
+    with_any = np.flatnonzero(pairs.any(axis=1))
+    return (pairs[with_any].argmax(axis=1) - with_any).tolist()
 
 
 @cache
