@@ -127,6 +127,11 @@ class Runs:
         """The same page with some of its records: those that an exhibit is made from."""
         return replace(self, records=tuple(records))
 
+    def with_later_seeds(self) -> "Runs":
+        """The same page with the recorded runs of stage two, for exhibits that choose among runs."""
+        records = self.records + self._stage_two(own_records(self.experiment, self.store))
+        return replace(self, records=records, states=states(self.store, made_by(records)))
+
     def of(self, rows: Container[tuple[str, str]], tasks: Container[str]) -> "Runs":
         """:meth:`only` the records of some rows, (model, arm), and tasks."""
         return self.only(

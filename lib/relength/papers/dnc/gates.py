@@ -50,7 +50,7 @@ ARTIFACTS = tuple(GATES)
 
 def histograms(runs: Runs, task: str, gate: Gate, number: int) -> Exhibit:
     """A gate's values while reading, upwards, and while writing, downwards: best and worst runs."""
-    runs = reach.judged_runs(runs, [task])
+    runs = reach.judged_runs(runs.with_later_seeds(), [task])
     shown = {row: chosen(runs.cell(*row, task)) for row in runs.rows}
     across = max((len(records) for records in shown.values()), default=0) or 1
 

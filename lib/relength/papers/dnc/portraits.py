@@ -80,7 +80,7 @@ def chosen(records: Sequence[Record]) -> list[Record]:
 
 def portraits(runs: Runs, task: str, phase: Phase, number: int) -> Exhibit:
     """Paths of the states of the best and the worst runs while they read, or while they write."""
-    runs = reach.judged_runs(runs, [task])
+    runs = reach.judged_runs(runs.with_later_seeds(), [task])
     rows = with_states(runs)
     shown = {row: chosen(runs.cell(*row, task)) for row in rows}
     across = max((len(records) for records in shown.values()), default=0) or 1
