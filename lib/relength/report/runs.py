@@ -128,7 +128,7 @@ class Runs:
         return replace(self, records=tuple(records))
 
     def with_later_seeds(self) -> "Runs":
-        """The same page with the recorded runs of stage two, for exhibits that choose among runs."""
+        """The same page with runs of stage two as well, for exhibits that choose among runs."""
         records = self.records + self._stage_two(own_records(self.experiment, self.store))
         return replace(self, records=records, states=states(self.store, made_by(records)))
 
