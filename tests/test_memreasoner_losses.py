@@ -3,7 +3,7 @@
 import handmade
 import pytest
 
-from relength.papers.memreasoner import losses
+from relength.papers.memreasoner import codes, losses
 from relength.papers.memreasoner.experiments import LOSSES, terms_of
 from relength.report import appendix
 from relength.report.grid import NOT_RUN
@@ -97,3 +97,61 @@ def test_every_exhibit_can_be_shown_with_and_without_runs(seeds, tmp_path):
         assert NOT_RUN in drawn.html and NOT_RUN in table.html  # the choice that was left out
         lines = losses.numbers(runs).splitlines()
         assert ["without", "facts", "0", *"–" * 9] in [line.split() for line in lines]
+
+
+# --- how codes lie --------------------------------------------------------------------------------
+
+
+def trace(test: str, wanted: float, text: float) -> dict:
+    lie = {"facts_spread": 2.0, "text_spread": 4.0, "between": 6.0}
+    lie |= {"facts_dimensions": 5.0, "text_dimensions": 9.0}
+    near = [{"wanted": [wanted] * 5, "text": [text] * 5}]
+    if test == "0k":
+        return {
+            "test": test,
+            "codes": {"facts_spread": 2.0},
+            "distances": [{"wanted": near[0]["wanted"]}],
+        }
+    return {"test": test, "codes": lie, "distances": near}
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory) -> Runs:
+    """Three seeds with all terms; of the last the first run has no traces. Seed 0 without facts."""
+    store = Store(tmp_path_factory.mktemp("store"))
+    for spec in FOUND.specs("reduced", range(3)):
+        if terms_of(spec) not in ("all terms", "without facts"):
+            continue
+        record = handmade.record(spec, accuracy, experiment=FOUND.name)
+        if terms_of(spec) == "all terms" or spec.seed == 0:
+            if spec.seed == 2:
+                store.append("memreasoner", record)
+                record = handmade.record(spec, accuracy, experiment=FOUND.name)
+            text = 3.0 + spec.seed if terms_of(spec) == "all terms" else 0.5
+            record["reads"] = [
+                trace("0k", 1.0, 9.0),
+                trace("1k", 1.0, text),
+                trace("4k", 2.0, text),
+            ]
+        store.append("memreasoner", record)
+    return Runs.read(FOUND, "reduced", 3, store)
+
+
+def test_room_is_the_distance_of_the_novel_per_distance_of_the_wanted_line(traced):
+    data = codes.codes(traced)
+    assert set(data["test"]) == {"1k", "4k"}  # at 0k there is no novel
+    own = data[data["terms"] == "all terms"].set_index(["test", "seed"])["room"]
+    assert own["1k"].to_dict() == {0: 3.0, 1: 4.0, 2: 5.0}
+    assert own["4k"].to_dict() == {0: 1.5, 1: 2.0, 2: 2.5}
+    assert codes.medians(traced, "room").loc["without facts"].tolist() == [0.5, 0.25]
+    lie = data.iloc[0]
+    assert (lie["between"], lie["spread"]) == (3.0, 2.0)
+    assert (lie["facts_dimensions"], lie["text_dimensions"]) == (5.0, 9.0)
+
+
+def test_how_codes_lie_is_shown_or_waits(traced, three):
+    assert "4.00" in codes.numbers(traced)
+    assert not codes.figure(traced, number=2).waits and not codes.table(traced).waits
+    assert len(codes.table(traced).data) == 8
+    assert codes.codes(three).empty
+    assert codes.figure(three, number=2).waits and codes.table(three).waits

@@ -71,7 +71,7 @@ def _heads_at_rows(x, rows, n):
 
 @triton.jit
 def _before(raised, rows, n, N: tl.constexpr):
-    """Whether slots ``rows`` come before slot n (BI, BN), and how far they are used (BI, 1)."""
+    """Tell which slots ``rows`` come before slot n (BI, BN), and how far they are used (BI, 1)."""
     used = _rows_of(raised, rows, n)[:, None]
     first = (used == raised[None, :]) & (rows[:, None] < n[None, :])
     return ((used < raised[None, :]) | first) & (rows[:, None] < N), used

@@ -248,7 +248,7 @@ def sentence(paper: str, data: pd.DataFrame) -> str:
 
 
 def asides(paper: str, data: pd.DataFrame, survey: Survey) -> str:
-    """What one has to know to weigh the :func:`sentence`, as a small paragraph in Markdown."""
+    """Say what one has to know to weigh the :func:`sentence`, as a small paragraph in Markdown."""
     enough = decided(data)
     shown = enough if len(enough) else data
     facts = [f"{printed(paper) - len(shown)} more have too few runs", _trained(shown)]

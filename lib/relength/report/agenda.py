@@ -69,7 +69,7 @@ class Step(NamedTuple):
 
     @property
     def why(self) -> str:
-        """What the runs are for: *stage two: 3 numbers fail in every seed*."""
+        """Say what the runs are for: *stage two: 3 numbers fail in every seed*."""
         if self.fails:
             return (
                 f"stage two: {named(self.fails)} fail{'s' * (len(self.fails) == 1)} in every seed"

@@ -269,7 +269,7 @@ def standing(paper: str, survey: Survey) -> str:
 
 
 def _of_main_table(paper: str, survey: Survey, judged: pd.DataFrame) -> list[str]:
-    """How near to print the runs of a paper's main table come, in sentences."""
+    """Say how near to print the runs of a paper's main table come."""
     parts, runs = [], busiest(survey, main_table(paper))
     if len(beside := judged_rows(runs, beside_printed(runs))):
         tables = runs.experiment.tables

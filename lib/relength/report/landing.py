@@ -214,7 +214,7 @@ def _columns(paper: Paper, rows: pd.DataFrame) -> str:
 
 
 def _beside(row: Any, word: str) -> str:
-    """What stands beside a claim in the column of a word: its verdict, and what weakens it."""
+    """The verdict beside a claim in the column of a word, and what weakens it."""
     said = {
         row.label: row.label not in (word, "not run"),
         claims.caution(row.paper, row.outcome): row.cautious,

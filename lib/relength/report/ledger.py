@@ -58,7 +58,7 @@ DOWNLOAD = (
 
 
 class UsedRun(NamedTuple):
-    """What pages say of a run behind a claim: some columns of
+    """The facts that pages give of a run behind a claim: some columns of
     :attr:`relength.report.scoreboard.Survey.runs`.
     """
 
@@ -411,7 +411,7 @@ def _written(paper: str) -> dict[str, str]:
 
 
 def _otherwise(row: Any) -> str:
-    """What other executions of the same runs give, as the end of a sentence; mostly nothing."""
+    """Say what other executions of the same runs give, as the end of a sentence; mostly nothing."""
     words = executions_words(row)
     return f"; other executions: {words}" if words else ""
 

@@ -76,7 +76,7 @@ def _outdated(store: Store) -> str:
 
 
 def _notes(store: Store) -> str:
-    """What is known of some records beyond their lines, and of how many."""
+    """Count what is known of some records beyond their lines."""
     lines = [
         f"- {plural(sum(n.about(record) for record in store.records()), 'record')}: {n.said}\n"
         for n in store.notes()

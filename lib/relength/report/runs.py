@@ -167,12 +167,12 @@ class Runs:
 
     @property
     def shown(self) -> Metric:
-        """What is known of the metric of its tables."""
+        """The metric of its tables."""
         return registry.metric(self.experiment.shown)
 
     @property
     def measured(self) -> Metric:
-        """What is known of the metric that its tasks are measured by."""
+        """The metric that its tasks are measured by."""
         return registry.metric(self.experiment.measure)
 
     @cached_property

@@ -159,7 +159,7 @@ def verdict_kind(verdict: str) -> str:
 
 
 def marks(row: Any) -> list[str]:
-    """What stands beside a verdict of the ledger: that it could hardly fail, that it is fragile,
+    """Marks beside a verdict of the ledger: that it could hardly fail, that it is fragile,
     that the claim was put into rules when its first runs were known already.
     """
     late = NEW in (row.claim_changed or ())

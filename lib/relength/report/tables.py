@@ -427,7 +427,7 @@ def _cell_verdicts(runs: Runs, artifact: str) -> dict[tuple[str, str, str, str],
 
 
 class Beside(NamedTuple):
-    """What stands beside the verdict on a cell: see :func:`relength.verdicts.claims.ledger`."""
+    """Marks beside the verdict on a cell: see :func:`relength.verdicts.claims.ledger`."""
 
     hardly: bool = False
     fragile: bool = False

@@ -57,7 +57,7 @@ class Unwritable(RelengthError):
 
 
 class Note(BaseModel):
-    """What is known of records beyond their lines: of all that name a commit, or of some runs."""
+    """The facts about records beyond their lines: of all that name a commit, or of some runs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -1,4 +1,4 @@
-"""What the files of claims say, as plain data: each claim's text, rule and scope, and one digest.
+"""Read the files of claims as plain data: each claim's text, rule and scope, and one digest.
 
 A module of its own because each training run stores the digest: it must not cost the import of what
 judges. :mod:`relength.verdicts.claim_models` reads the same files to judge them.

@@ -103,7 +103,7 @@ def _known(kinds: tuple[Any, ...]) -> "dict[str, Metric]":
 
 
 def metric(name: str) -> "Metric":
-    """What is known of a column of the store's frame: a metric that tests give, one that a paper
+    """The facts about a column of the store's frame: a metric that tests give, one that a paper
     reads from its records, or ``accuracy``, what the task of a run is measured by.
 
     RelengthError lists the known ones.

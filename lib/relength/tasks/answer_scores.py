@@ -1,4 +1,4 @@
-"""How an answer in words is compared with those that people gave: the rules of SQuAD's own scores.
+"""Compare an answer in words with those that people gave, by the rules of SQuAD's own scores.
 
 Source: Rajpurkar et al., "SQuAD: 100,000+ questions for machine comprehension of text" (2016),
 Section 6.1.

@@ -224,7 +224,7 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def _count(number: int) -> int:
-    """How many questions one of bAbI's tasks has in the files that there are."""
+    """Count the questions of one of bAbI's tasks in the files that there are."""
     known = data.index()[BabiByLength.files]["files"]
     names = (f"qa{number}_{part}.txt" for part in PARTS)
     return sum(known[name]["rows"] for name in names if name in known)

@@ -152,7 +152,7 @@ class FactsToAnswer(Batch):
 
 @dataclass(frozen=True)
 class Answered:
-    """What a model has written for facts and questions.
+    """The answers that a model has written for facts and questions.
 
     tokens  (B, T) int64
     read    (B, H) int64, the places of the lines that it read on the way; None if it does not tell

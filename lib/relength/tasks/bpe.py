@@ -16,7 +16,7 @@ from itertools import pairwise
 
 
 def count(text: str) -> int:
-    """How many GPT-2 tokens a text has.
+    """Count the GPT-2 tokens of a text.
 
     >>> count("Mary went back to the bathroom.")
     7
@@ -75,7 +75,7 @@ def _letters() -> dict[int, str]:
 
 @cache
 def _pieces() -> re.Pattern[str]:
-    """What GPT-2 cuts a text by; Python's own patterns have no classes of letters and numbers."""
+    """GPT-2's pattern for cutting a text; Python's own have no classes of letters and numbers."""
     categories = {chr(i): unicodedata.category(chr(i))[0] for i in range(sys.maxunicode + 1)}
     digits = re.escape("".join(c for c, kind in categories.items() if kind == "N"))
     letter, other = rf"[^\W_{digits}]", rf"(?:(?![^\W_{digits}])[^\s{digits}])"

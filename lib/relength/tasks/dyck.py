@@ -86,7 +86,7 @@ class DyckTask(Task):
 
     @property
     def test_lengths(self) -> tuple[int, ...]:
-        """Of the tests: the longest of training, then L + 2, 2L, 4L and 8L."""
+        """The lengths of the tests: the longest of training, then L + 2, 2L, 4L and 8L."""
         longest = self.train_length
         return tuple(sorted({longest, longest + 2, 2 * longest, 4 * longest, 8 * longest}))
 

@@ -1,4 +1,4 @@
-"""What the lines of a BABILong context are to each read: wanted, near at hand, or a novel.
+"""Tell the lines of a BABILong context apart for each read: wanted, near at hand, or a novel.
 
 With this a wrong read says what went wrong: an earlier line about the same person is a matter of
 order, any other line one of retrieval. No paper defines these kinds.
@@ -29,7 +29,7 @@ TEXT, FACT, SAME, WANTED = range(len(KINDS))
 
 
 class Sought(NamedTuple):
-    """What a read is after: whom or what, and the place of the wanted line, if there is one."""
+    """The aim of a read: whom or what, and the place of the wanted line, if there is one."""
 
     subject: str
     place: int | None
@@ -47,12 +47,12 @@ class Kinds(NamedTuple):
 
 
 def known(task: Any) -> bool:
-    """Whether lines of a task's contexts have kinds: those of bAbI in BABILong."""
+    """Tell whether lines of a task's contexts have kinds: those of bAbI in BABILong."""
     return isinstance(task, OneFact | TwoFacts | TwoFactsThenOne)
 
 
 def sought(episode: Episode, reads: int) -> list[Sought]:
-    """What each of so many reads is after: the last ones the supporting facts, in their order.
+    """Return the aim of each of so many reads: the last ones the supporting facts, in their order.
 
     The first fact is about the subject of the question, a later one about who is in the fact before
     it. A read before the first fact has no wanted line.

@@ -372,7 +372,7 @@ class FactsTask(Task, ABC):
 
 
 class OneFact(FactsTask):
-    """Where somebody is: bAbI's task 1, the last of their moves.
+    """Questions where somebody is: bAbI's task 1, the last of their moves.
 
     >>> story = "1 John is in the bathroom.\\n2 John goes to the garden."
     >>> (episode,) = episodes(story + "\\n3 Where is John? \\tgarden\\t2")
@@ -387,7 +387,7 @@ class OneFact(FactsTask):
 
 
 class TwoFacts(FactsTask):
-    r"""Where a thing is: bAbI's task 2. Who had it last, then where they went.
+    r"""Questions where a thing is: bAbI's task 2. Who had it last, then where they went.
 
     >>> story = "1 Mary got the milk.\n2 John moved to the hall.\n3 Mary went to the garden."
     >>> (episode,) = episodes(story + "\n4 Where is the milk? \tgarden\t1 3")

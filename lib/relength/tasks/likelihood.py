@@ -1,4 +1,4 @@
-"""How likely a model thinks the right tokens, each after the right ones before it.
+"""The likelihood that a model gives the right tokens, each after the right ones before it.
 
 Such a test lets a model read targets as training does, and writes nothing. A task whose metrics
 are computed here is trained with a protocol that asks for it (epochs_by_length).
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def scored(outputs: "Tensor", batch: "Sequences") -> "Tensor":
-    """Of each target token (B, T, 2): -log p, and whether no other has a higher score.
+    """Return for each target token (B, T, 2) -log p, and whether no other has a higher score.
 
     outputs  scores (B, T, vocabulary)
     """

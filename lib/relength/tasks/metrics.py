@@ -11,7 +11,7 @@ PARTS = 10  # of a target, in which first errors are counted
 
 
 class Metric(NamedTuple):
-    """What pages and verdicts know of a metric.
+    """The facts that pages and verdicts know of a metric.
 
     words            its name in tables
     share            whether it is from 0 to 1, and shown in percent
@@ -82,7 +82,7 @@ def amount(
 
 
 def percentage(words: str, **known: Any) -> Metric:
-    """What is known of a share."""
+    """The facts about a share."""
     return Metric(words, True, "percent", False, "accuracy", **known)
 
 

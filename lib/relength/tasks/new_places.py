@@ -59,7 +59,7 @@ class _NewPlaces(FactsTask):
 
 
 class OneFactNewPlaces(_NewPlaces, OneFact):
-    """Where somebody is, at places that training never names.
+    """Questions where somebody is, at places that training never names.
 
     >>> from relength.tasks.facts import episodes
     >>> story = "1 John is in the bathroom.\\n2 John goes to the garden."
@@ -72,7 +72,7 @@ class OneFactNewPlaces(_NewPlaces, OneFact):
 
 
 class TwoFactsNewPlaces(_NewPlaces, TwoFacts):
-    r"""Where a thing is, asked of one model in every way that the paper's ablations ask.
+    r"""Questions where a thing is, asked in every way in which the paper's ablations ask.
 
     one_fact_lengths: of BABILong's first task, which asks for one fact
 

@@ -17,7 +17,7 @@ LIBRARIES = ("transformers", "sacrebleu", "peft")
 
 
 def folder(name: str) -> Path | None:
-    """Where a pretrained model lies: the folder of that name, or in the cache; None if nowhere."""
+    """Find a pretrained model: the folder of that name, or in the cache; None if nowhere."""
     if (Path(name) / "config.json").is_file():
         return Path(name)
     home = os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface"
@@ -78,7 +78,7 @@ def tokenizer(name: str) -> Any:
 
 
 def size(name: str) -> int:
-    """How many tokens there are."""
+    """The number of tokens."""
     return len(tokenizer(name))
 
 

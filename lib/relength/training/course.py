@@ -255,19 +255,19 @@ class Course:
 
     @property
     def shown(self) -> bool:
-        """Whether the interval under way is a point of the learning curve, as the last one is."""
+        """Tell whether the interval under way is a point of the learning curve; the last is."""
         done, protocol = self.progress.epoch + 1, self.protocol
         every = protocol.curve_steps // protocol.interval_steps if protocol.curve_steps else 1
         return done % every == 0 or done == protocol.intervals
 
     @property
     def asks_iid(self) -> bool:
-        """Whether the samples in distribution are looked at after the interval under way."""
+        """Tell whether the samples in distribution are looked at after the interval under way."""
         return self.shown or self.protocol.selection.split == "iid"
 
 
 def _watched(accuracies: Mapping[str, float]) -> dict[str, Any]:
-    """What a point of the curve says of watched tests: a number, or one by test of several."""
+    """A curve point's entry for watched tests: a number, or one by test of several."""
     if not accuracies:
         return {}
     single = len(accuracies) == 1

@@ -87,7 +87,7 @@ PERPLEXITY = 50  # of a portrait, as in the paper's
 
 
 def memory(spec: "RunSpec", model: "Module", device: str) -> dict[str, Any]:
-    """What a memory network does while it reads and while it writes: gates and controller states.
+    """Trace a memory network while it reads and while it writes: gates and controller states.
 
     modes   at the longest length trained on: how often the allocation gate (write) and the content
             part of the read mode (read, all heads) lie in each of BINS bins

@@ -21,7 +21,7 @@ DIVERGED = "none"  # a memory that diverges has no line nearest to a readout
 
 
 def reads(spec: "RunSpec", model: "Module", device: str) -> dict[str, Any]:
-    """What hops read in BABILong; nothing of a model that does not tell, or of another task.
+    """Trace what hops read in BABILong; nothing of a model that does not tell, or of another task.
 
     Each test of LENGTHS that a run has is a dictionary:
 
@@ -127,7 +127,7 @@ def _clouds(looked: "list[Looked]", lines: list[Kinds]) -> dict[str, float]:
 
 
 def cloud(codes: np.ndarray, is_text: np.ndarray) -> dict[str, float]:
-    """How codes (E, D) of lines lie, those of facts and those of other text (E,) apart.
+    """Measure how codes (E, D) of lines lie, those of facts and those of other text (E,) apart.
 
     facts_spread, text_spread          root mean square of distances to their own mean
     facts_dimensions, text_dimensions  along how many axes they spread: (Σλ)² / Σλ² of the

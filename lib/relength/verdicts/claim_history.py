@@ -21,7 +21,7 @@ FIELD = "\x1f"
 
 
 class Origin(NamedTuple):
-    """What a record says of when it was made: the digest of the claims is missing in old ones."""
+    """The time of a record, as it says; old ones lack the digest of the claims."""
 
     created: str
     commit: str | None
@@ -35,7 +35,7 @@ class Origin(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a file of claims said at some time, and its digest."""
+    """The text of a file of claims at some time, and its digest."""
 
     said: dict[str, Said]
     digest: str
@@ -45,7 +45,7 @@ NOTHING = State({}, "")  # before there was a file
 
 
 def changed(claim: str, paper: str, first: Origin, root: Path = ROOT) -> tuple[str, ...] | None:
-    """What of a claim changed after its first run, of "text", "rule" and "scope".
+    """Name what of a claim changed after its first run, of "text", "rule" and "scope".
 
     Empty where nothing did; (:data:`NEW`,) where the claim was written later; None where nobody
     knows.
@@ -67,7 +67,7 @@ def state(root: Path = ROOT) -> bytes:
 
 
 def _then(paper: str, first: Origin, root: Path) -> State | None:
-    """What the claims said when a run was made; None where nobody knows."""
+    """Return the claims as they were when a run was made; None where nobody knows."""
     versions = _versions(paper, root)
     if first.claims:
         return next((one for _, one in versions if one and one.digest == first.claims), None)
@@ -92,7 +92,7 @@ def _versions(paper: str, root: Path) -> tuple[tuple[str, State | None], ...]:
 
 @cache
 def _at(commit: str, paper: str, root: Path) -> State | None:
-    """What the claims said at a commit; None where git or this code cannot read it."""
+    """Return the claims of a commit; None where git or this code cannot read it."""
     content = git.output(root, "show", f"{commit}:{_name(file_of(paper), root)}")
     return None if content is None else _read(content)
 

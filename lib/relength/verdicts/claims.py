@@ -469,7 +469,7 @@ def _margins_changed(
 def _claim_changed(
     claim: Claim, cells: Iterable[tuple[Cell, str]], arms: dict[str, str], evidence: Evidence
 ) -> tuple[str, ...] | None:
-    """What of a claim changed after its first run: see :func:`claim_history.changed`."""
+    """Name what of a claim changed after its first run: see :func:`claim_history.changed`."""
     origins = [evidence.first_run(scale, m, arms[m], task) for (m, task), scale in cells]
     if None in origins:
         return None
@@ -679,7 +679,7 @@ def _cells_behind(claim: Claim, verdict: Verdict) -> tuple[tuple[str, str, str, 
 def _how_telling(
     claim: Claim, verdict: Verdict, evidence: Evidence, margins: Margins
 ) -> dict[str, object]:
-    """What a claim's printed numbers say of it, beside the verdict."""
+    """Say what a claim's printed numbers tell of it, beside the verdict."""
     reproduced = verdict.outcome == "reproduced"
     found = severity.severity(claim, evidence, margins) if reproduced else None
     percent = registry.metric(claim.source.metric).share and not claim.where

@@ -253,7 +253,7 @@ class Reading:
         return 0.0 if self._lower_is_better else 100.0
 
     def ours(self, part: ValuePart) -> tuple[np.ndarray, Margin]:
-        """What stands beside printed values, (seeds, values), and their margin."""
+        """Return what stands beside printed values, (seeds, values), and their margin."""
         if part.above is not None:
             found = self._longest(part.model, part.task, part.tests, part.above)
             return found.to_numpy()[: self.first, None], self.margins.measures["length"]

@@ -196,7 +196,7 @@ def cost(ratios: ArrayLike, printed: float, margin: Margin, margins: Margins) ->
 
 
 class Staged(NamedTuple):
-    """What both stages say of a claim.
+    """Judge a claim by both stages.
 
     parts    of stage two where it has judged one, else of stage one
     lost     places of the parts that their rule, alone, speaks against in all seeds judged so far

@@ -1,4 +1,4 @@
-"""How easily a printed number comes out: would the other rows of its column have come out as well?
+"""Measure how easily a number comes out: would other rows of its column have come out as well?
 
 A model that fails everywhere has every 0 of a table reproduced. So beside a number that comes out
 stands how many of the other rows, as we trained them, give it too. Where symbols are counted one by

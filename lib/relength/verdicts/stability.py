@@ -35,7 +35,7 @@ class Stability(NamedTuple):
         return bool({self.latest, *self.without.values()} - {verdict})
 
     def words(self, verdict: str) -> str:
-        """What else the verdict would be, and by which choice; empty where it stays."""
+        """Say what else the verdict would be, and by which choice; empty where it stays."""
         if self.repeated == 1 and self.latest != verdict:
             return f"{self.latest} with the latest execution of one run"
         said = [] if self.latest == verdict else [f"{self.latest} with the latest executions"]

@@ -13,7 +13,7 @@ ADAPTED = ["q_proj", "v_proj"]  # Appendix D.5
 
 
 class Backbone(NamedTuple):
-    """What a causal language model is made of.
+    """The parts of a causal language model.
 
     network  tokens to vectors
     scoring  the layer that scores tokens

@@ -88,7 +88,7 @@ class CausalModel(nn.Module):
         return ((name, weight) for name, weight in every if weight.requires_grad)
 
     def state_dict(self, *given: Any, **asked: Any) -> dict[str, Any]:
-        """What a checkpoint keeps: nothing of a pretrained network but its adapters."""
+        """Return what a checkpoint keeps: nothing of a pretrained network but its adapters."""
         every = super().state_dict(*given, **asked)
         if not self.frozen:
             return every
@@ -179,7 +179,7 @@ class CausalModel(nn.Module):
         return state._replace(mask=mask, last=read.last_hidden_state)
 
     def begin(self, prompt: Tensor, lengths: Tensor, steps: int) -> Any:
-        """What the head keeps between steps."""
+        """The state of the head between steps."""
 
     def next(self, t: int, state: Writing) -> tuple[Tensor, Writing]:
         """Scores (B, vocabulary) of the token of step t, and the state then."""
@@ -216,7 +216,7 @@ class CausalPANM(CausalModel):
     def pointed(
         self, prompt: Tensor, lengths: Tensor, steps: int, key: Tensor | None
     ) -> tuple[Reading, Tensor]:
-        """What pointers read of a prompt (B, S, d), and the controller's first state."""
+        """Return what pointers read of a prompt (B, S, d), and the controller's first state."""
         memory = at_the_beginning(prompt, lengths)
         return self.panm.read(memory, steps, self.base(memory, key), lengths=lengths)
 

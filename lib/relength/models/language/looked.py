@@ -1,4 +1,4 @@
-"""What a memory that is read in hops tells of one question."""
+"""The trace of one question in a memory that is read in hops."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class Looked(NamedTuple):
-    """What was done with one question.
+    """The reads and the words of one question.
 
     tokens     (T,) the likeliest words
     read       the line nearest to each of H readouts; -1 where the memory diverges

@@ -36,7 +36,7 @@ AT_ONCE = 1024  # words that are read at once, of all texts, when nothing is lea
 
 
 class State(NamedTuple):
-    """What a layer keeps of the words that it has read.
+    """The state of a layer after the words that it has read.
 
     recent  (B, K - 1, C) the last inputs of its convolution
     state   (B, N, C)

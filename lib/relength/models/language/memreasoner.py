@@ -46,7 +46,7 @@ SENTENCES = 512  # sentences that are encoded at once, when nothing is learned
 
 
 class Codes(NamedTuple):
-    """What is known of some episodes.
+    """The codes of some episodes.
 
     unordered  (B, E, D) z_i
     ordered    (B, E, D) z̃_i
@@ -61,7 +61,7 @@ class Codes(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a hop has found: the code (B, D) that the decoder hears, and the words (B, L) of the
+    """The find of a hop: the code (B, D) that the decoder hears, and the words (B, L) of the
     line that it is of.
     """
 
@@ -311,7 +311,7 @@ class MemReasoner(LanguageModel):
     def found(
         self, batch: FactsToAnswer, codes: Codes, readouts: list[Tensor]
     ) -> tuple[list[Tensor], list[Found]]:
-        """Of each readout i* (B,), and what is found there."""
+        """Return i* (B,) of each readout, and what is found there."""
         places, codes_there = zip(*(self.nearest(codes, r) for r in readouts), strict=True)
         rows = (batch.inputs.gather(1, place[:, None])[:, 0] for place in places)
         lines = [batch.sentences[row] for row in rows]

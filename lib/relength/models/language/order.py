@@ -1,4 +1,4 @@
-"""What tells a memory when a line was said: temporal encodings of an episode's latents.
+"""Temporal encodings of an episode's latents, which tell a memory when a line was said.
 
 Source: "MemReasoner", Section 3.3. Episodes are padded at the right here, and padding has no
 influence on lines.

@@ -1,4 +1,4 @@
-"""What the ablations of "MemReasoner" change in it, its way to answer with several names, and a
+"""The changes of the ablations of "MemReasoner", its way to answer with several names, and a
 decoder that it does not have, which copies.
 
 Source: "MemReasoner: A Memory-Augmented LLM Architecture for Multi-Hop Reasoning", Appendices A.6,

@@ -106,7 +106,7 @@ class ConstrainedDNCConfig(ModelConfig):
 
     @property
     def regularised(self) -> bool:
-        """Whether its row of the paper adds a term on the cell states to the loss."""
+        """Tell whether its row of the paper adds a term on the cell states to the loss."""
         return self.constraint in ("regularisation", "both")
 
     @staticmethod

@@ -197,7 +197,7 @@ class ConstrainedDNC(FreeRunning):
 
     @torch.no_grad()
     def trace_memory(self, batch: Batch) -> dict[str, Tensor]:
-        """What happens at every step inside, in the plain form; S steps, batch first.
+        """Trace every step inside, in the plain form; S steps, batch first.
 
         cells              (B, S, H) c̃_t, as in the paper's portraits; none without a state
         read_modes         (B, S, R, 3) weights of backward, content and forward

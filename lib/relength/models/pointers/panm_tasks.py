@@ -95,7 +95,7 @@ class OnPANM(FreeRunning):
 
     @property
     def starts(self) -> tuple[str, ...]:
-        """Where each pointer of Mode 1 begins, in words."""
+        """Say where each pointer of Mode 1 begins."""
         return self.panm.starts
 
     @abstractmethod

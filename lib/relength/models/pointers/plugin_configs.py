@@ -1,4 +1,4 @@
-"""What PANM's configurations on top of other networks have in common."""
+"""The common part of PANM's configurations on top of other networks."""
 
 from typing import Any, Literal, Self
 

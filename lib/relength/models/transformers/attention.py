@@ -104,7 +104,7 @@ class MultiHead(Switched):
     def forward(
         self, x: Tensor, there: Remembered, mask: Tensor | None, key: Tensor | None, first: int = 0
     ) -> Tensor:
-        """What (B, T, d) the vectors x find among ``there``.
+        """Return what (B, T, d) the vectors x find among ``there``.
 
         mask   True where attention may go, broadcastable with (B, h, T, S)
         key    of the dropout of weights, None for none

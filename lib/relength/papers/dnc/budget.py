@@ -1,4 +1,4 @@
-"""What the length of training changes: half, once and twice the steps of a scale, on sort."""
+"""Show what the length of training changes: half, once and twice the steps of a scale, on sort."""
 
 from html import escape
 

@@ -1,4 +1,4 @@
-"""What runs reach at each input length, with the memory they were trained with and a larger one.
+"""Accuracy at each input length, with the memory of training and with a larger one.
 
 A run is tested at every length from 2 to 100, and once more, at fewer lengths, after its memory of
 50 slots was replaced by one of 500. Of each there is a table of longest inputs, at which the median
@@ -83,7 +83,7 @@ def longest(curve: pd.Series, above: float = ABOVE) -> int:
 
 
 def summaries(runs: Runs, memory: Memory = TRAINED) -> pd.DataFrame:
-    """What the runs of a controller and task are like, a row each; NaN where there are none.
+    """Describe the runs of each controller and task, a row each; NaN where there are none.
 
     longest   of the median over runs
     each      the same of every run, in the order of seeds
@@ -132,7 +132,7 @@ def _printed(artifact: str) -> dict[tuple[str, str, str], float]:
 
 
 def gains(runs: Runs) -> pd.DataFrame:
-    """How much longer inputs get with the larger memory, a row per task and controller.
+    """The gain in length from the larger memory, a row per task and controller.
 
     Columns: task, model, seeds; small and large (longest inputs, of the median); small_below and
     large_below (the next length that was tested, infinite for none: the limit is below it); ratio

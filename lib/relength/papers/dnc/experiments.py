@@ -88,7 +88,7 @@ def _is_of(spec: RunSpec, task: str) -> bool:
 
 
 def _portrayed(spec: RunSpec, task: str) -> bool:
-    """Whether a run is of the task, and its controller has states."""
+    """Tell whether a run is of the task, and its controller has states."""
     return spec.task.name == task and spec.model.controller != "ffnn"
 
 

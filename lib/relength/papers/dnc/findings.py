@@ -17,7 +17,7 @@ EXPERIMENT = "dnc_generalization"
 
 
 def reach(survey: Survey) -> str:
-    """How far each controller gets, ours beside print, where there are runs."""
+    """Say how far each controller gets, ours beside print, where there are runs."""
     runs = busiest(survey, EXPERIMENT)
     found = summaries(runs, TRAINED)
     found = found[found["seeds"] > 0]
@@ -114,7 +114,7 @@ def loops(survey: Survey) -> str:
 
 
 def significance(survey: Survey) -> str:
-    """What the printed p values say of their own making; no run is needed."""
+    """Say what the printed p values tell of their own making; no run is needed."""
     found = (
         printed_p.readings()
         .groupby(["test", "family"], sort=False)[["impossible", "numbers"]]

@@ -1,4 +1,4 @@
-"""How a memory is written and read: histograms of its gates, Figures 6 to 9.
+"""Histograms of a memory's gates, which say how it is written and read: Figures 6 to 9.
 
 Values are those of length 15, the longest that is trained on, and of all samples of its test.
 """
@@ -28,7 +28,7 @@ Gate = Literal["write", "read"]
 
 
 class Shown(NamedTuple):
-    """What a gate's histogram says: its name, and what its ends mean."""
+    """The words of a gate's histogram: its name, and what its ends mean."""
 
     name: str
     low: str

@@ -1,4 +1,4 @@
-"""How long an input may get, ours beside the printed numbers: Figures 1, 2, Tables 2, 3, 5, 6."""
+"""Reachable input lengths, ours beside the printed ones: Figures 1, 2, Tables 2, 3, 5, 6."""
 
 from collections.abc import Callable, Sequence
 from html import escape

@@ -134,7 +134,7 @@ def portraits(runs: Runs, task: str, phase: Phase, number: int) -> Exhibit:
 
 
 def stacked(first: float, heights: Sequence[float]) -> tuple[list[float], float]:
-    """Where rows begin that lie below each other from `first` on, and where the last one ends."""
+    """Places at which rows below each other begin, from `first` on, and the end of the last."""
     ends = first + np.cumsum(heights)
     return [first, *ends[:-1].tolist()], float(ends[-1])
 

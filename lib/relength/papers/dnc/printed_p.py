@@ -1,4 +1,4 @@
-"""What the printed p values of Tables 4 and 7 tell of themselves; no run is needed for it.
+"""Learn from the printed p values of Tables 4 and 7 how they were made; no run is needed.
 
 The paper names a Mann-Whitney U test and a correction by the false discovery rate (Benjamini and
 Hochberg), and not whether the test is one- or two-sided, nor which comparisons are corrected
@@ -100,7 +100,7 @@ def _groups(
 
 
 def _maybe_equal(artifact: str) -> pd.DataFrame:
-    """Whether runs of a pair may be equal: both have a best run of 100 %, as it is printed."""
+    """Tell whether runs of a pair may be equal: both have a best run of 100 %, as it is printed."""
     best, pairs = statistic(TABLES[artifact].means, "max") == PERFECT, grid(artifact).index
     return pd.DataFrame(
         [best.loc[first] & best.loc[second] for first, second in map(split, pairs)], index=pairs
@@ -236,7 +236,7 @@ def least(first: int, second: int) -> float:
 
 
 def reach_table() -> Exhibit:
-    """How small p can get with so many seeds, and how many separated pairs a correction needs."""
+    """The smallest p of so many seeds, and the separated pairs that a correction needs."""
     data = pd.DataFrame(
         [
             {
@@ -275,7 +275,7 @@ def reach_table() -> Exhibit:
 
 
 def separated(p: float, family: int) -> float:
-    """How many of a family of p values have to be this small to stay significant; NaN for none.
+    """Count the p values of a family that have to be so small to stay significant; NaN for none.
 
     The correction takes k equal ones, the smallest of m, to p m/k.
     """

@@ -1,4 +1,4 @@
-"""What a controller's states and a memory's gates do, as numbers: Figures 3, 4 and 6 to 19.
+"""Numbers for what a controller's states and a memory's gates do: Figures 3, 4 and 6 to 19.
 
 A record keeps cell states of 16 samples at length 30, before any compression, and histograms of
 gates at length 15 (:func:`relength.training.traces.memory`). Reading includes the step of the flag.
@@ -118,7 +118,7 @@ def movement(states: Mapping[str, Any]) -> dict[str, float]:
 
 
 class Kept(NamedTuple):
-    """What a record keeps of the states of one run; has_path: whether writing has a path."""
+    """The states that a record keeps of one run; has_path: whether writing has a path."""
 
     values: str
     shape: tuple[int, ...]
@@ -149,7 +149,7 @@ def _movement(kept: Kept) -> dict[str, float]:
 
 
 class Loops(NamedTuple):
-    """How often states return, and how late, per shuffled orders of the same states.
+    """The number of returns of states, and their time, per shuffled orders of the same states.
 
     often  returns; 1 is chance
     late   steps to the first return; None where no state returns, or none does by chance

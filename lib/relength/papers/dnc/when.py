@@ -1,4 +1,4 @@
-"""When generalisation comes: accuracy at four lengths over training. No paper has this.
+"""The time when generalisation comes: accuracy at four lengths over training. No paper has it.
 
 A point of a learning curve, every thousandth step, has the accuracy at length 15, the longest that
 is trained on, at 30, which selects the checkpoint, and at 20 and 45, which select nothing.

@@ -132,7 +132,7 @@ def without_memory(scale: Scale, seed: int) -> list[RunSpec]:
 
 
 def _reads_in_order(spec: RunSpec) -> bool:
-    """Whether a run is of MemReasoner, with whatever changed but its memory."""
+    """Tell whether a run is of MemReasoner, with whatever changed but its memory."""
     return hasattr(spec.model, "temporal")
 
 

@@ -1,4 +1,4 @@
-"""How the baselines of "MemReasoner" are trained: Larimar, RMT, Mamba and MemN2N.
+"""The training of the baselines of "MemReasoner": Larimar, RMT, Mamba and MemN2N.
 
 An entry is a model, what its training has, and further fields of its task.
 """

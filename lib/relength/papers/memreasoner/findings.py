@@ -134,7 +134,7 @@ def orders(survey: Survey) -> str:
 
 
 def decoders(survey: Survey) -> str:
-    """What the printed numbers say of larger decoders; no run is needed."""
+    """Say what the printed numbers tell of larger decoders; no run is needed."""
     return f"{gptj_in_words()} {qwen()}\n"
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong first, retrieval, order or writing, and how near each hop comes to which lines.
+"""Tell what goes wrong first, retrieval, order or writing, and how near hops come to which lines.
 
 Records keep traces of reads (:mod:`relength.training.traces_of_reads`): of every hop and length the
 kind of line that is read, and the distance to the nearest line of each kind. Runs from before there
@@ -47,7 +47,7 @@ NO_TRACES = "Not run yet: runs that record what each hop reads."
 
 
 class Line(NamedTuple):
-    """How the distance to a kind of line is drawn."""
+    """The look of the distance to a kind of line."""
 
     words: str
     colour: str | None  # None: the model's
@@ -101,7 +101,7 @@ def means(runs: Runs) -> pd.DataFrame:
 
 
 def first_figure(runs: Runs, number: int) -> Exhibit:
-    """What goes wrong first, against the length of the context: a panel per reading."""
+    """Draw what goes wrong first, against the length of the context: a panel per reading."""
     data, middle = firsts(runs), means(runs)
     caption = (
         "What goes wrong first? Percent of questions by the first read that goes to another line "
@@ -125,7 +125,7 @@ def first_figure(runs: Runs, number: int) -> Exhibit:
 
 
 def distances(runs: Runs) -> pd.DataFrame:
-    """How near the nearest line of a kind is to what a hop reads: quantiles over questions.
+    """Distances of the nearest line of a kind to what a hop reads: quantiles over questions.
 
     Columns: model, arm, task, seed, test, hop (from 1), kind, quarter, half, three_quarters.
     """
@@ -224,7 +224,7 @@ def _key(drawing: "Figure", layout: Layout, height: float, model: str) -> None:
 
 
 def numbers(runs: Runs) -> str:
-    """What goes wrong first as plain text, a block per reading and a line per part."""
+    """Write what goes wrong first as plain text, a block per reading and a line per part."""
     middle = means(runs)
     if middle.empty:
         return NO_TRACES

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from relength.papers.memreasoner.experiments import LOSSES, terms_of
+from relength.papers.memreasoner.split import framed
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.figures import exhibit
@@ -20,6 +21,8 @@ from relength.specs.spec import RunSpec
 from relength.tasks.facts import LENGTHS, PLACES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -59,18 +62,10 @@ def figure(runs: Runs, number: int) -> Exhibit:
     lengths = list(runs.specs[0].task.lengths)
 
     def draw(layout: Layout) -> "Figure":
-        across = 1 if layout.narrow else 2
-        down = -(-len(LOSSES) // across)
-        head, tall, foot, left = 0.34, 1.05, 0.3, 0.42
-        block, pitch = head + tall + foot, layout.width / across
-        size = np.array([layout.width, down * block] * 2)
-        drawing = canvas(layout, down * block)
-        for k, terms in enumerate(LOSSES):
-            row, column = divmod(k, across)
-            corner = column * pitch + left, (down - 1 - row) * block + foot
-            axes = drawing.add_axes(np.array([*corner, pitch - left - 0.2, tall]) / size)
+        def panel(axes: "Axes", terms: str) -> None:
             _panel(axes, terms, data[data["terms"] == terms], middle, lengths)
-        return drawing
+
+        return in_panels(layout, panel)
 
     caption = (
         "What is each term of the loss worth? Percent of questions answered, against the length of "
@@ -86,20 +81,37 @@ def figure(runs: Runs, number: int) -> Exhibit:
     return exhibit(runs, number, draw, "lengths", caption, alt, data)
 
 
+def in_panels(layout: Layout, panel: "Callable[[Axes, str], None]") -> "Figure":
+    """A drawing with a panel per choice of terms, two in a row and one on a phone.
+
+    panel  draws into axes what is known of a choice
+    """
+    across = 1 if layout.narrow else 2
+    down = -(-len(LOSSES) // across)
+    head, tall, foot, left = 0.34, 1.05, 0.3, 0.42
+    block, pitch = head + tall + foot, layout.width / across
+    size = np.array([layout.width, down * block] * 2)
+    drawing = canvas(layout, down * block)
+    for k, terms in enumerate(LOSSES):
+        row, column = divmod(k, across)
+        corner = column * pitch + left, (down - 1 - row) * block + foot
+        axes = drawing.add_axes(np.array([*corner, pitch - left - 0.2, tall]) / size)
+        axes.patch.set_visible(False)
+        panel(axes, terms)
+        framed(axes, terms)
+    return drawing
+
+
 def _panel(
     axes: "Axes", terms: str, data: pd.DataFrame, middle: pd.DataFrame, lengths: list[str]
 ) -> None:
     x = np.arange(len(lengths))
-    axes.patch.set_visible(False)
     axes.set(xlim=(-0.3, len(lengths) - 0.7), ylim=(-4, 104))
     for level in (0, 50, 100):
         axes.axhline(level, color=LIGHT.rule, linewidth=0.6, zorder=0)
     axes.axhline(CHANCE, color=LIGHT.muted, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
     axes.set_yticks([0, 50, 100], ["0", "50", "100 %"])
     axes.set_xticks(x, [length.removesuffix("k") for length in lengths])
-    axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
-    axes.spines[:].set_visible(False)
-    axes.set_title(terms, loc="left", size=8.6, weight="bold", color=LIGHT.ink, pad=5)
     if terms != ALL and ALL in middle.index:
         axes.plot(x, middle.loc[ALL, lengths], color=LIGHT.muted, lw=1.2, alpha=0.6, zorder=2)
     if data.empty:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Dot(NamedTuple):
-    """How a line of a kind is drawn; colour: None for the model's."""
+    """The look of a line of a kind; colour: None for the model's."""
 
     words: str
     colour: str | None

@@ -48,7 +48,7 @@ def _cells(artifact: str, prefix: str = "") -> pd.DataFrame:
 
 
 def leads() -> list[Lead]:
-    """Of every row that is not MemReasoner, in Tables 8, 9 and 11."""
+    """Read every row that is not MemReasoner, in Tables 8, 9 and 11."""
     found = []
     for artifact, setting in QWEN:
         cells = _cells(artifact)
@@ -59,7 +59,7 @@ def leads() -> list[Lead]:
 
 
 def with_gptj() -> list[Lead]:
-    """Of MemReasoner with the usual decoder over that with GPTJ-6B, on both tasks."""
+    """Divide MemReasoner with the usual decoder by that with GPTJ-6B, on both tasks."""
     found = []
     for columns, artifact in GPTJ:
         usual, larger = _cells(artifact).loc[OURS], _cells("memreasoner-table-12", columns)

@@ -101,7 +101,7 @@ def _timed(model: "nn.Module", batch: "FactsToAnswer") -> float:
 
 
 def slopes(measured: dict[str, Any]) -> np.ndarray:
-    """Of each round, how the time of MemReasoner grows with lines: 1 is linear, 2 quadratic.
+    """The power of lines with which MemReasoner's time grows, per round: 1 is linear, 2 quadratic.
 
     The slope of logarithms by least squares, over the lengths from 4k on: below, what does not
     depend on length weighs as much.

@@ -139,7 +139,7 @@ def framed(axes: "Axes", words: str) -> None:
 
 
 def places_of_key(layout: Layout, height: float, entries: int) -> "Iterator[tuple[float, float]]":
-    """Where the entries of a key stand above all panels: x in inches, y as a share of the height.
+    """Yield the places of a key's entries above all panels: x in inches, y a share of the height.
 
     They stand side by side, on a phone one below the other.
     """

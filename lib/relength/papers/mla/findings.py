@@ -44,7 +44,7 @@ def discoveries(survey: Survey) -> str:
 
 
 def _ways(survey: Survey) -> Iterator[str]:
-    """Of the cells that have both ways: elsewhere the task, and not the way, may be the reason."""
+    """Keep cells that have both ways: elsewhere the task, not the way, may be the reason."""
     data = free(survey, "reduced")
     both = with_both_ways(data) if len(data) else data
     if len(both):

@@ -1,4 +1,4 @@
-"""What a chat model is asked in Table 12, how its reply is read, and how that is scored.
+"""Ask a chat model as in Table 12, read its reply and score it.
 
 Source: Le et al., TMLR version: Appendix D.7. Four algorithmic tasks on ten signs that are no
 digits: twenty examples of length 5, one question of length 10, twenty trials. Of SCAN twenty

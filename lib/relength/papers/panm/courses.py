@@ -79,7 +79,7 @@ def accuracy_and_loss(runs: Runs, number: int, artifact: str, beyond: str) -> Ex
 
 
 def ends(runs: Runs, data: pd.DataFrame) -> str:
-    """Where the curves of each cell end, in words."""
+    """Say where the curves of each cell end."""
     last = data[data["epoch"] == data.groupby(["model", "arm", "task", "seed"])["epoch"]
                 .transform("max")]  # fmt: skip
     said = [

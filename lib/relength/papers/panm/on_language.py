@@ -1,4 +1,4 @@
-"""Where a pointer helps on language, and where the network below it does more.
+"""Find where a pointer helps on language, and where the network below it does more.
 
 A network is compared with the same one that has PANM on top, and with other networks that have no
 pointers: longer than those of training, test by test. What differs by no more than the margin of
@@ -79,12 +79,12 @@ class Setting(NamedTuple):
     seeds: int
 
     def gain(self, value: float) -> float:
-        """How much better a number is than that of the network alone."""
+        """By how much a number is better than that of the network alone."""
         return self.sign * (value - self.alone)
 
     @property
     def answer(self) -> str:
-        """What the test says: a key of ANSWERS."""
+        """The answer of the test: a key of ANSWERS."""
         pointers, network = self.gain(self.pointers), self.gain(self.best)
         if pointers > self.margin:
             return "both" if network > pointers else "pointer"

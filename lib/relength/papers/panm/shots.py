@@ -56,13 +56,13 @@ def reads() -> int:
 
 
 def overflow(found: list[Prompt]) -> rules.Decision:
-    """Whether the longest inputs of both tasks have more tokens than the model reads."""
+    """Tell whether the longest inputs of both tasks have more tokens than the model reads."""
     longest = max(one.length for one in found)
     return rules.fact(all(one.letters > reads() for one in found if one.length == longest))
 
 
 def scope() -> str:
-    """How it is decided, and what another reading of the text would give."""
+    """Say how it is decided, and what another reading of the text would give."""
     task = language.letters("paper", 0)[-1].task.model_copy(update={"test_size": 1})
     length = max(int(test) for test in task.tests if test.isdigit())
     asked = task.pairs(str(length), 0)[0]
@@ -122,7 +122,7 @@ def table(store: Store, seeds: int, found: list[Prompt]) -> Exhibit:
 
 
 def numbers(found: list[Prompt]) -> str:
-    """What was counted, and what comes of it, as plain text."""
+    """Write what was counted, and what comes of it, as plain text."""
     decision = overflow(found)
     lines = [f"{'':20}{'letters asked':>15}{'letters in all':>16}{'with words':>12}"]
     lines += [f"{title(p.task):20}{p.length:>15,}{p.letters:>16,}{p.symbols:>12,}" for p in found]

@@ -31,7 +31,7 @@ OURS, BEST = "PANM (Ours)", "Best Baseline"
 
 
 class Source(NamedTuple):
-    """Where the settings of a group stand: an experiment and some of its artifacts.
+    """The place of the settings of a group: an experiment and some of its artifacts.
 
     pointers  the row with PANM
     rivals    the rows it is compared with, in each setting with the best; none: all other rows

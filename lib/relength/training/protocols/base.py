@@ -48,7 +48,7 @@ class Selection(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What the selected checkpoint has: *the highest accuracy on the development set*."""
+        """Say what the selected checkpoint has: *the highest accuracy on the development set*."""
         if self.by == "last":
             return "the longest training"
         best = "highest accuracy" if self.by == "accuracy" else "lowest loss"

@@ -135,7 +135,7 @@ class Facts(FixedSamples):
             model.for_test()
 
     def traces(self, spec: "RunSpec", model: "Module", device: str) -> dict[str, Any]:
-        """What each hop of a memory reads, by length, if the model has one and tells."""
+        """Trace what each hop of a memory reads, by length, if the model has one and tells."""
         from relength.training.traces_of_reads import reads
 
         return reads(spec, model, device)

@@ -1,0 +1,175 @@
+"""Beyond the paper: why terms of the loss decide what is left in long contexts.
+
+A question finds its line among those of a novel if the line is nearer to what was read than any
+other. Traces of reads (:mod:`relength.training.traces_of_reads`) have the distance to the nearest
+line of either kind, and how the codes in the memory lie: how far lines of the novel are from those
+of bAbI, and along how many axes either spread.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from relength.papers.memreasoner.experiments import LOSSES, terms_of
+from relength.papers.memreasoner.losses import ALL, in_panels
+from relength.report import exhibits
+from relength.report.exhibits import Exhibit, badges, rows_table
+from relength.report.figures import exhibit
+from relength.report.grid import NOT_RUN
+from relength.report.runs import Runs
+from relength.report.style import LIGHT, Layout, aligned, colour
+from relength.specs.spec import RunSpec
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+HALF = 2  # the median among the quantiles of a trace
+TICKS = (0.5, 1, 2, 4, 8)
+# What the table has, and what it says of it. Lengths are in units of the spread of the facts.
+MEASURES = {
+    "room": "nearest line of a novel, per distance of the wanted line",
+    "between": "distance of the two means, per spread of the facts",
+    "spread": "spread of lines of novels, per spread of the facts",
+    "facts_dimensions": "axes that facts spread along",
+    "text_dimensions": "axes that lines of novels spread along",
+}
+
+
+def codes(runs: Runs) -> pd.DataFrame:
+    """A row per run that recorded how its codes lie, and test with lines of novels.
+
+    Columns: terms, seed, test, and those of :data:`MEASURES`. Where a spec was run more than once,
+    the first run that recorded it counts.
+    """
+    rows = []
+    for spec, traces in _traced(runs):
+        for trace in traces:
+            lie, near = trace["codes"], trace["distances"][0]
+            if "between" in lie and "facts_spread" in lie and {"wanted", "text"} <= set(near):
+                rows.append((terms_of(spec), spec.seed, trace["test"], *_measured(lie, near)))
+    data = pd.DataFrame(rows, columns=["terms", "seed", "test", *MEASURES])
+    return data.astype({"seed": int, **dict.fromkeys(MEASURES, float)})
+
+
+def _traced(runs: Runs) -> Iterator[tuple[RunSpec, list[dict[str, Any]]]]:
+    done = set()
+    for record in (*runs.records, *runs.further):
+        traces = record.get("reads") or ()
+        if record["key"] not in done and any("codes" in trace for trace in traces):
+            done.add(record["key"])
+            yield RunSpec.recorded(record["spec"]), [t for t in traces if "codes" in t]
+
+
+def _measured(lie: dict[str, float], near: dict[str, list[float]]) -> tuple[float, ...]:
+    unit = lie["facts_spread"]
+    return (
+        near["text"][HALF] / max(near["wanted"][HALF], 1e-3),  # traces have three digits
+        lie["between"] / unit,
+        lie.get("text_spread", np.nan) / unit,
+        lie["facts_dimensions"],
+        lie.get("text_dimensions", np.nan),
+    )
+
+
+def medians(runs: Runs, of: str) -> pd.DataFrame:
+    """Medians over seeds, a row per choice of terms that has traces, a column per length."""
+    found = codes(runs).groupby(["terms", "test"], sort=False)[of].median().unstack(sort=False)
+    return found.loc[[terms for terms in LOSSES if terms in found.index]]
+
+
+def figure(runs: Runs, number: int) -> Exhibit:
+    """Draw the room that the wanted line has, against length: a panel per choice."""
+    data, middle = codes(runs), medians(runs, "room")
+    caption = (
+        "How much room does a line have? Distance of what the first hop reads to the nearest line "
+        "of the novel, in units of its distance to the wanted line, against the length of the "
+        "context in thousand tokens; each panel leaves out what its title says. Below the dashed "
+        "line the novel is nearer in half of the questions. A thin line with dots is a run, the "
+        f"thick one their median. The grey line is the median with {ALL}."
+    )
+    if data.empty:
+        return exhibits.waiting(caption, f"{runs.page}-room", exhibits.training(runs), data)
+    tests = list(middle.columns)
+
+    def draw(layout: Layout) -> "Figure":
+        return in_panels(
+            layout, lambda axes, terms: _panel(axes, data[data["terms"] == terms], middle, tests)
+        )
+
+    told = "; ".join(
+        f"{terms}: " + ", ".join(f"{test} {value:.2g}" for test, value in row.items())
+        for terms, row in middle.iterrows()
+    )
+    alt = f"Distance of the nearest line of a novel per distance of the wanted line. {told}."
+    return exhibit(runs, number, draw, "room", caption, alt, data)
+
+
+def _panel(axes: "Axes", data: pd.DataFrame, middle: pd.DataFrame, tests: list[str]) -> None:
+    x = np.arange(len(tests))
+    axes.set_yscale("log", base=2)
+    axes.set(xlim=(-0.3, len(tests) - 0.7), ylim=(TICKS[0] / 1.3, TICKS[-1] * 1.3))
+    for level in TICKS:
+        axes.axhline(level, color=LIGHT.rule, linewidth=0.6, zorder=0)
+    axes.axhline(1, color=LIGHT.muted, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
+    axes.set_yticks(TICKS, [f"{tick:g}" for tick in TICKS])
+    axes.minorticks_off()
+    axes.set_xticks(x, [test.removesuffix("k") for test in tests])
+    if ALL in middle.index:
+        axes.plot(x, middle.loc[ALL], color=LIGHT.muted, lw=1.2, alpha=0.6, zorder=2)
+    if data.empty:
+        place = {"transform": axes.transAxes, "ha": "center", "va": "center", "style": "italic"}
+        axes.text(0.5, 0.5, NOT_RUN, color=LIGHT.muted, size=7.5, **place)
+        return
+    shade = colour("MemReasoner")
+    wide = data.pivot(index="test", columns="seed", values="room").loc[tests]
+    for seed in wide:
+        thin = {"lw": 0.5, "alpha": 0.7, "marker": "o", "markersize": 2, "clip_on": False}
+        axes.plot(x, wide[seed], color=shade, zorder=3, **thin)
+    axes.plot(x, wide.median(axis=1), color=shade, lw=1.7, zorder=4)
+
+
+def table(runs: Runs) -> Exhibit:
+    """Say how codes lie at the shortest length with lines of novels, a row per choice of terms."""
+    data = codes(runs)
+    first = data["test"].iloc[0] if len(data) else "1k"
+    caption = (
+        f"<b>How codes lie.</b> {badges(runs.scale, runs.freshness)} Codes of lines as they stand "
+        f"in the memory, contexts of {first} tokens: medians over questions, then over seeds. An "
+        "axis counts in proportion to what of the spread it has."
+    )
+    name = f"{runs.page}-codes"
+    if data.empty:
+        return exhibits.waiting(caption, name, exhibits.training(runs), data)
+    seeds = data.groupby("terms")["seed"].nunique()
+    columns = {"terms": "text", "seeds": "number", **dict.fromkeys(MEASURES.values(), "number")}
+    rows = [
+        (terms, str(seeds.get(terms, 0)), *_cells(data, terms, first, f"<small>{NOT_RUN}</small>"))
+        for terms in LOSSES
+    ]
+    links = [exhibits.csv(name, data), exhibits.notebook(runs.page)]
+    html = exhibits.table(rows_table(columns, rows), caption, name, links)
+    return Exhibit(html, f"{len(seeds)} of {len(LOSSES)} choices of terms have traces.", data)
+
+
+def _cells(data: pd.DataFrame, terms: str, test: str, lacking: str) -> list[str]:
+    own = data[(data["terms"] == terms) & (data["test"] == test)]
+    if own.empty:
+        return [lacking] * len(MEASURES)
+    return [f"{own[name].median():.2g}" for name in MEASURES]
+
+
+def numbers(runs: Runs) -> str:
+    """Write the room that the wanted line has as plain text, by length."""
+    middle = medians(runs, "room")
+    if middle.empty:
+        return "Not run yet: runs that record how codes lie."
+    seeds = codes(runs).groupby("terms")["seed"].nunique()
+    rows = [["nearest novel line / wanted line", "seeds", *middle.columns]]
+    rows += [
+        [f"  {terms}", str(seeds[terms]), *(f"{value:.2f}" for value in row)]
+        for terms, row in middle.iterrows()
+    ]
+    return "\n".join(aligned(*rows))
