@@ -10,14 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import escape
 from math import isnan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges
 from relength.report.grid import NOT_RUN
+from relength.report.html import fill
 from relength.report.runs import Runs
 from relength.report.style import (
     ARM_LABELS,
@@ -372,41 +374,41 @@ def matrix(
 
     rows: (model, label, arm); cell: HTML, hint and value of (model, arm, task, test)
     """
-    blocks, tasks = [], list(tests)
-    for half in (tasks[i : i + HALF] for i in range(0, len(tasks), HALF)):
-        few = " few" if sum(len(tests[task]) for task in half) <= FEW else ""
-        head = "".join(
-            f'<th colspan="{len(tests[t])}" scope="colgroup">{title(t)}</th>' for t in half
+    tasks = list(tests)
+    halves = [tasks[i : i + HALF] for i in range(0, len(tasks), HALF)]
+    return fill(
+        "matrix", blocks=[_block(rows, {t: tests[t] for t in half}, cell) for half in halves]
+    )
+
+
+def _block(
+    rows: Sequence[tuple[str, str, str]],
+    tests: dict[str, tuple[str, ...]],
+    cell: Callable[[str, str, str, str], tuple[str, str, float]],
+) -> dict[str, Any]:
+    """The tasks of a :func:`matrix` that stand side by side, as its template takes them."""
+    body, previous = [], ""
+    for model, label, arm in rows:
+        cells = []
+        for task, lengths in tests.items():
+            for i, test in enumerate(lengths):
+                html, hint, value = cell(model, arm, task, test)
+                sort = "" if isnan(value) else f"{value:g}"
+                cells.append({"first": i == 0, "value": sort, "hint": hint, "html": Markup(html)})
+        name, _, reading = label.partition(", ")
+        kind = "rule other-arm" if reading and not previous else "other-arm" if reading else ""
+        previous = reading
+        body.append(
+            {"kind": kind, "name": Markup(name), "reading": Markup(reading), "cells": cells}
         )
-        lengths = "".join(
-            f'<th scope="col" class="{"first" if i == 0 else ""}">{_length(test)}</th>'
-            for task in half
-            for i, test in enumerate(tests[task])
-        )
-        body, previous = [], ""
-        for model, label, arm in rows:
-            cells = []
-            for task in half:
-                for i, test in enumerate(tests[task]):
-                    html, hint, value = cell(model, arm, task, test)
-                    tip = f' title="{escape(hint, quote=True)}"' if hint else ""
-                    sort = "" if isnan(value) else f' data-value="{value:g}"'
-                    first = ' class="first"' if i == 0 else ""
-                    cells.append(f"<td{first}{sort}{tip}>{html}</td>")
-            name, _, reading = label.partition(", ")
-            small = f"<small>{reading}</small>" if reading else ""
-            rule = "rule other-arm" if reading and not previous else "other-arm" if reading else ""
-            previous = reading
-            body.append(
-                f'<tr class="{rule}"><th scope="row">{name}{small}</th>{"".join(cells)}</tr>'
-            )
-        blocks.append(
-            f'<div class="scroll"><table class="matrix{few} sortable"><thead>'
-            f"<tr><td></td>{head}</tr>"
-            f'<tr><th scope="col">length</th>{lengths}</tr></thead>'
-            f"<tbody>{''.join(body)}</tbody></table></div>"
-        )
-    return "".join(blocks)
+    return {
+        "few": sum(map(len, tests.values())) <= FEW,
+        "tasks": [
+            (Markup(title(task)), [Markup(_length(test)) for test in lengths])
+            for task, lengths in tests.items()
+        ],
+        "rows": body,
+    }
 
 
 def _length(test: str) -> str:
