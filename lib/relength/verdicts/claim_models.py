@@ -22,6 +22,7 @@ from relength.verdicts.rules import Relation
 Kind = Literal["value", "threshold", "solves", "trend", "property", "order", "cost", "conjunction"]
 Metric = Literal[*registry.test_metrics(), *registry.metrics(), registry.ACCURACY]
 Level = Literal["solved", "failed", "not_solved"]
+Arm = Literal[*ARMS, *registry.united("arms")]
 Cell = tuple[str, str]  # model, task
 Sample = tuple[Cell, ...]  # cells that make one number per seed, so that each seed must be in all
 
@@ -40,7 +41,7 @@ class Source(_Frozen):
     metric: Metric = registry.ACCURACY
     # The paper's own rule; or one of those of Protocol.retests.
     checkpoint: Literal["selected", "last", "best_iid", "extended"] = "selected"
-    judged_arm: Literal[*ARMS, *registry.united("arms")]
+    judged_arm: Arm
     other_arms: dict[str, tuple[str, ...]] = {}  # arm: the models that have it
     claim_per_cell: bool = False  # each printed cell is a value claim of its own
     rows: tuple[str, ...] = ()  # models whose cells are claims; all, if none are named
@@ -98,6 +99,7 @@ class Expectation(_Frozen):
     at_least      with a level: that so many of the models are at it suffices, whichever they are
     trend         "falls" or "rises": from the first test length named to the last
     mean          the mean over all cells named, within the margin; or [least, most] of it
+    together      with a mean: one over the cells of all models named, in place of one for each
     lead          [least, most]: the mean over each task's cells less that of the models `over`, of
                   whom the best counts at each test; within the margin of that range
     tasks_solved  in how many of the tasks named a seed is "solved" at every length
@@ -124,6 +126,7 @@ class Expectation(_Frozen):
     better_than_best_of: tuple[str, ...] | None = None
     harder_than: tuple[str, ...] | None = None
     mean: float | tuple[float, float] | None = None
+    together: bool = False  # only for mean
     lead: tuple[float, float] | None = None
     over: tuple[str, ...] | None = None  # only for lead
     # only for better_than and on_par_with
@@ -150,6 +153,8 @@ class Expectation(_Frozen):
             raise ValueError("a ratio and than go together")
         if (self.lead is None) != (self.over is None):
             raise ValueError("lead and over go together")
+        if self.together and self.mean is None:
+            raise ValueError("together says what a mean is over, and there is none")
         if self.at_least and (self.is_ in (None, "published") or self.at_least > len(self.models)):
             raise ValueError("at_least counts models at a level, and no more than there are")
         return self
@@ -163,7 +168,9 @@ class ClaimEntry(_Frozen):
     quote: str | None = None  # at most one sentence of the paper, verbatim
     expect: tuple[Expectation, ...] = ()
     metric: Metric | None = None  # if it is not the artifact's
-    judged_arm: Literal["paper"] | None = None  # where the artifact's cannot decide; then alone
+    # Whose runs decide, if not the artifact's: those of two tables, or of a reading beside them.
+    experiment: str | None = None
+    judged_arm: Arm | None = None  # where the artifact's cannot decide; then alone
     scope: str | None = None  # what of the claim is left out here, and why
     not_testable: str | None = None  # why no run could decide it
 
@@ -291,10 +298,14 @@ class OrderPart(_Frozen):
 
 
 class RangePart(_Frozen):
-    """A mean over tests lies in a range; or its lead over that of others, the best at each test."""
+    """A mean over tests lies in a range; or its lead over that of others, the best at each test.
+
+    also  further models, whose tests count in the same mean
+    """
 
     rule: Literal["range"] = "range"
     model: str
+    also: tuple[str, ...] = ()
     over: tuple[str, ...] = ()
     tests: dict[str, tuple[str, ...]]
     low: float
@@ -302,7 +313,8 @@ class RangePart(_Frozen):
 
     @property
     def samples(self) -> tuple[Sample, ...]:
-        return (tuple((m, task) for m in (self.model, *self.over) for task in self.tests),)
+        models = (self.model, *self.also, *self.over)
+        return (tuple((m, task) for m in models for task in self.tests),)
 
 
 class LongestPart(_Frozen):
@@ -434,7 +446,11 @@ def parts(line: Expectation, artifact: str, source: Source) -> list[Part]:
         ]
     if line.mean is not None:
         low, high = line.mean if isinstance(line.mean, tuple) else (line.mean, line.mean)
-        return [RangePart(model=m, tests=tests, low=low, high=high) for m in line.models]
+        between = {"tests": tests, "low": low, "high": high}
+        if line.together:
+            first, *others = line.models
+            return [RangePart(model=first, also=tuple(others), **between)]
+        return [RangePart(model=m, **between) for m in line.models]
     if line.at_least:
         some = {"models": line.models, "level": line.is_, "at_least": line.at_least}
         return [SomePart(task=task, tests=lengths, **some) for task, lengths in tests.items()]
@@ -570,20 +586,22 @@ def known_cells(artifact: str, experiment: str = "", checkpoint: str = "selected
 
     All that the tables of its experiment print; where these print nothing, what its runs have.
 
-    experiment  whose runs decide, where no experiment makes the artifact
+    experiment  whose runs decide; if it does not make the artifact, all that they have, too
     """
-    found = _experiment_of(artifact, experiment)
-    if found is None or found.tables:
-        tables = [published.table(name) for name in (found.tables if found else (artifact,))]
-        cells = pd.concat(tables)[["model", "task", "test"]]
-        return cells.rename(columns={"model": "row"})
-    return run_cells(artifact, experiment, checkpoint)
+    found, judging = _maker(artifact), experiments().get(experiment)
+    if found and not found.tables:
+        return run_cells(artifact, experiment, checkpoint)
+    tables = [published.table(name) for name in (found.tables if found else (artifact,))]
+    cells = pd.concat(tables)[["model", "task", "test"]].rename(columns={"model": "row"})
+    if judging is None or artifact in judging.artifacts:
+        return cells
+    return pd.concat([cells, run_cells(artifact, experiment, checkpoint)]).drop_duplicates()
 
 
 @cache
 def run_cells(artifact: str, experiment: str = "", checkpoint: str = "selected") -> pd.DataFrame:
-    """The cells of the runs of an artifact's experiment, in the columns of known_cells."""
-    found = _experiment_of(artifact, experiment)
+    """The cells of the runs that decide, or else of the artifact's experiment, as known_cells."""
+    found = experiments().get(experiment) or _maker(artifact)
     cells = []
     for spec in found.specs("reduced", [0]) if found else ():
         retest = spec.training.retests(spec.task).get(checkpoint)
@@ -632,9 +650,9 @@ def known_rows(
     return tuple(dict.fromkeys(pd.concat((known_cells(*runs)["row"], run_cells(*runs)["row"]))))
 
 
-def _experiment_of(artifact: str, experiment: str = "") -> Experiment | None:
-    maker = next((e for e in experiments().values() if artifact in e.artifacts), None)
-    return maker or experiments().get(experiment)
+def _maker(artifact: str) -> Experiment | None:
+    """The experiment that makes an artifact, if one does."""
+    return next((e for e in experiments().values() if artifact in e.artifacts), None)
 
 
 def _known(models: set[str], known: tuple[str, ...]) -> None:

@@ -131,16 +131,18 @@ def _prose_claim(entry: ClaimEntry, file: ClaimFile, prose: pd.DataFrame, path: 
     row = prose.loc[entry.id]
     try:
         source = file.artifacts[entry.artifact]
+        if entry.experiment is not None:
+            source = source.model_copy(update={"experiment": entry.experiment})
         spelt_out = tuple(
             part for line in entry.expect for part in parts(line, entry.artifact, source)
         )
-        source = source.of(_tasks(spelt_out))
+        own: dict[str, object] = {} if entry.metric is None else {"metric": entry.metric}
+        if entry.judged_arm is not None:
+            own |= {"judged_arm": entry.judged_arm, "other_arms": {}}
+        source = source.of(_tasks(spelt_out)).model_copy(update=own)
         check_runs(source, spelt_out)
     except RelengthError as error:
         raise RelengthError(f"{where}: {error}") from None
-    own: dict[str, object] = {} if entry.metric is None else {"metric": entry.metric}
-    if entry.judged_arm is not None:
-        own |= {"judged_arm": entry.judged_arm, "other_arms": {}}
     return Claim(
         id=entry.id,
         paper=file.paper,
@@ -149,7 +151,7 @@ def _prose_claim(entry: ClaimEntry, file: ClaimFile, prose: pd.DataFrame, path: 
         statement=row["claim"],
         quote=entry.quote,
         where=row["where"],
-        source=source.model_copy(update=own),
+        source=source,
         parts=spelt_out,
         scope=entry.scope,
         not_testable=entry.not_testable,
