@@ -15,13 +15,8 @@ from relength.errors import RelengthError
 from relength.paths import BOOK
 
 CLAIMS = BOOK / "claims"
-RULE = (
-    "expect",
-    "metric",
-    "experiment",
-    "judged_arm",
-    "not_testable",
-)  # what an entry says of how it is judged
+# What an entry says of how it is judged.
+RULE = ("expect", "metric", "experiment", "judged_arm", "not_testable")
 # What an artifact's source says of that. Other arms stand beside a verdict and decide none.
 SOURCE = ("experiment", "metric", "checkpoint", "judged_arm", "elsewhere")
 

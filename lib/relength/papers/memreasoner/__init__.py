@@ -64,7 +64,7 @@ PAPER = Paper(
     },
     borrowed={"memreasoner_other_decoders": None, "memreasoner_cost": None},
     benchmark="cost_page:benchmark",
-    computed="cost_page:decided",
+    computed="computed:decided",
     arms={"ruler": Arm("as RULER generates", "the text on chains that RULER's code would draw")},
     words={
         "babi": "bAbI",

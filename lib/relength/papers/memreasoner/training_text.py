@@ -1,0 +1,115 @@
+"""What MemReasoner sees in training: lines, tokens and empty lines of bAbI, counted.
+
+Source: Section 4.1 and Appendix A.2. Counting takes bAbI, which is not part of the package, so that
+the counts are kept; the tests count again what ``training_text.json`` keeps.
+"""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from relength.report.computed import Computed
+from relength.report.style import aligned, title
+from relength.specs.margins import load_margins
+from relength.tasks import bpe
+from relength.tasks.facts import FactsTask, OneFact, TwoFacts
+from relength.verdicts import rules
+
+KEPT = Path(__file__).with_name("training_text.json")
+PAGE = "memreasoner_babi"
+TASKS: tuple[type[FactsTask], ...] = (OneFact, TwoFacts)
+EMPTY = 2.0  # lines of earlier questions in a sample, on average
+QUOTES = {
+    "memreasoner-053": "Which means that MemReasoner has been exposed to a maximum of 90 and 573 "
+    "tokens during finetuning on task 1 and task 2, respectively, whereas at test-time the model "
+    "is exposed to contexts that are up to 128k tokens long.",
+    "memreasoner-054": "On average, this leads to about 2 empty lines per training sample.",
+}
+SCOPES = {
+    "memreasoner-053": "Counted in all 10,000 training questions of each task: lines before a "
+    "question with those of earlier questions, and GPT-2's tokens of these lines, which is how "
+    "BABILong measures contexts; the text does not name its tokens. All four numbers have to be "
+    "within the margin for lengths.",
+    "memreasoner-054": "Counted in all 10,000 training questions of each task; both means have to "
+    "be within the margin for lengths.",
+}
+
+
+class Counts(NamedTuple):
+    """Of a task's training questions: most lines, most tokens, and the mean of empty lines."""
+
+    lines: int
+    tokens: int
+    empty: float
+
+
+PRINTED = {"babi_one_fact": (14, 90), "babi_two_facts": (72, 573)}  # lines and tokens
+
+
+def count(task: FactsTask) -> Counts:
+    """Count all training questions. Raises RelengthError where bAbI is not at hand."""
+    every = [*task.episodes("train", 0), *task.episodes("validation", 0)]
+    return Counts(
+        max(len(one.lines) for one in every),
+        max(bpe.count(" ".join(filter(None, one.lines))) for one in every),
+        sum(line == "" for one in every for line in one.lines) / len(every),
+    )
+
+
+@cache
+def kept() -> dict[str, Counts]:
+    """{task: its counts}"""
+    return {task: Counts(**counts) for task, counts in json.loads(KEPT.read_text()).items()}
+
+
+def decisions() -> list[tuple[str, rules.Decision, str]]:
+    """(claim, what comes of it, what was counted)."""
+    room, found = load_margins().measures["length"], kept()
+
+    def near(counted: float, printed: float) -> bool:
+        return abs(counted - printed) <= room.around(printed)
+
+    sizes = all(
+        near(counted, printed)
+        for task, said in PRINTED.items()
+        for counted, printed in zip(found[task][:2], said, strict=True)
+    )
+    empty = all(near(one.empty, EMPTY) for one in found.values())
+    most = [f"{title(task)} {one.lines} and {one.tokens}" for task, one in found.items()]
+    mean = [f"{title(task)} {one.empty:.2f}" for task, one in found.items()]
+    return [
+        ("memreasoner-053", rules.fact(sizes), f"lines and tokens at most: {'; '.join(most)}"),
+        ("memreasoner-054", rules.fact(empty), f"empty lines on average: {'; '.join(mean)}"),
+    ]
+
+
+def numbers() -> str:
+    """The counts as plain text, in brackets the paper's."""
+    rows = [("", "lines at most", "tokens at most", "empty lines, mean")]
+    for task, one in kept().items():
+        lines, tokens = PRINTED[task]
+        cells = f"{one.lines} ({lines})", f"{one.tokens} ({tokens})", f"{one.empty:.2f} ({EMPTY:g})"
+        rows.append((title(task), *cells))
+    return "\n".join([*aligned(*rows), "", lines_of_verdicts()])
+
+
+def lines_of_verdicts() -> str:
+    """The verdicts as plain text."""
+    return "\n".join(f"{claim}: {one.outcome} ({seen})" for claim, one, seen in decisions())
+
+
+def decided() -> list[Computed]:
+    """Every claim that the counts decide."""
+    return [
+        Computed(
+            claim=claim,
+            quote=QUOTES[claim],
+            page=PAGE,
+            unit="calculation",
+            decision=found,
+            seen=seen,
+            scope=SCOPES[claim],
+        )
+        for claim, found, seen in decisions()
+    ]
