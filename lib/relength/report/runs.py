@@ -229,11 +229,16 @@ class Runs:
 
     @cached_property
     def _claims(self) -> list[claims.Claim]:
-        """The claims that these runs decide, on the artifacts that they are shown for."""
+        """The claims that these runs decide, on the artifacts that they are shown for; where these
+        are all that the experiment makes, also those on artifacts that it does not make.
+        """
+        made = self.experiment.artifacts
+        whole = self.artifacts == made
         return [
             claim
             for claim in claims.load(self.experiment.paper)
-            if claim.artifact in self.artifacts and claim.source.experiment == self.experiment.name
+            if claim.source.experiment == self.experiment.name
+            and (claim.artifact in self.artifacts or (whole and claim.artifact not in made))
         ]
 
     @cached_property

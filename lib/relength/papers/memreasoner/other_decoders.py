@@ -1,17 +1,30 @@
-"""Tables 8, 9, 11 and 12: decoders that the paper sets beside MemReasoner.
+"""Tables 8 to 12: decoders that the paper sets beside MemReasoner.
 
-Everything here is computed from what the paper prints. Our plain decoder, which stands in for
-Qwen2.5, has its runs on the pages of Tables 2, 3 and 5.
+What compares them is computed from what the paper prints. Our plain decoder, which stands in for
+Qwen2.5, has its runs on the pages of Tables 2 to 5; here they stand below the printed rows. Nothing
+is judged: ours has the size of our MemReasoner and says nothing of a pretrained decoder.
 """
 
-from statistics import fmean
+from statistics import fmean, median
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from relength.report.style import aligned
-from relength.report.tables import short, signed
+from relength.report import exhibits
+from relength.report.exhibits import Exhibit, badges
+from relength.report.grid import NOT_RUN
+from relength.report.runs import Runs
+from relength.report.style import aligned, title
+from relength.report.tables import matrix, short, signed
 from relength.report.wording import grid
+from relength.runs.store import Store
+from relength.specs import published
+from relength.specs.experiments import experiment
+from relength.specs.published import name_of
+from relength.specs.spec import Scale
+
+PAGE = "memreasoner_other_decoders"
 
 OURS = "MemReasoner-1.4B (bAbi)"
 LARGER = "MemReasoner (GPTJ-6B decoder)"
@@ -24,6 +37,15 @@ QWEN = (
 # Columns of Table 12, and the table that has the same with the usual decoder.
 GPTJ = (("babilong/task1", "memreasoner-table-2"), ("babilong/task2", "memreasoner-table-3"))
 AVERAGES = ("avg<=8k", "avg>=16k")
+# Tables with Qwen2.5, and whose runs are the same with our models.
+BESIDE = {
+    "memreasoner-table-8": "memreasoner_babilong",
+    "memreasoner-table-9": "memreasoner_two_facts",
+    "memreasoner-table-10": "memreasoner_locations",
+    "memreasoner-table-11": "memreasoner_hops",
+}
+OF_EQUAL_SIZE = ("GPT", "MemReasoner")
+PRINTED, TRAINED = "printed", "ours, of equal size"
 
 
 class Lead(NamedTuple):
@@ -93,3 +115,74 @@ def gptj_in_words() -> str:
             f"largest {short(abs(lead.points[most]))} at {most}."
         )
     return "\n".join(said)
+
+
+def rows_beside(artifact: str, runs: Runs) -> pd.DataFrame:
+    """The cells of a table with Qwen2.5, and of our two models where they have runs.
+
+    Columns: row, source ("printed" or "ours, of equal size"), task, test, value (percent; of ours
+    the median; NaN without any), seeds (0 where it is printed).
+    """
+    said = published.table(artifact)
+    said = said[~said["test"].isin(AVERAGES)]
+    rows = [(one.row, PRINTED, one.task, one.test, one.value, 0) for one in said.itertuples()]
+    arms = runs.experiment.judged_arms
+    columns = said[["task", "test"]].drop_duplicates()
+    for model in OF_EQUAL_SIZE:
+        for task, test in columns.itertuples(index=False, name=None):
+            read = test in runs.tested(model, arms[model], task)
+            values = runs.values(model, arms[model], task, test) if read else []
+            middle = median(values) if values else np.nan
+            rows.append((model, TRAINED, task, test, middle, len(values)))
+    return pd.DataFrame(rows, columns=["row", "source", "task", "test", "value", "seeds"])
+
+
+def runs_beside(artifact: str, scale: Scale, seeds: int, store: Store) -> Runs:
+    """The runs of our models on what a table with Qwen2.5 asks."""
+    return Runs.read(experiment(BESIDE[artifact]), scale, seeds, store)
+
+
+def beside(artifact: str, runs: Runs) -> Exhibit:
+    """A table with Qwen2.5 as printed, with our plain decoder and our MemReasoner below."""
+    data = rows_beside(artifact, runs)
+    cells = data.set_index(["row", "source", "task", "test"])
+    tests = data.groupby("task", sort=False)["test"].agg(lambda names: tuple(dict.fromkeys(names)))
+    rows = [
+        (row, f"{row}, {source}", source)
+        for row, source in data[["row", "source"]].drop_duplicates().itertuples(index=False)
+    ]
+
+    def cell(row: str, source: str, task: str, test: str) -> tuple[str, str, float]:
+        found = cells.loc[row, source, task, test]
+        if np.isnan(found["value"]):
+            return '<b class="none">–</b>', "printed as a dash" if source == PRINTED else "", np.nan
+        hint = f"median of {found['seeds']} seeds" if source == TRAINED else "printed"
+        return f"<b>{short(found['value'])}</b>", hint, found["value"]
+
+    caption = (
+        f"<b>{name_of(artifact)} of the paper, with ours below.</b> "
+        f"{badges(runs.scale, runs.freshness)} Percent. <i>Printed</i> rows are pretrained models. "
+        "<i>Ours, of equal size</i>, are medians over seeds: GPT is a plain decoder with as many "
+        "parameters as our MemReasoner, both from scratch. A dash stands where a context is longer "
+        "than a model can read, and where nothing is printed or run. Nothing is judged here: ours "
+        "say nothing of Qwen2.5."
+    )
+    name = f"{artifact}-beside"
+    links = [exhibits.csv(name, data), exhibits.notebook(PAGE)]
+    html = exhibits.table(matrix(rows, tests.to_dict(), cell), caption, name, links)
+    return Exhibit(html, f"{name}: {len(rows)} rows, printed and ours.", data)
+
+
+def numbers_beside(artifact: str, runs: Runs) -> str:
+    """The same as plain text."""
+    data = rows_beside(artifact, runs)
+    lines = [f"{name_of(artifact)}, printed, and ours at {runs.scale} scale: medians, percent"]
+    for task, part in data.groupby("task", sort=False):
+        lengths = list(dict.fromkeys(part["test"]))
+        rows = [(title(task), "seeds", *lengths)]
+        for (row, source), one in part.groupby(["row", "source"], sort=False):
+            values = map(short, one["value"])
+            seeds = "" if source == PRINTED else f"{one['seeds'].max() or NOT_RUN}"
+            rows.append((f"  {row}, {source}", seeds, *values))
+        lines += ["", *aligned(*rows)]
+    return "\n".join(lines)
