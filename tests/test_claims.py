@@ -872,8 +872,13 @@ def panm() -> list[Claim]:
 @pytest.fixture(scope="module")
 def panm_as_printed(panm) -> pd.DataFrame:
     """The claims on Tables 3 and 13 to 18; figures 2c and 2d are of pointers, not of accuracy."""
-    made = experiment("panm_algorithmic").artifacts
-    about = [c for c in panm if c.artifact in made and c.source.metric == "token_accuracy"]
+    found = experiment("panm_algorithmic")
+    about = [
+        c
+        for c in panm
+        if (c.source.experiment, c.source.metric) == (found.name, "token_accuracy")
+        and c.artifact in found.artifacts
+    ]
     return claims.ledger(about, panm_runs()).set_index("claim")
 
 
@@ -882,7 +887,7 @@ def test_every_claim_names_an_artifact_that_the_paper_names_and_an_experiment_ma
     for c in (c for c in panm if "/" not in c.id):
         named = prose.loc[c.id, "artifact"]
         assert not named or c.artifact in named.split("; "), c.id  # what no artifact shows is free
-        assert c.artifact in experiment(c.source.experiment).artifacts, c.id
+        assert not named or c.artifact in experiment(c.source.experiment).artifacts, c.id
         assert not re.search(r"[a-z)]{2}[.!?] [A-Z]", c.quote or ""), c.id
 
 
@@ -912,11 +917,12 @@ def test_the_printed_tables_reproduce_all_that_is_said_of_them_but_one_sentence(
     assert 0 < len(wide) < 40 and min(spreads[cell] for cell in wide) >= 4
     prose = panm_as_printed.drop(cells.index)["verdict"]
     assert set(prose[prose == "inconclusive"].index) == {"panm-032"}  # five seeds, two parts
-    assert set(prose[prose == "not testable"].index) == {
-        *("panm-015", "panm-019", "panm-022", "panm-023", "panm-024", "panm-038", "panm-041"),
-        *("panm-094", "panm-095", "panm-096", "panm-097"),
+    untestable = {
+        *("panm-003", "panm-015", "panm-019", "panm-022", "panm-023", "panm-024", "panm-038"),
+        *("panm-041", "panm-075", "panm-094", "panm-095", "panm-096", "panm-097"),
     }
-    assert (prose == "reproduced").sum() == len(prose) - 12 == 11
+    assert set(prose[prose == "not testable"].index) == untestable
+    assert (prose == "reproduced").sum() == len(prose) - len(untestable) - 1 > 10
 
 
 @pytest.mark.weekly
@@ -1180,6 +1186,73 @@ def test_claims_on_scan_hold_and_fail_as_they_say(panm, claim_id, other, outcome
 
     frame = cells_of(c, value, spread=0.1, seeds=5 if outcome == "reproduced" else 10)
     assert claims.judge(c, frame).outcome == outcome
+
+
+def test_averages_of_the_summary_are_those_of_the_cells_that_judge_them(panm):
+    """Table 2 averages over settings: of SCAN's cut-offs alone, and of bAbI's two splits."""
+    for claim_id, rows in (("panm-006", ("scan_",)), ("panm-007", ("babi_",))):
+        (c,) = [c for c in panm if c.id == claim_id]
+        printed = published.table(c.artifact)
+        for part in c.parts:
+            cells = printed[(printed["model"] == part.model) & printed["task"].isin(part.tests)]
+            assert len(cells) == len(part.tests) and cells["task"].str.startswith(rows).all()
+            assert part.low == part.high == pytest.approx(cells["value"].mean(), abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "outcome"),
+    [((30, 32, 36), (40, 43, 45), "reproduced"), ((20, 20, 20), (40, 43, 45), "contradicted")],
+)
+def test_a_mean_may_be_over_several_models_together(panm, ours, theirs, outcome):
+    """Perplexities of one, two and three layers: no single one has to be the printed average."""
+    (c,) = [c for c in panm if c.id == "panm-009"]
+    assert [len(part.samples[0]) for part in c.parts] == [3 * 2, 3 * 2]
+
+    def value(model: str, task: str, test: str) -> float:
+        layers = 1 if "1 layer" in model else 2 if "2 layers" in model else 3
+        return (ours if model.startswith("PANM") else theirs)[layers - 1]
+
+    verdict = claims.judge(c, cells_of(c, value, spread=0.1, seeds=9))
+    assert verdict.outcome == outcome
+    # Less perplexity than printed is better than claimed.
+    assert [part.exceeds for part in verdict.parts] == [outcome == "contradicted", False]
+
+
+@pytest.mark.parametrize(
+    ("claim_id", "accuracies", "outcome"),
+    [
+        ("panm-012", {"9": 100, "10": 91, "20": 50, "40": 30, "80": 20}, "reproduced"),
+        ("panm-012", {"9": 100, "10": 100, "20": 50, "40": 30, "80": 20}, "contradicted"),
+        ("panm-012", {"9": 60, "10": 50, "20": 50, "40": 30, "80": 20}, "contradicted"),
+        ("panm-014", {"9": 100, "40": 30, "80": 20}, "reproduced"),
+        ("panm-014", {"9": 100, "40": 90, "80": 70}, "contradicted"),
+    ],
+)
+def test_what_becomes_of_addresses_that_training_has_not_is_judged_without_sampling(
+    panm, claim_id, accuracies, outcome
+):
+    """By the arm that never draws a base address, whose runs are of no table."""
+    (c,) = [c for c in panm if c.id == claim_id]
+    assert (c.source.experiment, c.source.arm_of("PANM")) == ("panm_readings", "fixed-base")
+    assert not c.source.other_arms
+    frame = cells_of(c, lambda _, task, test: accuracies[test], seeds=9)
+    assert claims.judge(c, frame).outcome == outcome
+
+
+@pytest.mark.parametrize("claim_id", [f"memreasoner-{n:03d}" for n in (1, 6, 15, 32, 56)])
+def test_a_claim_that_names_the_tables_of_both_tasks_is_judged_on_both(claim_id):
+    (c,) = [c for c in claims.load("memreasoner") if c.id == claim_id]
+    by_task = {task: {m for m, on in c.cells if on == task} for _, task in c.cells}
+    assert set(by_task) == {"babi_one_fact", "babi_two_facts"}
+    assert by_task["babi_one_fact"] == by_task["babi_two_facts"] == c.models
+    found = experiment(c.source.experiment)
+    assert set(c.cells) <= set(found.cells("reduced"))
+
+
+def test_what_is_together_is_a_mean(tmp_path):
+    line = {"models": ["Content"], "is": "solved", "together": True}
+    with pytest.raises(RelengthError, match="together"):
+        claims.load("mla", written(tmp_path, expect=[line]))
 
 
 def test_printed_cells_of_scan_are_claims_and_those_of_mathematics_are_none(panm):

@@ -87,6 +87,28 @@ def test_leads_are_differences_of_printed_numbers():
         assert len(lead.points) == 9
 
 
+@pytest.mark.parametrize("table", list(other_decoders.BESIDE))
+def test_our_models_of_equal_size_stand_below_the_printed_rows(table, tmp_path):
+    found, store = experiment(other_decoders.BESIDE[table]), Store(tmp_path)
+    for spec in found.specs("reduced", range(2)):
+        if spec.row == "GPT":
+            record = handmade.record(spec, lambda *_: 0.25, experiment=found.keeper(spec).name)
+            store.append("memreasoner", record)
+    runs = other_decoders.runs_beside(table, "reduced", 2, store)
+    data = other_decoders.rows_beside(table, runs)
+    said = data[data["source"] == other_decoders.PRINTED].set_index(["row", "task", "test"])
+    for cell in published.table(table).dropna(subset="value").itertuples():
+        if cell.test not in other_decoders.AVERAGES:
+            assert said.loc[(cell.row, cell.task, cell.test), "value"] == cell.value
+    ours = data[data["source"] == other_decoders.TRAINED]
+    assert set(ours["row"]) == set(other_decoders.OF_EQUAL_SIZE)
+    trained = ours[ours["seeds"] > 0]
+    assert set(trained["row"]) == {"GPT"} and set(trained["value"]) == {25.0}
+    assert {"16k", "32k"}.isdisjoint(trained["test"])  # beyond its window
+    assert "Qwen" not in " ".join(runs.ledger["claim"])
+    assert other_decoders.beside(table, runs).html.count("<tr") >= 2 + len(set(data["row"]))
+
+
 def test_a_table_can_have_columns_of_its_own():
     """What a table calls like another one's column can be another test here."""
     two = published.table("memreasoner-table-3").set_index("column")["task"]

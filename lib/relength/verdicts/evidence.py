@@ -271,6 +271,10 @@ class Reading:
         else:
             summary = stats.Summary(printed[0], part.spread, part.n or self.margins.least_seeds)
             decision = rules.mean_value(values[:, 0], summary, margin, self.margins)
+        return self._turned(decision)
+
+    def _turned(self, decision: rules.Decision) -> rules.Decision:
+        """A decision on bare results, which are better above, where they are better below."""
         if self._lower_is_better and decision.outcome == "contradicted":
             return decision._replace(exceeds=not decision.exceeds)
         return decision
@@ -302,7 +306,8 @@ class Reading:
         if part.over and self._lower_is_better:
             means = -means
         means = means.iloc[: self.first]
-        return rules.inside(means, part.low, part.high, self._margin, self.margins)
+        decision = rules.inside(means, part.low, part.high, self._margin, self.margins)
+        return decision if part.over else self._turned(decision)
 
     def _trend(self, part: TrendPart) -> rules.Decision:
         """A seed follows: no step against the trend, more than the margin from first to last."""

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+LONGEST = 5  # letters of a test's name that stand below its bar; longer ones are turned
+
+
 class Part(NamedTuple):
     """A part of the questions: what is said of it, and how it is drawn."""
 
@@ -80,7 +83,7 @@ def figure(runs: Runs, number: int) -> Exhibit:
         "chance."
     )
     told = "; ".join(
-        f"{runs.label(*cell)}: "
+        f"{label(runs, *cell)}: "
         + ", ".join(f"{test} {row['both']:.0f}/{row['read']:.0f}" for test, row in part.iterrows())
         for cell, part in cells(middle)
     )
@@ -90,6 +93,12 @@ def figure(runs: Runs, number: int) -> Exhibit:
     )
     draw = partial(stacked, runs, middle, PARTS)
     return exhibit(runs, number, draw, "split", caption, alt, shares(runs))
+
+
+def label(runs: Runs, model: str, arm: str, task: str) -> str:
+    """Return the name of a cell: its row, and its task where there are several."""
+    beside = f", {title(task)}" if len(runs.tasks) > 1 else ""
+    return runs.label(model, arm, task) + beside
 
 
 def cells(middle: pd.DataFrame) -> "Iterator[tuple[tuple[str, str, str], pd.DataFrame]]":
@@ -103,23 +112,27 @@ def stacked(runs: Runs, middle: pd.DataFrame, parts: dict[str, Part], layout: La
     panels = list(cells(middle))
     beside = 1 if layout.narrow else min(len(parts), 4)  # squares of the key in a line
     lines = -(-len(parts) // beside)
-    drawing, height, places = in_a_grid(layout, len(panels), lines)
+    upright = any(len(test) > LONGEST for *_, test in middle.index)
+    foot = 0.7 if upright else 0.28
+    drawing, height, places = in_a_grid(layout, len(panels), lines, foot=foot)
     for axes, (cell, part) in zip(places, panels, strict=True):
-        task = f", {title(cell[2])}" * (len(runs.tasks) > 1)
-        _panel(axes, runs.label(*cell) + task, cell[0], part, parts)
+        # The task stands below the row: side by side they are wider than a panel.
+        below = f"\n{title(cell[2])}" if len(runs.tasks) > 1 else ""
+        _panel(axes, runs.label(*cell) + below, cell[0], part, parts)
+        axes.tick_params(axis="x", labelrotation=90 if upright else 0)
     _key(drawing, layout, height, panels[0][0][0], parts, beside)
     return drawing
 
 
 def in_a_grid(
-    layout: Layout, panels: int, lines: int, across: int = 3
+    layout: Layout, panels: int, lines: int, across: int = 3, foot: float = 0.28
 ) -> "tuple[Figure, float, list[Axes]]":
     """A drawing with so many panels, ``across`` in a row and one on a phone, its height in inches,
-    and the panels; above them is room for a key of so many lines.
+    and the panels; above them is room for a key of so many lines, and below each one ``foot``.
     """
     across = 1 if layout.narrow else min(panels, across)
     down = -(-panels // across)
-    head, tall, foot, left, top = 0.36, 1.35, 0.28, 0.42, 0.1 + 0.18 * lines
+    head, tall, left, top = 0.48, 1.35, 0.42, 0.1 + 0.18 * lines
     block, pitch = head + tall + foot, layout.width / across
     height = down * block + top
     drawing, size = canvas(layout, height), np.array([layout.width, height] * 2)
@@ -198,7 +211,7 @@ def numbers(runs: Runs) -> str:
         return "Not run yet: a model that tells what it reads."
     lines = []
     for cell, part in cells(middle):
-        rows = [[runs.label(*cell), *part.index]]
+        rows = [[label(runs, *cell), *part.index]]
         rows += [
             [f"  {PARTS[name].words}", *(f"{value:.0f}" for value in part[name])] for name in PARTS
         ]
