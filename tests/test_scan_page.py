@@ -5,15 +5,15 @@ import re
 import handmade
 import pytest
 
-from relength.papers.panm import scan_figures
-from relength.papers.panm.scan_experiments import CUT_OFFS, EXPERIMENT
+from relength.papers.panm import scan_budget, scan_figures
+from relength.papers.panm.scan_experiments import CUT_OFFS, EXPERIMENTS
 from relength.report import tables
 from relength.report.runs import Runs
 from relength.runs.store import Store
 from relength.specs import published
 from relength.specs.experiments import experiment
 
-FOUND = experiment("panm_scan")
+FOUND, LONGER = experiment("panm_scan"), experiment("panm_scan_budget")
 SEEN = {22: 0.2, 24: 0.5, 25: 0.9, 26: 1.0}
 
 
@@ -38,7 +38,7 @@ def test_the_grid_has_every_printed_cell_and_the_telling_ones_first():
     cells = {(spec.row, spec.task.name) for spec in FOUND.grid("reduced", 0)}
     printed = published.table("panm-table-4").query("not task.str.startswith('math')")
     assert {*zip(printed["model"], printed["task"], strict=True)} == cells
-    assert len(printed) == len(cells) == 55 and EXPERIMENT is FOUND
+    assert len(printed) == len(cells) == 55 and EXPERIMENTS[0] is FOUND
     first = FOUND.grid("reduced", 0)[:9]
     assert {spec.task.cut_off for spec in first} == {24, 25, 26}
     assert {spec.row for spec in first} == {"TRM+RPE", "U. TRM+RPE", "PANM on TRM"}
@@ -95,3 +95,34 @@ def test_without_runs_both_pictures_wait(tmp_path):
     empty = Runs.read(FOUND, "reduced", 1, Store(tmp_path))
     for draw in (scan_figures.by_cut_off, scan_figures.over_steps):
         assert "<svg" not in draw(empty, number=1).html
+
+
+def test_one_cut_off_is_trained_twice_as_long_and_shares_the_usual_runs():
+    specs = LONGER.specs("reduced", range(5))
+    assert [(s.row, s.task.cut_off, s.training.steps, s.seed) for s in specs] == [
+        (row, 26, steps, 0) for steps in (3_000, 6_000) for row in ("TRM+RPE", "PANM on TRM")
+    ]
+    keepers = {spec.training.steps: LONGER.keeper(spec).name for spec in specs}
+    assert keepers == {3_000: "panm_scan", 6_000: "panm_scan_budget"}
+
+
+def test_twice_the_steps_are_compared_once_both_runs_are_there(tmp_path):
+    store = Store(tmp_path)
+    for spec in LONGER.specs("reduced", [0]):
+        if spec.row == "PANM on TRM" or spec.training.steps == 3_000:
+            far = 0.25 if spec.training.steps == 3_000 else 0.75
+            made = handmade.record(
+                spec,
+                lambda _, test, far=far: far if test == "length" else 1.0,
+                experiment=FOUND.name,
+            )
+            store.append("panm", made)
+    runs = Runs.read(LONGER, "reduced", 5, store)
+    data = scan_budget.by_steps(runs).set_index(["model", "steps"])
+    assert data.loc[("PANM on TRM", 6_000), "beyond"] == 75
+    assert data.loc[("TRM+RPE", 3_000), "known"] == 100
+    assert data["beyond"].notna().sum() == 3
+    *_, rival, panm = scan_budget.numbers(runs).splitlines()
+    assert panm.endswith("+50.0 points.") and rival.endswith("not run.")
+    assert not scan_budget.table(runs).waits
+    assert scan_budget.table(Runs.read(LONGER, "reduced", 5, Store(tmp_path / "empty"))).waits

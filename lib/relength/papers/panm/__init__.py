@@ -94,7 +94,7 @@ PAPER = Paper(
     experiments=(
         *EXPERIMENTS,
         dyck_experiments.EXPERIMENT,
-        scan_experiments.EXPERIMENT,
+        *scan_experiments.EXPERIMENTS,
         mathematics_experiments.EXPERIMENT,
         babi_experiments.EXPERIMENT,
         translation_experiments.EXPERIMENT,
