@@ -12,6 +12,11 @@ import torch
 from relength.errors import RelengthError
 from relength.kernels.hashing import step_key
 from relength.models import MODELS
+from relength.papers.panm import shots
+from relength.report.runs import Runs
+from relength.runs.run import run_or_load
+from relength.runs.store import Store
+from relength.specs.experiments import experiment
 from relength.specs.spec import make_spec
 from relength.streams import dropout_key, stream
 from relength.tasks import TASKS, pretrained
@@ -386,3 +391,32 @@ def test_narratives_that_are_missing_are_one_sentence(tmp_path, monkeypatch):
     assert "which has no bigbench/" in TASKS["bigbench_abstract"]().lacks()
     with pytest.raises(RelengthError, match=r"bigbench_abstract has no data: .* Put the file"):
         TASKS["bigbench_abstract"]().items()
+
+
+# --- five examples at scale reduced ------------------------------------------------------------
+
+
+def test_runs_of_a_small_network_after_five_examples_are_trained_as_those_without():
+    plain, shown = experiment("panm_language"), experiment("panm_language_shots")
+    for bare, asked in zip(plain.specs("reduced", [0]), shown.specs("reduced", [0]), strict=True):
+        assert asked.key != bare.key and shown.keeper(asked) == shown
+        assert (asked.model, asked.training) == (bare.model, bare.training)
+        assert asked.task.model_copy(update={"shots": 0}) == bare.task
+        assert {"5-shot_10", "5-shot_1000"} <= set(asked.task.tests)
+    assert shown.specs("paper", [0]) == plain.specs("paper", [0])
+    assert not shown.borrows  # its runs have a price of their own
+
+
+def test_a_miniature_of_the_five_shot_runs_is_trained_and_shown(tmp_path):
+    found, store = experiment("panm_language_shots"), Store(tmp_path)
+    chosen = [s for s in found.specs("smoke", [0]) if s.task.name == "llm_copy"][:2]
+    run_or_load(chosen, store, found, train=True, workers=1)
+    counted = [shots.Prompt("llm_copy", n, 6 * n, 10 * n) for n in (10, 20, 1000)]
+    made = shots.table(Runs.read(found, "smoke", 1, store), 1, counted)
+    cells = made.data.query("scale == 'smoke' and arm == 'paper' and task == 'llm_copy'").set_index(
+        ["model", "letters"]
+    )
+    ran = [(spec.row, n) for spec in chosen for n in (10, 20)]
+    assert len(ran) == 4 and (cells.loc[ran, "seeds"] == 1).all()
+    assert cells.loc[ran, "bleu"].between(0, 100).all()
+    assert made.data.query("scale == 'paper'")["seeds"].sum() == 0

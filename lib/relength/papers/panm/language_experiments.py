@@ -1,8 +1,8 @@
 """Experiments of Section 3.5: language models on letters, with and without PANM on top.
 
 Source: Le et al., TMLR version: Tables 7 and 8; Table 11, whose numbers are not in the text;
-Appendix D.5. A run of scale paper is asked without examples and after five; at scale reduced there
-are none.
+Appendix D.5. A run of scale paper is asked without examples and after five; at scale reduced runs
+that are also asked after five are an experiment of their own.
 
 At scale paper the model is Llama2-7B, whose weights have to be on the machine. At scale reduced it
 is Llama's network with fewer than a million weights, from scratch, and the claims are not about it.
@@ -41,11 +41,11 @@ WIDTHS: dict[Scale, dict[str, Any]] = {
 }
 
 
-def spec(scale: Scale, seed: int, model: dict[str, Any], task: str) -> RunSpec:
-    """One run as Appendix D.5 trains it."""
+def spec(scale: Scale, seed: int, model: dict[str, Any], task: str, **fields: Any) -> RunSpec:
+    """One run as Appendix D.5 trains it; ``fields`` are further ones of the task."""
     tested = {"test_size": TESTED[task]} if scale == "reduced" else {}
     return make_spec(
-        task={"name": task, **SIZES[scale], **tested},
+        task={"name": task, **SIZES[scale], **tested, **fields},
         model=model | WIDTHS[scale],
         training={"name": "fine_tuning", **TRAINING[scale]},
         scale=scale,
@@ -56,6 +56,19 @@ def spec(scale: Scale, seed: int, model: dict[str, Any], task: str) -> RunSpec:
 def letters(scale: Scale, seed: int) -> list[RunSpec]:
     """Tables 7 and 11: Copy first, and repaired PANM last."""
     return [spec(scale, seed, model, task) for model in MODELS for task in TASKS]
+
+
+# Scale paper has examples anyway, and these are its runs.
+SHOWN: dict[Scale, dict[str, int]] = {
+    "smoke": {"longest": 20},
+    "reduced": {"shots": 5},
+    "paper": {},
+}
+
+
+def letters_shown(scale: Scale, seed: int) -> list[RunSpec]:
+    """Table 11: the same models, asked after five examples, too."""
+    return [spec(scale, seed, model, task, **SHOWN[scale]) for model in MODELS for task in TASKS]
 
 
 QUESTIONS = ("bigbench_arithmetic", "bigbench_abstract")
@@ -100,6 +113,16 @@ EXPERIMENTS = (
         parts={"panm-table-11": lambda run: run.task.shots > 0},
         title="Table 7",
         ordered=TASKS,
+    ),
+    Experiment(
+        name="panm_language_shots",
+        paper="panm",
+        artifacts=(),
+        judged_arm="paper",
+        grid=letters_shown,
+        title="Table 11, after five examples",
+        ordered=TASKS,
+        remark=lambda run: f"asked after {run.task.shots} examples, too",
     ),
     Experiment(
         name="panm_bigbench",

@@ -6,6 +6,8 @@ any model: in Llama's vocabulary no token joins two letters that a space parts, 
 at least as many tokens as letters.
 """
 
+from collections.abc import Iterator
+from itertools import groupby
 from typing import NamedTuple
 
 import pandas as pd
@@ -16,13 +18,13 @@ from relength.report.exhibits import Exhibit, rows_table, titled
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import title
-from relength.runs.store import Store
-from relength.specs.experiments import experiment
 from relength.tasks.instructions import LETTERS
 from relength.verdicts import rules
 
 ARTIFACT, PAGE, CLAIM = "panm-table-11", "panm_language", "panm-070"
-COMMAND = "relength run panm_language --scale paper --seeds 1 --device cuda"
+SHOTS = "panm_language_shots"
+COMMAND = f"relength run {SHOTS} --scale paper --seeds 1 --device cuda"
+REDUCED = f"relength run {SHOTS} --scale reduced --seeds 1"
 
 
 class Prompt(NamedTuple):
@@ -88,37 +90,69 @@ def seen(found: list[Prompt]) -> str:
     )
 
 
-def table(store: Store, seeds: int, found: list[Prompt]) -> Exhibit:
-    """A row per model and task of Table 11, a column per length: our BLEU, or why there is none."""
-    runs = Runs.read(experiment(PAGE), "paper", seeds, store)
+def table(runs: Runs, seeds: int, found: list[Prompt]) -> Exhibit:
+    """A row per model and task of Table 11, a column per length: our BLEU, or why there is none.
+
+    runs  of the page's scale; those of scale paper are looked up beside them
+    """
     lengths = sorted({one.length for one in found})
     over = {(one.task, one.length) for one in found if one.letters > reads()}
-    shown, rows, data = runs.experiment.shown, [], []
-    for spec in runs.experiment.specs("paper", [0]):
-        row, arm, task = spec.row, spec.model.arm, spec.task
-        cells = []
-        for length in lengths:
-            values = runs.values(row, arm, task.name, task.shown_test(length), shown)
-            absent = task.lacks().partition(":")[0]
-            why = f"{NOT_RUN}: {absent}" if absent else NOT_RUN
-            mean = sum(values) / len(values) if values else None
-            said = why if mean is None else f"{mean:.0f}"
-            cells.append(said + (" *" if (task.name, length) in over else ""))
-            data.append((row, arm, task.name, length, mean, len(values)))
-        rows.append((runs.label(row, arm), title(task.name), *cells))
-    columns = {"model": "text", "task": "text", **{f"{n:,}": "number" for n in lengths}}
+    scales = {runs.scale: runs}
+    scales.setdefault("paper", Runs.read(runs.experiment, "paper", seeds, runs.store))
+    data = [cell for at in scales.values() for cell in _cells(at, lengths)]
+    rows = []
+    for (scale, model, arm, task), cells in groupby(data, key=lambda cell: cell[:4]):
+        said = [
+            cell.said + (" *" if cell.said and (task, cell.letters) in over else "")
+            for cell in cells
+        ]
+        rows.append((scale, runs.label(model, arm), title(task), *said))
+    columns = {
+        **{"scale": "text", "model": "text", "task": "text"},
+        **{f"{n:,}": "number" for n in lengths},
+    }
     caption = (
         f"<b>Table 11 of the paper, as far as it can be rebuilt.</b> BLEU in percent after "
-        f"{runs.experiment.specs('paper', [0])[0].task.shots} examples, by the letters of the "
+        f"{runs.specs[0].task.shots} examples, by the letters of the "
         "question. The paper's own numbers are not in its text. A star marks prompts with more "
         f"letters than the {reads():,} tokens that are read; they lose their beginning. One seed "
-        f"is <code>{COMMAND}</code>, which makes Table 7 as well."
+        f"of the small network is <code>{REDUCED}</code>; one of the pretrained model is "
+        f"<code>{COMMAND}</code>, which makes Table 7 as well."
     )
-    kept = pd.DataFrame(data, columns=["model", "arm", "task", "letters", "bleu", "seeds"])
+    kept = pd.DataFrame(data).drop(columns="said")
     name = f"{ARTIFACT}-rebuilt"
     links = [exhibits.csv(name, kept), exhibits.notebook(PAGE)]
     html = exhibits.table(rows_table(columns, rows), titled(caption, ""), name, links)
     return Exhibit(html, f"{len(rows)} rows, {kept['bleu'].notna().sum()} cells with runs.", kept)
+
+
+class Cell(NamedTuple):
+    """A cell of the table: the mean of our seeds, None without any, and what is shown of it."""
+
+    scale: str
+    model: str
+    arm: str
+    task: str
+    letters: int
+    bleu: float | None
+    seeds: int
+    said: str
+
+
+def _cells(runs: Runs, lengths: list[int]) -> Iterator[Cell]:
+    """The cells of one scale; nothing is said of a length that it does not ask."""
+    shown = runs.experiment.shown
+    for spec in runs.experiment.specs(runs.scale, [0]):
+        row, arm, task = spec.row, spec.model.arm, spec.task
+        absent = task.lacks().partition(":")[0]
+        for length in lengths:
+            test = task.shown_test(length)
+            asked = test in task.tests
+            values = runs.values(row, arm, task.name, test, shown) if asked else []
+            mean = sum(values) / len(values) if values else None
+            why = f"{NOT_RUN}: {absent}" if absent else NOT_RUN
+            said = f"{mean:.0f}" if values else why * asked
+            yield Cell(runs.scale, row, arm, task.name, length, mean, len(values), said)
 
 
 def numbers(found: list[Prompt]) -> str:
