@@ -255,6 +255,68 @@ def test_a_finished_run_of_a_pretrained_model_is_tested_with_its_own_adapters(fo
     assert any(value.abs().max() > 0 for key, value in run.model.state_dict().items() if "B" in key)
 
 
+def tiny(kind: str):
+    """A causal language model of some kind, with random weights and 70 tokens."""
+    import transformers
+
+    same = {"vocab_size": 70, "bos_token_id": 1, "eos_token_id": 1}
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = transformers.AutoConfig.for_model(kind, **sizes, **same)
+    if kind != "gpt2":
+        config.intermediate_size = 12
+    torch.manual_seed(0)
+    return transformers.AutoModelForCausalLM.from_config(config)
+
+
+@pytest.mark.parametrize(
+    ("kind", "maps"),
+    [("gpt2", {"c_attn"}), ("gpt_neox", {"query_key_value"}), ("llama", {"q_proj", "v_proj"})],
+)
+def test_any_causal_language_model_gets_adapters_where_its_queries_and_values_are(
+    kind, maps, tmp_path
+):
+    original = tiny(kind).eval()
+    original.save_pretrained(tmp_path)
+    adapted, samples = {"weights": str(tmp_path), "lora_rank": 2}, batch()
+    model = MODELS["Llama"].module(MODELS["Llama"].config(**adapted), 70).initialise(0)
+    trained = {name for name, _ in model.named_parameters()}
+    assert {name.split(".")[-4] for name in trained} == maps
+    assert all("lora" in name for name in trained)
+    scores, row = model(samples), 2  # not the longest: it begins with padding
+    n, steps = int(samples.input_lengths[row]), int(samples.target_lengths[row])
+    text = torch.cat([samples.inputs[row, :n], samples.targets[row, : steps - 1]])
+    theirs = original(text[None]).logits[0, n - 1 :]
+    torch.testing.assert_close(scores[row, :steps], theirs, rtol=1e-4, atol=1e-5)
+    written, _ = model.generate(samples, 3)
+    assert written[row, 0] == theirs[0].argmax()
+    task().loss(scores, samples).backward()
+    assert all(w.grad.abs().max() > 0 for name, w in model.named_parameters() if "lora_B" in name)
+
+
+def test_a_network_whose_maps_nobody_knows_is_one_sentence(tmp_path, monkeypatch):
+    from peft.utils import constants
+
+    tiny("gpt2").save_pretrained(tmp_path)
+    known = constants.TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING
+    monkeypatch.delitem(known, "gpt2")
+    with pytest.raises(RelengthError, match="gpt2") as caught:
+        MODELS["Llama"].module(MODELS["Llama"].config(weights=str(tmp_path)), 70)
+    assert str(caught.value).count(". ") == 0
+
+
+def test_a_pretrained_model_reads_no_more_than_its_own_table_of_positions(tmp_path):
+    import transformers
+
+    sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 20, "vocab_size": 70}
+    made = transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(**sizes, bos_token_id=1, eos_token_id=1)
+    )
+    made.save_pretrained(tmp_path)
+    model = MODELS["Llama"].module(MODELS["Llama"].config(weights=str(tmp_path)), 70)
+    with pytest.raises(RelengthError, match="20 positions"):
+        model(batch())
+
+
 def test_weights_that_are_not_here_are_told_before_a_run_and_in_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     name = "meta-llama/Llama-2-7b-hf"

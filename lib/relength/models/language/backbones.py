@@ -1,4 +1,9 @@
-"""Networks of the library transformers: Llama's of any size, or a pretrained one with adapters."""
+"""Networks of the library transformers: Llama's of any size, or a pretrained one with adapters.
+
+Any causal language model can be the pretrained one. Adapters are put on the maps to queries and to
+values, as Appendix D.5 of PANM's paper says; where a network has them in one map with its keys, as
+GPT-2, GPT-NeoX, Bloom and Falcon do, on the map that peft names for this kind of network.
+"""
 
 from typing import NamedTuple
 
@@ -31,6 +36,8 @@ def backbone(config: CausalConfig, vocabulary_size: int) -> Backbone:
     """The network that a configuration asks for, with the weights that it has before a run."""
     whole = _pretrained(config) if config.weights else _llama(config, vocabulary_size)
     end = whole.config.eos_token_id
+    if isinstance(end, list):  # some models have several; the first ends a text
+        end = end[0]
     return Backbone(
         whole.get_decoder(),
         whole.get_output_embeddings(),
@@ -74,15 +81,44 @@ def _pretrained(config: CausalConfig) -> nn.Module:
             f"The pretrained model {config.weights} cannot be read ({said}): fetch it again, or "
             "choose a causal language model."
         ) from None
-    adapters = LoraConfig(
-        r=config.lora_rank, lora_alpha=config.lora_alpha, target_modules=ADAPTED, lora_dropout=0.0
-    )
     whole.requires_grad_(False)
-    try:
-        whole = inject_adapter_in_model(adapters, whole)
-    except ValueError:
-        raise RelengthError(
-            f"{config.weights} has no layers {' and '.join(ADAPTED)} to adapt: choose a model of "
-            "Llama's kind."
-        ) from None
-    return whole
+    maps = adapted_maps(whole, config.weights)
+    return inject_adapter_in_model(
+        LoraConfig(
+            r=config.lora_rank,
+            lora_alpha=config.lora_alpha,
+            target_modules=maps,
+            fan_in_fan_out=_transposed(whole, maps),
+            lora_dropout=0.0,
+        ),
+        whole,
+    )
+
+
+def adapted_maps(whole: nn.Module, name: str) -> list[str]:
+    """The names of the maps of a network that get adapters.
+
+    Raises RelengthError where it has none of those that are known.
+    """
+    from peft.utils.constants import TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING as KNOWN
+
+    there = {path.rpartition(".")[2] for path, _ in whole.named_modules()}
+    kind = whole.config.model_type
+    for maps in (ADAPTED, KNOWN.get(kind, [])):
+        if maps and there.issuperset(maps):
+            return list(maps)
+    raise RelengthError(
+        f"{name} has no layers {' and '.join(ADAPTED)}, and peft knows no others to adapt in a "
+        f"model of the kind {kind}: choose a model of another kind, such as Llama's."
+    )
+
+
+def _transposed(whole: nn.Module, maps: list[str]) -> bool:
+    """Whether these maps keep their weights as (inputs, outputs), as GPT-2's do."""
+    from transformers.pytorch_utils import Conv1D
+
+    return any(
+        isinstance(part, Conv1D)
+        for path, part in whole.named_modules()
+        if path.rpartition(".")[2] in maps
+    )

@@ -57,6 +57,8 @@ class CausalModel(nn.Module):
         self.config = config
         self.network, self.scoring, self.width, self.end = backbone(config, vocabulary_size)
         self.frozen = bool(config.weights)
+        table = getattr(self.network.config, "max_position_embeddings", None)  # Bloom has none
+        self.most = min(config.positions, table or config.positions)
 
     def initialise(self, seed: int) -> "CausalModel":
         """Draw all weights that are trained from the run's own streams, one per parameter.
@@ -115,9 +117,9 @@ class CausalModel(nn.Module):
 
         Raises RelengthError where the text is longer than the table of positions.
         """
-        if mask.shape[1] > self.config.positions:
+        if mask.shape[1] > self.most:
             raise RelengthError(
-                f"A text of {mask.shape[1]} tokens does not fit into {self.config.positions} "
+                f"A text of {mask.shape[1]} tokens does not fit into {self.most} "
                 "positions: choose shorter tests, or a model that reads more."
             )
         places = (mask.cumsum(1) - 1).clamp(min=0)[:, -tokens.shape[1] :]

@@ -12,9 +12,10 @@ from relength.specs.kinds import TOKENS, Kind
 class CausalConfig(ModelConfig):
     """A causal language model of transformers, pretrained or not, that is trained on answers.
 
-    With ``weights`` it is that model, with adapters of low rank (LoRA) on its queries and values,
-    and nothing else of it is trained; sizes are the model's own. Without, it is Llama's network of
-    the sizes below, whose weights start at random.
+    With ``weights`` it is that model, whichever it is, with adapters of low rank (LoRA) on its
+    queries and values, or on the one map that has them with its keys; nothing else of it is
+    trained, and sizes are the model's own. Without, it is Llama's network of the sizes below, whose
+    weights start at random.
     """
 
     kind: ClassVar[Kind] = TOKENS
