@@ -1,7 +1,7 @@
 """Batches of texts in which a span is looked for."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from relength.specs.kinds import SPANS, Kind
 from relength.tasks.batch import Sequences
@@ -17,32 +17,54 @@ class TokensToSpan(Sequences):
     mask     (B, 2), False where the span is not in the inputs
     begins   (B,) int64, where the part begins in which a span may lie, up to the last token but one
     numbers  (B,) int64, of the question in its data set
+    skipped  (B,) int64, tokens of that part that lie before the window that is read
     """
 
     kind: ClassVar[Kind] = SPANS
 
     begins: "Tensor"
     numbers: "Tensor"
+    skipped: "Tensor"
 
 
-def spans(
-    rows: list[tuple[list[int], int, tuple[int, int] | None, int]], padding: int
-) -> TokensToSpan:
-    """A batch of tokens, begins, spans (None for one that is not there) and numbers."""
+class Window(NamedTuple):
+    """A row of such a batch: its span is None where it is not in the tokens."""
+
+    tokens: list[int]
+    begin: int
+    span: tuple[int, int] | None
+    number: int
+    skipped: int = 0
+
+
+@dataclass(frozen=True)
+class Spans:
+    """What a model has found: the tokens (B, 2) int64, first and last, and their scores (B,)."""
+
+    tokens: "Tensor"
+    scores: "Tensor"
+
+    def cpu(self) -> "Spans":
+        return Spans(self.tokens.cpu(), self.scores.cpu())
+
+
+def spans(rows: list[Window], padding: int) -> TokensToSpan:
+    """A batch of windows, padded at the right."""
     import torch
 
-    lengths = torch.tensor([len(tokens) for tokens, *_ in rows])
+    lengths = torch.tensor([len(row.tokens) for row in rows])
     inputs = torch.full((len(rows), int(lengths.max())), padding)
-    for row, (tokens, *_) in enumerate(rows):
-        inputs[row, : len(tokens)] = torch.tensor(tokens)
-    targets = torch.tensor([span or (0, 0) for _, _, span, _ in rows])
-    there = torch.tensor([span is not None for _, _, span, _ in rows])
+    for i, row in enumerate(rows):
+        inputs[i, : len(row.tokens)] = torch.tensor(row.tokens)
+    targets = torch.tensor([row.span or (0, 0) for row in rows])
+    there = torch.tensor([row.span is not None for row in rows])
     return TokensToSpan(
         inputs,
         targets,
         there[:, None].expand(-1, 2).clone(),
         lengths,
         torch.full_like(lengths, 2),
-        torch.tensor([begin for _, begin, _, _ in rows]),
-        torch.tensor([number for *_, number in rows]),
+        torch.tensor([row.begin for row in rows]),
+        torch.tensor([row.number for row in rows]),
+        torch.tensor([row.skipped for row in rows]),
     )

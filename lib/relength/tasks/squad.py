@@ -4,10 +4,15 @@ Source: Rajpurkar et al., "SQuAD: 100,000+ questions for machine comprehension o
 sorted by the length of the paragraph and cut in two, as "Plug, Play, and Generalize: Length
 Extrapolation with PANM" does (Section 3.4, Table 6). Scores are those of
 :mod:`relength.tasks.answer_scores`. Ours, where the text is silent: lengths are counted in
-characters; a question whose answer lies beyond the table of positions is not trained on; an answer
-that a paragraph has more than once is looked for at its first place.
+characters, and an answer whose place no file tells is looked for at its first place.
 
-Only the published development set is at hand, without the places of its answers.
+A paragraph beyond the table of positions is cut off, and a question whose answer is lost by that is
+not trained on; or, with a ``stride``, it is read in windows (Devlin et al., 2019, their code): a
+window without the answer has the first token as its target, and of all windows of a question the
+span with the highest score answers it.
+
+Of the published development set there is a copy without the places of its answers; the training
+set is read as published, where RELENGTH_DATA names a folder that has it.
 """
 
 import gzip
@@ -24,29 +29,43 @@ import numpy as np
 from pydantic import Field
 
 from relength.errors import RelengthError
+from relength.specs.fields import added
 from relength.specs.kinds import SPANS, Kind
 from relength.streams import EVALUATION_SEED, stream
 from relength.tasks import pretrained
 from relength.tasks.answer_scores import exact, f1
 from relength.tasks.base import PAD, SPECIALS, UNK, Pair, Split, Task
 from relength.tasks.metrics import SpanMetrics
-from relength.tasks.span_batch import TokensToSpan, spans
+from relength.tasks.span_batch import Spans, TokensToSpan, Window, spans
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 FILE = "squad/dev-v1.1.no-answer-start.json.gz"
 SHA256 = "1bf2f5f03cef8670dca6740bada883c21b57f4655878c57753767436a7acb701"
+TRAINING = "squad/train-v1.1.json"
+TRAINING_SHA256 = "3527663986b8295af4f7fcdff1ba1ff3f72d07d61a20f487cb238a6ef92fd955"
+TRAINING_URL = "https://rajpurkar.github.io/SQuAD-explorer/dataset/train-v1.1.json"
+ALL = 98_169  # questions of both files
+Part = Literal["development", "all"]
+FILES: dict[str, dict[str, str]] = {
+    "development": {FILE: SHA256},
+    "all": {TRAINING: TRAINING_SHA256, FILE: SHA256},
+}
 BEGIN, BETWEEN = 1, 2  # without a tokenizer: the marks before a question and after its parts
 LONGEST_ANSWER = 30  # tokens, as in BERT's own evaluation
 
 
 class Question(NamedTuple):
-    """A paragraph, a question about it, and the answers that people gave."""
+    """A paragraph, a question about it, and the answers that people gave.
+
+    start  the place of the first answer's first character; -1 where the file does not tell
+    """
 
     context: str
     question: str
     answers: tuple[str, ...]
+    start: int = -1
 
 
 class Cut(NamedTuple):
@@ -59,41 +78,62 @@ class Cut(NamedTuple):
 # The data
 
 
-def lacks() -> str:
+def lacks(part: Part = "development") -> str:
     """Why the questions are not on this machine; empty if they are."""
     named = os.environ.get("RELENGTH_DATA", "")
     if not named:
         return "RELENGTH_DATA is not set, and the questions are in the folder that it names"
-    if not (Path(named).expanduser() / FILE).is_file():
-        return f"RELENGTH_DATA names {named}, which has no {FILE}"
+    for file in FILES[part]:
+        if not (Path(named).expanduser() / file).is_file():
+            why = f"RELENGTH_DATA names {named}, which has no {file}"
+            if file == TRAINING:
+                return f"missing file: {why}, to be had from {TRAINING_URL}"
+            return why
     return ""
 
 
-def questions() -> tuple[Question, ...]:
+def questions(part: Part = "development") -> tuple[Question, ...]:
     """Every question, those about short paragraphs first.
 
-    Raises RelengthError where the file is missing or another one.
+    Raises RelengthError where a file is missing or another one.
     """
-    if why := lacks():
-        raise RelengthError(f"SQuAD has no data: {why}. Put the file there, or correct the folder.")
-    return _read(Path(os.environ["RELENGTH_DATA"]).expanduser() / FILE)
-
-
-@lru_cache(maxsize=1)
-def _read(path: Path) -> tuple[Question, ...]:
-    packed = path.read_bytes()
-    if hashlib.sha256(packed).hexdigest() != SHA256:
+    if why := lacks(part):
         raise RelengthError(
-            f"{path} is damaged or another version (its SHA-256 is not {SHA256}): replace it, or "
-            "correct RELENGTH_DATA."
+            f"SQuAD has no data: {why} (put the file there, or correct the folder)."
         )
+    folder = Path(os.environ["RELENGTH_DATA"]).expanduser()
+    return _read(folder, part)
+
+
+@lru_cache(maxsize=2)
+def _read(folder: Path, part: Part) -> tuple[Question, ...]:
     found = [
-        Question(part["context"], asked["question"], tuple(a["text"] for a in asked["answers"]))
-        for article in json.loads(gzip.decompress(packed))["data"]
-        for part in article["paragraphs"]
-        for asked in part["qas"]
+        question
+        for file, sha256 in FILES[part].items()
+        for question in _of_file(folder / file, sha256)
     ]
     return tuple(sorted(found, key=lambda q: (len(q.context), q.context, q.question)))
+
+
+def _of_file(path: Path, known: str) -> list[Question]:
+    packed = path.read_bytes()
+    if hashlib.sha256(packed).hexdigest() != known:
+        raise RelengthError(
+            f"{path} is damaged or another version (its SHA-256 is not {known}): replace it, or "
+            "correct RELENGTH_DATA."
+        )
+    text = gzip.decompress(packed) if path.suffix == ".gz" else packed
+    return [
+        Question(
+            found["context"],
+            asked["question"],
+            tuple(answer["text"] for answer in asked["answers"]),
+            asked["answers"][0].get("answer_start", -1),
+        )
+        for article in json.loads(text)["data"]
+        for found in article["paragraphs"]
+        for asked in found["qas"]
+    ]
 
 
 class Squad(Task):
@@ -122,14 +162,18 @@ class Squad(Task):
                            "follows is cut off")  # fmt: skip
     tokenizer: str = Field("", description="pretrained model whose tokenizer cuts the text: its "
                            "name or folder; empty for words")  # fmt: skip
+    part: Part = added("development", before="development", description="the published sets that "
+                       "are joined and sorted: the development set alone, or all")  # fmt: skip
+    stride: int = added(0, before=0, ge=0, description="tokens from the beginning of a window to "
+                        "that of the next; 0 for no windows: what follows is cut off")  # fmt: skip
 
     def lacks(self) -> str:
         absent = pretrained.lacks(self.tokenizer) if self.tokenizer else ""
-        return lacks() or absent or pretrained.lacks_libraries()
+        return lacks(self.part) or absent or pretrained.lacks_libraries()
 
     def provenance(self) -> dict[str, Any]:
-        questions()
-        return {"source": "RELENGTH_DATA", "sha256": {FILE: SHA256}}
+        questions(self.part)
+        return {"source": "RELENGTH_DATA", "sha256": FILES[self.part]}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -139,15 +183,16 @@ class Squad(Task):
 
     def _places(self, split: str) -> np.ndarray:
         """The numbers of a split's questions, of :func:`questions`."""
-        short = len(questions()) * self.percent // 100
+        count = len(questions(self.part))
+        short = count * self.percent // 100
         order = stream(EVALUATION_SEED, "evaluation", self.name, "held out").permutation(short)
         held = min(self.validation_size, short // 2)
         if split == "length":
-            return np.arange(short, len(questions()))[: self.test_size]
+            return np.arange(short, count)[: self.test_size]
         return order[held:][: self.train_size] if split == "train" else order[:held]
 
     def splits(self) -> dict[str, Split]:
-        if lacks():
+        if lacks(self.part):
             sizes = {name: 1 for name in ("train", "validation", "iid", "length")}
         else:
             sizes = {n: len(self._places(n)) for n in ("train", "validation", "iid", "length")}
@@ -160,34 +205,35 @@ class Squad(Task):
         if split == "train":
             places = stream(seed, "data", self.name, split).permutation(places)
         for place in places:
-            row = self.row(questions()[place], int(place))
-            if split != "train" or row[2] is not None:
-                rows.append(row)
+            for row in self.windows(questions(self.part)[place], int(place)):
+                if split != "train" or row.span is not None:
+                    rows.append(row)
         return spans(rows, PAD)
 
-    def row(
-        self, question: Question, number: int
-    ) -> tuple[list[int], int, tuple[int, int] | None, int]:
-        """Tokens, the place of the paragraph's first, first and last of the answer, the number.
+    def windows(self, question: Question, number: int) -> list[Window]:
+        """A question with its paragraph, or with each window of it.
 
-        No places where the answer was cut off.
+        Without windows there is no span where the answer was cut off. A window that has not the
+        whole answer has the first token of all as its span.
         """
         asked, read = self.cut(question.question), self.cut(question.context)
         begin, end = self.marks
         head = [begin, *asked.ids[: self.positions // 2], end]
-        kept = read.ids[: self.positions - len(head) - 1]
-        answer = question.answers[0]
-        first = question.context.find(answer)
-        inside = [
-            len(head) + i
-            for i, (left, right) in enumerate(read.places[: len(kept)])
-            if left < first + len(answer) and right > first
-        ]
-        whole = (
-            first >= 0 and inside and read.places[inside[-1] - len(head)][1] >= first + len(answer)
-        )
-        span = (inside[0], inside[-1]) if whole else None
-        return [*head, *kept, end], len(head), span, number
+        room = self.positions - len(head) - 1
+        answer, first = question.answers[0], question.start
+        if first < 0:
+            first = question.context.find(answer)
+        rows = []
+        for skipped in _beginnings(len(read.ids), room, self.stride):
+            kept = slice(skipped, skipped + room)
+            span = within(read.places[kept], first, first + len(answer), whole=skipped == 0)
+            if span is not None:
+                span = span[0] + len(head), span[1] + len(head)
+            elif self.stride:
+                span = 0, 0
+            tokens = [*head, *read.ids[kept], end]
+            rows.append(Window(tokens, len(head), span, number, skipped))
+        return rows
 
     @property
     def marks(self) -> tuple[int, int]:
@@ -203,7 +249,7 @@ class Squad(Task):
             cutter = pretrained.tokenizer(self.tokenizer)
             found = cutter(text, add_special_tokens=False, return_offsets_mapping=True)
             return Cut(found["input_ids"], found["offset_mapping"])
-        known, parts = _vocabulary(self.words), [*re.finditer(r"\w+|[^\w\s]", text)]
+        known, parts = _vocabulary(self.words, self.part), [*re.finditer(r"\w+|[^\w\s]", text)]
         ids = [known.get(part[0].lower(), UNK) for part in parts]
         return Cut(ids, [part.span() for part in parts])
 
@@ -218,14 +264,19 @@ class Squad(Task):
     def right(self, outputs: "Tensor", batch: TokensToSpan) -> "Tensor":
         return ((outputs.argmax(2) == batch.targets) | ~batch.mask).all(1) & batch.mask.all(1)
 
-    def score(self, answers: "list[tuple[TokensToSpan, Tensor]]") -> SpanMetrics:
-        pairs = [
-            (self.answer(int(number), *span, int(begin)), questions()[number].answers)
-            for batch, written in answers
-            for number, begin, span in zip(
-                batch.numbers.tolist(), batch.begins.tolist(), written.tolist(), strict=True
+    def score(self, answers: "list[tuple[TokensToSpan, Spans]]") -> SpanMetrics:
+        best: dict[int, tuple[float, str]] = {}
+        for batch, written in answers:
+            rows = zip(
+                *(batch.numbers.tolist(), batch.begins.tolist(), batch.skipped.tolist()),
+                *(written.tokens.tolist(), written.scores.tolist()),
+                strict=True,
             )
-        ]
+            for number, begin, skipped, (first, last), score in rows:
+                if number not in best or score > best[number][0]:
+                    best[number] = score, self.answer(number, first, last, begin - skipped)
+        asked = questions(self.part)
+        pairs = [(answer, asked[number].answers) for number, (_, answer) in best.items()]
         return SpanMetrics(
             items=len(pairs),
             f1=sum(f1(*pair) for pair in pairs) / len(pairs),
@@ -234,22 +285,47 @@ class Squad(Task):
 
     def answer(self, number: int, first: int, last: int, begin: int) -> str:
         """The text between two tokens, of a question's paragraph that begins at ``begin``."""
-        context = questions()[number].context
+        context = questions(self.part)[number].context
         places = self.cut(context).places[max(first - begin, 0) : last - begin + 1]
         return context[places[0][0] : places[-1][1]] if places else ""
 
     def shown(self, batch: TokensToSpan, row: int) -> Pair:
-        question = questions()[int(batch.numbers[row])]
+        question = questions(self.part)[int(batch.numbers[row])]
         return Pair((question.question, question.context), question.answers[:1])
 
     def spelled(self, tokens: list[int]) -> tuple[str, ...]:
         return tuple(map(str, tokens))
 
 
+def _beginnings(size: int, room: int, stride: int) -> list[int]:
+    """Where the windows of a text begin: every ``stride`` tokens until one reaches its end.
+
+    >>> _beginnings(10, 6, 3), _beginnings(9, 6, 3), _beginnings(10, 6, 0)
+    ([0, 3, 6], [0, 3], [0])
+    """
+    step = min(stride, room)
+    return [0] if not step else [0, *range(step, size - room + step, step)]
+
+
+def within(
+    places: list[tuple[int, int]], first: int, end: int, whole: bool
+) -> tuple[int, int] | None:
+    """The first and the last token of the characters from ``first`` on; None if they are not there.
+
+    places  where each token begins and ends
+    whole   whether these are the first tokens of a text, so that no part lies before them
+    """
+    inside = [i for i, (left, right) in enumerate(places) if left < end and right > first]
+    if first < 0 or not inside or places[inside[-1]][1] < end:
+        return None
+    return (inside[0], inside[-1]) if whole or places[0][0] <= first else None
+
+
 @lru_cache(maxsize=2)
-def _vocabulary(size: int) -> dict[str, int]:
+def _vocabulary(size: int, part: Part) -> dict[str, int]:
     """{word: token} of the commonest words of the shorter half of all paragraphs."""
-    texts = {q.context for q in questions()[: len(questions()) // 2]}
+    asked = questions(part)
+    texts = {q.context for q in asked[: len(asked) // 2]}
     counts = Counter(
         word for text in sorted(texts) for word in re.findall(r"\w+|[^\w\s]", text.lower())
     )

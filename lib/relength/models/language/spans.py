@@ -18,7 +18,7 @@ from relength.models.language.span_configs import BertConfig, BertPANMConfig
 from relength.models.pointers.panm import PANM
 from relength.streams import stream
 from relength.tasks.pretrained import place, transformers
-from relength.tasks.span_batch import TokensToSpan
+from relength.tasks.span_batch import Spans, TokensToSpan
 from relength.tasks.squad import LONGEST_ANSWER
 
 SMALL = 0.02  # sd of the first values, as BERT's own
@@ -101,8 +101,8 @@ class SpanModel(nn.Module):
     @torch.no_grad()
     def generate(
         self, batch: TokensToSpan, steps: int, keep_weights: bool = False
-    ) -> tuple[Tensor, dict[str, Any] | None]:
-        """The likeliest span (B, 2) that does not end before it begins and is not too long."""
+    ) -> tuple[Spans, dict[str, Any] | None]:
+        """The likeliest span that does not end before it begins and is not too long."""
         first, last = self(batch).unbind(1)
         size = first.shape[1]
         sums = first[:, :, None] + last[:, None]
@@ -112,7 +112,8 @@ class SpanModel(nn.Module):
         sums = sums.masked_fill((ahead < 0) | (ahead >= LONGEST_ANSWER), -math.inf)
         sums[:, 0], sums[:, :, 0] = -math.inf, -math.inf
         best = sums.flatten(1).argmax(1)
-        return torch.stack([best // size, best % size], dim=1), {} if keep_weights else None
+        found = torch.stack([best // size, best % size], dim=1)
+        return Spans(found, sums.flatten(1).amax(1)), {} if keep_weights else None
 
 
 class SpanPANM(SpanModel):
