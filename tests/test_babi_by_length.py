@@ -19,7 +19,15 @@ from relength.runs.store import Store
 from relength.specs import published
 from relength.specs.spec import make_spec
 from relength.tasks import TASKS, data
-from relength.tasks.babi_by_length import Babi50, Babi80, _stories, told, words
+from relength.tasks.babi_by_length import (
+    LONGEST,
+    LONGEST_OTHER,
+    Babi50,
+    Babi80,
+    _stories,
+    told,
+    words,
+)
 from relength.tasks.batch import pad_tokens
 from relength.tasks.likelihood import means, perplexity, scored
 from relength.training import train
@@ -69,7 +77,7 @@ def test_missing_files_are_said_in_one_sentence(monkeypatch, tmp_path):
     monkeypatch.delenv("RELENGTH_DATA")
     monkeypatch.setenv("RELENGTH_OFFLINE", "1")
     data._find.cache_clear()
-    with pytest.raises(RelengthError, match=r"^bAbI has no data: .* Let RELENGTH_DATA name"):
+    with pytest.raises(RelengthError, match=r"^bAbI has no data: .*; let RELENGTH_DATA name"):
         Babi80().provenance()
     data._find.cache_clear()
 
@@ -184,6 +192,16 @@ def test_the_vocabulary_has_every_symbol_of_bAbI_and_no_other():
     assert len(task.vocabulary) == task.shape[0]
     batch = Babi80(**FEW).dataset("length", 0)
     assert int(batch.inputs.max()) < task.shape[0] and (batch.targets >= 4).all()
+
+
+@needs_data
+def test_a_question_is_as_long_as_the_task_says():
+    task = Babi80()
+    read = {n: max(len(pair.source) for pair, _ in task.kept(n)) for n in task.numbers}
+    assert {n: size for n, size in read.items() if size > LONGEST_OTHER} == LONGEST
+    assert task.text_sizes() == ((max(read.values()), 1),)
+    assert max(size for n, size in read.items() if n not in LONGEST) == LONGEST_OTHER
+    assert Babi80(without=(2, 3, 5)).text_sizes() == ((LONGEST_OTHER, 1),)
 
 
 @needs_data

@@ -171,7 +171,7 @@ def test_every_model_of_the_table_trains_on_it(put, spec):
 
 
 def test_without_the_archive_the_error_names_cause_and_way_out(folder, monkeypatch):
-    with pytest.raises(RelengthError, match=r"no cfq/cfq.tar.gz\. Put https://\S+ there"):
+    with pytest.raises(RelengthError, match=r"no cfq/cfq.tar.gz; put https://\S+ there"):
         Cfq().provenance()
     monkeypatch.delenv("RELENGTH_DATA")
     monkeypatch.setenv("RELENGTH_OFFLINE", "1")

@@ -212,6 +212,14 @@ def test_a_service_that_refuses_or_talks_nonsense_is_one_sentence(
     assert not (tmp_path / chat_client.REPLIES).exists()
 
 
+@pytest.mark.parametrize("seconds", ["-1", "0", "nan", "inf"])
+def test_a_wait_that_cannot_be_waited_is_one_sentence(seconds, tmp_path, capsys):
+    told = ["--endpoint", "http://127.0.0.1:9/v1", "--model", "x", "--results", str(tmp_path)]
+    assert chat_client.main([*told, f"--seconds={seconds}"]) == 2
+    said = capsys.readouterr().err
+    assert "--seconds" in said and said.count("\n") == 1 and ". " not in said
+
+
 def test_a_service_that_is_not_there_or_too_slow_is_one_sentence(serving, tmp_path, capsys):
     gone = serving(rude).endpoint
     slow = serving(lambda _: threading.Event().wait(0.5) or "late").endpoint

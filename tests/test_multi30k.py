@@ -41,6 +41,47 @@ def test_words_and_marks_are_tokens(sentence, expected):
     assert " ".join(tokens(sentence)) == expected
 
 
+@needs_data
+@pytest.mark.parametrize("every", [25, pytest.param(1, marks=pytest.mark.weekly)])
+def test_a_pre_tokenizer_of_the_library_with_our_pattern_cuts_the_files_as_we_do(every):
+    library = pytest.importorskip("tokenizers", reason="the extra `language` is not installed")
+    pattern = library.Regex(multi30k.WORD.pattern)
+    cutter = library.pre_tokenizers.Split(pattern, behavior="removed", invert=True)
+    texts = multi30k._found().texts.values()
+    lines = [line for text in texts for line in text.splitlines()][::every]
+    assert len(lines) >= 2 * multi30k.ALL // every
+    for line in lines:
+        theirs = tuple(word for word, _ in cutter.pre_tokenize_str(line.lower()))
+        assert multi30k.tokens(line) == theirs
+
+
+@needs_data
+def test_the_pre_tokenizer_of_bert_is_a_second_reading_with_keys_of_its_own():
+    pytest.importorskip("tokenizers", reason="the extra `language` is not installed")
+    few = {"sentences": 300, "words": 400, "validation_size": 20, "test_size": 40}
+    words, bert = Multi30K50(**few), Multi30K50(cut_by="bert", **few)
+    assert words.splits() == bert.splits()
+    read = {" ".join(pair.source) for pair in bert.samples("train")}
+    assert any(" - " in line or " ' s " in line for line in read)
+    symbols = {word for pair in bert.samples("train") for word in (*pair.source, *pair.target)}
+    assert all(word.isalnum() or len(word) == 1 for word in symbols)
+    lengths = [len(pair.source) for pair in bert.samples("train") + bert.samples("validation")]
+    assert max(lengths) <= min(len(pair.source) for pair in bert.samples("length"))
+    batch = bert.dataset("length", 0)
+    ((read, written),) = bert.text_sizes()
+    assert batch.inputs.shape[1] <= read and batch.targets.shape[1] <= written
+
+
+@needs_data
+@pytest.mark.parametrize("cut_by", ["words", pytest.param("bert", marks=pytest.mark.weekly)])
+def test_no_sentence_is_longer_than_the_task_says(cut_by):
+    if cut_by == "bert":
+        pytest.importorskip("tokenizers", reason="the extra `language` is not installed")
+    every, ((read, written),) = multi30k._pairs(cut_by), Multi30K80().text_sizes()
+    assert max(len(pair.source) for pair in every) <= read
+    assert max(len(pair.target) for pair in every) < written
+
+
 def test_sizes_are_known_without_the_files():
     sizes = {name: split.size for name, split in Multi30K80().splits().items()}
     assert sizes["train"] + sizes["validation"] == 24_811 and sizes["length"] == 6_203
@@ -79,7 +120,7 @@ def test_every_line_of_the_files_is_a_pair():
             (FOLDER / f"{part}.{tongue}.gz").read_bytes()).decode().splitlines()]
         for tongue in ("en", "de")
     }  # fmt: skip
-    pairs = multi30k._pairs()
+    pairs = multi30k._pairs("words")
     assert len(pairs) == len(lines["en"]) == len(lines["de"]) == multi30k.ALL
     for i in (0, 29_000, 31_013):
         assert pairs[i].source == tokens(lines["en"][i])

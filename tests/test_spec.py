@@ -314,6 +314,63 @@ def test_what_is_impossible_is_refused_by_name_with_what_is_allowed(fields, name
     assert "\n" not in message and "Value error" not in message
 
 
+LANGUAGE = [
+    ("llm_copy", {"name": "Llama", "positions": 2_000}, "fine_tuning", 2_009),
+    ("llm_copy", {"name": "PANM on Llama", "bits": 9}, "fine_tuning", 1_009),
+    ("llm_dynamic_recall", {"name": "Llama", "positions": 1_000}, "fine_tuning", 1_056),
+    ("bigbench_arithmetic", {"name": "Llama", "positions": 30}, "fine_tuning", 41),
+    ("squad_80", {"name": "BERT", "positions": 256}, "fine_tuning", 384),
+    ("squad_80", {"name": "PANM on BERT", "bits": 8}, "fine_tuning", 384),
+    ("scan_26", {"name": "PANM on TRM", "bits": 3}, "fixed_steps", 11),
+    ("math_add_or_sub", {"name": "PANM on TRM+RPE", "bits": 7}, "fixed_steps", 162),
+    ("multi30k_80", {"name": "PANM on TRM", "bits": 5}, "epochs_by_length", 47),
+    ("babi_80", {"name": "PANM on TRM", "bits": 10}, "epochs_by_length", 1_362),
+]
+
+
+@pytest.mark.parametrize(("task", "model", "training", "size"), LANGUAGE, ids=str)
+def test_a_text_beyond_positions_or_addresses_is_refused_before_a_run(task, model, training, size):
+    with pytest.raises(RelengthError, match="does not fit into") as refusal:
+        spec(task=task, model=model, training=training)
+    message = str(refusal.value)
+    assert f"{size:,} " in message and ". " not in message
+    field, most = next((n, v) for n, v in model.items() if n != "name")
+    enough = model | {field: most * 3 if field == "positions" else most + 3}
+    assert spec(task=task, model=enough, training=training).model.name == model["name"]
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("scan_22", {}),
+        ("math_add_or_sub", {"train_size": 50, "validation_size": 50}),
+        ("llm_copy", {"train_size": 50, "test_size": 2}),
+        ("llm_copy", {"train_size": 50, "test_size": 2, "shots": 5}),
+        ("llm_dynamic_recall", {"train_size": 50, "test_size": 2, "shots": 5}),
+        ("bigbench_arithmetic", {}),
+    ],
+)
+def test_no_sample_of_a_language_task_is_longer_than_it_says(name, fields):
+    task = TASKS[name](**fields)
+    read, written = (max(sizes) for sizes in zip(*task.text_sizes(), strict=True))
+    made = [task.dataset(split, 0) for split in task.tests]
+    longest = max(batch.inputs.shape[1] for batch in made)
+    assert longest <= read and max(batch.targets.shape[1] for batch in made) <= written
+    if name != "math_add_or_sub":  # whose limit is the published dataset's own
+        assert longest == read
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("scan_48", "48"), ("scan_99", "48"), ("scan_0", "1"), ("scan_23", "22, 24")]
+)
+def test_a_cut_off_that_does_not_exist_is_one_sentence_that_says_why(name, why):
+    with pytest.raises(RelengthError, match=name) as refusal:
+        spec(task=name, model="TRM", training="fixed_steps")
+    message = str(refusal.value)
+    assert why in message.partition(name)[2] and "reverse_copy" not in message
+    assert ". " not in message
+
+
 def test_every_field_of_a_task_a_model_and_a_protocol_is_strict():
     parts = [*TASKS.values(), *(model.config for model in MODELS.values()), *PROTOCOLS.values()]
     assert all(part.model_config["strict"] for part in (RunSpec, *parts))

@@ -19,3 +19,7 @@ class ModelConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     kind: ClassVar[Kind] = CLASSES
+
+    def cannot(self, read: int, written: int) -> str:
+        """Why it cannot read so many tokens and write so many, ends included; empty if it can."""
+        return ""

@@ -81,6 +81,11 @@ def tasks() -> "dict[str, type[Task]]":
     return import_module("relength.tasks").TASKS
 
 
+def refused(task: str) -> str:
+    """Why there is no task of this name, where a task of its family could be meant; else empty."""
+    return import_module("relength.tasks").refused(task)
+
+
 @cache
 def models() -> "dict[str, Model]":
     """Every model by name: its ``config``, and its ``module``, which is imported when asked for."""

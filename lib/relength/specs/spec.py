@@ -10,7 +10,7 @@ asked for.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Annotated, Any, Literal
 
@@ -33,7 +33,7 @@ ARMS = ("released", "paper", "repaired")  # readings that models of any paper ma
 
 
 def _task(value: Any) -> Any:
-    return _from_registry(value, registry.tasks(), "task")
+    return _from_registry(value, registry.tasks(), "task", registry.refused)
 
 
 def _model(value: Any) -> Any:
@@ -42,7 +42,12 @@ def _model(value: Any) -> Any:
     )
 
 
-def _from_registry(value: Any, registry: dict[str, type[BaseModel]], what: str) -> Any:
+def _from_registry(
+    value: Any,
+    registry: dict[str, type[BaseModel]],
+    what: str,
+    refused: Callable[[str], str] = lambda _: "",
+) -> Any:
     if isinstance(value, str):
         value = {"name": value}
     if isinstance(value, tuple(registry.values())):
@@ -51,7 +56,8 @@ def _from_registry(value: Any, registry: dict[str, type[BaseModel]], what: str) 
     if name is None:
         raise ValueError(f"name the {what}: one of {', '.join(registry)}")
     if not isinstance(name, str) or name not in registry:
-        raise ValueError(f"unknown {what} {name!r}: choose one of {', '.join(registry)}")
+        why, way_out = refused(str(name)), f"choose one of {', '.join(registry)}"
+        raise ValueError(f"unknown {what} {name!r}: {why or way_out}")
     return registry[name].model_validate(value)
 
 
@@ -105,6 +111,10 @@ class RunSpec(BaseModel):
                 f"{self.task.name} asks for {gives.writes} from {gives.reads}: choose one of "
                 f"{', '.join(fit)}"
             )
+        for size in self.task.text_sizes():
+            if why := self.model.cannot(*size):
+                said = f"model {self.model.name} cannot read task {self.task.name}"
+                raise ValueError(f"{said}: {why}")
         self.training.check(self.task, self.model)
         return self
 

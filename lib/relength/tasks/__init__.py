@@ -30,6 +30,12 @@ from relength.tasks.new_places import OneFactNewPlaces, TwoFactsNewPlaces
 from relength.tasks.scan import Scan
 from relength.tasks.variable_tracking import OneHop, TwoHops
 
+
+def refused(name: str) -> str:
+    """Why there is no task of this name, where one could be meant; empty for most names."""
+    return scan_cut_offs.refused(name)
+
+
 TASKS: dict[str, type[Task]] = {
     "copy": Copy,
     "reverse_copy": ReverseCopy,

@@ -34,6 +34,9 @@ PARTS = ("train", "valid", "test")
 WORD = re.compile(r"[a-z]+|[.?]")
 SYMBOLS = 182  # words of all stories, questions and answers; a test counts them
 MOST = 11_000  # questions of a task
+# Symbols of the longest story with its question, of tasks with long ones; a test counts them.
+LONGEST = {2: 557, 3: 1_360, 5: 789}
+LONGEST_OTHER = 363
 
 
 class BabiByLength(Task):
@@ -100,6 +103,9 @@ class BabiByLength(Task):
             "iid": Split(0, 0, min(self.test_size, held_out)),
             "length": Split(0, 0, longer),
         }
+
+    def text_sizes(self) -> tuple[tuple[int, int], ...]:
+        return ((max(LONGEST.get(number, LONGEST_OTHER) for number in self.numbers), 1),)
 
     def dataset(self, split: str, seed: int) -> TokensToTokens:
         return self.encode([pair for _, pair in self.samples(split)])
@@ -234,7 +240,7 @@ def _found() -> data.Found:
     found = data.find(BabiByLength.files)
     if found.source is None:
         raise RelengthError(
-            f"bAbI has no data: {found.reason}. Let RELENGTH_DATA name a folder with "
+            f"bAbI has no data: {found.reason}; let RELENGTH_DATA name a folder with "
             f"{data.index()[BabiByLength.files]['archive']}."
         )
     return found

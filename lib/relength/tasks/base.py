@@ -125,6 +125,12 @@ class Task(BaseModel, ABC):
         """The test that tells whether lengths trained on were learned."""
         return self.tests[0]
 
+    def text_sizes(self) -> tuple[tuple[int, int], ...]:
+        """Tokens of the longest source, and of its target with its end: of all tests, or of each
+        where they differ. None where only the data or a pretrained tokenizer could tell.
+        """
+        return ()
+
     def provenance(self) -> dict[str, Any]:
         """Name the source of the samples, for the record of a run.
 

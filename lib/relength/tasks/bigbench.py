@@ -87,6 +87,14 @@ class BigBench(Instruction):
             for name, part in self._parts().items()
         }
 
+    def text_sizes(self) -> tuple[tuple[int, int], ...]:
+        """Characters of the longest prompt without examples; none where a tokenizer cuts it."""
+        longest = max(split.longest for split in self.splits().values())
+        if self.tokenizer or not longest:
+            return ()
+        answer = max(len(answer) for _, answer in self.items())
+        return ((min(longest, self.room(answer)), answer + 1),)
+
     def pairs(self, split: str, seed: int) -> list[Pair]:
         self._split(split)
         parts, items = self._parts(), self.items()
@@ -189,7 +197,7 @@ class Abstract(BigBench):
         """Raises RelengthError where the file is missing or another one."""
         path = Path(os.environ.get("RELENGTH_DATA", "")).expanduser() / FILE
         if not path.is_file():
-            raise RelengthError(f"{self.name} has no data: {self.lacks()}. Put the file there.")
+            raise RelengthError(f"{self.name} has no data: {self.lacks()} (put the file there).")
         return _narratives(path)
 
 

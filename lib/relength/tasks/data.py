@@ -82,7 +82,7 @@ def archive(name: str) -> Archive:
     if why := lacks(name):
         if source == "RELENGTH_DATA" or _offline():
             raise RelengthError(
-                f"{name} has no data: {why}. Put {entry['url']} there as {entry['archive']}, in a "
+                f"{name} has no data: {why}; put {entry['url']} there as {entry['archive']}, in a "
                 "folder that RELENGTH_DATA names, or unset RELENGTH_DATA and RELENGTH_OFFLINE to "
                 "download it."
             )
@@ -159,7 +159,7 @@ def books(split: str) -> dict[str, str]:
     """
     if why := lacks_books():
         raise RelengthError(
-            f"The books have no data: {why}. Put the texts that data_index.json lists there, and "
+            f"The books have no data: {why}; put the texts that data_index.json lists there, and "
             "let RELENGTH_DATA name the folder."
         )
     entry, found = index()["books"], {}
@@ -265,8 +265,8 @@ def _download(name: str, entry: Index) -> Path:
         return _retrieve(entry, Path(entry["archive"]).name)
     except (OSError, ValueError) as error:  # the second is pooch's complaint about a checksum
         raise RelengthError(
-            f"{name} has no data: the download of {entry['url']} failed ({type(error).__name__}). "
-            f"Put the file as {entry['archive']} into a folder that RELENGTH_DATA names."
+            f"{name} has no data: the download of {entry['url']} failed ({type(error).__name__}); "
+            f"put the file as {entry['archive']} into a folder that RELENGTH_DATA names."
         ) from None
 
 

@@ -174,6 +174,18 @@ class Letters(Instruction):
         shown = chain.from_iterable((*one.source, *one.target, "\n", "\n") for one in others)
         return Pair((*shown, *asked.source), asked.target)
 
+    def text_sizes(self) -> tuple[tuple[int, int], ...]:
+        """Words and letters, of which a tokenizer may make more tokens, of each test."""
+        random = stream(EVALUATION_SEED, "evaluation", self.name, "sizes")
+        found = []
+        for length in sorted({self.splits()[test].longest for test in self.tests}):
+            pair = self.draw(random, length)
+            if self.shots:
+                pair = self.after_examples(pair, length, 0)
+            answer = len(pair.target)
+            found.append((min(len(pair.source), self.room(answer)), answer + 1))
+        return tuple(found)
+
     def draw(self, random: np.random.Generator, length: int) -> Pair:
         return self.pair(tuple(LETTERS[i] for i in random.integers(0, len(LETTERS), length)))
 

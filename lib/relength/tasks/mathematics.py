@@ -83,6 +83,9 @@ class Mathematics(TextTask):
             "length": Split(*self.beyond, self.test_size),
         }
 
+    def text_sizes(self) -> tuple[tuple[int, int], ...]:
+        return ((LONGEST_QUESTION, LONGEST_ANSWER + 1),)
+
     def pairs(self, split: str, seed: int) -> list[Pair]:
         size = self._split(split).size
         if split == "iid":

@@ -6,6 +6,10 @@ RELENGTH_DATA points, or downloaded (:mod:`relength.tasks.data`).
 
 A length is that of the English sentence, in words and marks. Pairs of equal length keep the order
 of the files: training, validation and test file.
+
+Sentences are cut in small letters by one of two readings: *words* keeps hyphens and genitives whole
+and needs no library, though a pre-tokenizer of the library tokenizers that has its pattern gives
+the same (a test); *bert* is that library's pre-tokenizer of BERT, which parts them.
 """
 
 import gzip
@@ -13,18 +17,21 @@ import hashlib
 import re
 from collections import Counter
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from relength.errors import RelengthError
+from relength.specs.fields import added
 from relength.specs.kinds import TOKENS, Kind
 from relength.streams import EVALUATION_SEED, stream
 from relength.tasks import data, likelihood
 from relength.tasks.base import EOS, PAD, SPECIALS, UNK, Pair, Split, Task
 from relength.tasks.batch import TokensToTokens, pad_tokens
 from relength.tasks.metrics import Metrics, NextTokenMetrics
+from relength.tasks.pretrained import EXTRA
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,6 +39,7 @@ if TYPE_CHECKING:
 INDEX = "multi30k"
 PARTS = ("train", "val", "test_2016_flickr")
 ALL = 31_014  # pairs
+MOST_READ, MOST_WRITTEN = 45, 50  # words and marks of any sentence, and an end; a test counts them
 # Words with their hyphens, an English genitive, any other mark on its own.
 WORD = re.compile(r"\w+(?:-\w+)*|'s\b|[^\w\s]")
 
@@ -60,6 +68,9 @@ class Multi30K(Task):
     longer_trained: ClassVar[bool] = False
 
     name: str
+    cut_by: Literal["words", "bert"] = added(
+        "words", before="words", description="what a sentence is cut into"
+    )
     sentences: int = Field(
         ALL, gt=1, le=ALL, description="pairs of sentences, a random part of all"
     )
@@ -149,8 +160,13 @@ class Multi30K(Task):
         found = _found()
         return {"source": found.source, "sha256": found.sha256}
 
+    def text_sizes(self) -> tuple[tuple[int, int], ...]:
+        return ((MOST_READ, MOST_WRITTEN),)
+
     def lacks(self) -> str:
         folder = data._folder()
+        if self.cut_by == "bert" and find_spec("tokenizers") is None:
+            return f"the library tokenizers is not installed ({EXTRA})"
         if folder is None:
             return "RELENGTH_DATA is not set"
         entry = data.index()[INDEX]
@@ -197,14 +213,32 @@ class Multi30KLonger50(Multi30K):
     name: Literal["multi30k_longer_50"] = "multi30k_longer_50"
 
 
-def tokens(sentence: str) -> tuple[str, ...]:
-    """The words and marks of a sentence, in small letters."""
-    return tuple(WORD.findall(sentence.lower()))
+def tokens(sentence: str, cut_by: str = "words") -> tuple[str, ...]:
+    """The words and marks of a sentence, in small letters.
+
+    >>> tokens("A boy's T-shirt.", "bert")
+    ('a', 'boy', "'", 's', 't', '-', 'shirt', '.')
+    """
+    if cut_by == "words":
+        return tuple(WORD.findall(sentence.lower()))
+    return tuple(word for word, _ in _of_bert().pre_tokenize_str(sentence.lower()))
+
+
+@lru_cache(maxsize=1)
+def _of_bert() -> Any:
+    """BERT's pre-tokenizer. Raises RelengthError where the library is not installed."""
+    try:
+        from tokenizers.pre_tokenizers import BertPreTokenizer
+    except ImportError:
+        raise RelengthError(
+            f"Cutting sentences as BERT does needs the library tokenizers: {EXTRA}."
+        ) from None
+    return BertPreTokenizer()
 
 
 def split_up(task: Multi30K) -> tuple[list[Pair], list[Pair]]:
     """Pairs of the lengths trained on, and of the others, the shortest first in both."""
-    every = _pairs()
+    every = _pairs(task.cut_by)
     random = stream(EVALUATION_SEED, "evaluation", INDEX, "sentences")  # one part for every split
     chosen = [every[i] for i in np.sort(random.permutation(len(every))[: task.sentences])]
     ordered = sorted(chosen, key=lambda pair: len(pair.source))
@@ -229,8 +263,8 @@ def _places(task: Multi30K) -> dict[str, int]:
     return {symbol: i for i, symbol in enumerate(_vocabulary(task))}
 
 
-@lru_cache(maxsize=1)
-def _pairs() -> list[Pair]:
+@lru_cache(maxsize=2)
+def _pairs(cut_by: str) -> list[Pair]:
     """Every pair of sentences, file by file. RelengthError where the files do not fit together."""
     texts, found = _found().texts, []
     for part in PARTS:
@@ -240,7 +274,9 @@ def _pairs() -> list[Pair]:
                 f"{part}.en.gz has {len(english)} lines and {part}.de.gz {len(german)}: replace "
                 "them by the files that data_index.json lists."
             )
-        found += [Pair(tokens(a), tokens(b)) for a, b in zip(english, german, strict=True)]
+        found += [
+            Pair(tokens(a, cut_by), tokens(b, cut_by)) for a, b in zip(english, german, strict=True)
+        ]
     return found
 
 
@@ -254,7 +290,7 @@ def _found() -> data.Found:
     if folder is None and data._offline():
         raise RelengthError(
             "Multi30K has no data: RELENGTH_DATA is not set and RELENGTH_OFFLINE forbids "
-            f"downloads. Let RELENGTH_DATA name a folder with {entry['folder']}."
+            f"downloads; let RELENGTH_DATA name a folder with {entry['folder']}."
         )
     packed: dict[str, bytes] = {}
     for name, file in entry["files"].items():
@@ -265,7 +301,7 @@ def _found() -> data.Found:
                 packed[name] = (folder / entry["folder"] / name).read_bytes()
         except (OSError, ValueError) as error:
             raise RelengthError(
-                f"Multi30K has no data: {name} could not be had ({type(error).__name__}). Let "
+                f"Multi30K has no data: {name} could not be had ({type(error).__name__}); let "
                 f"RELENGTH_DATA name a folder with {entry['folder']}."
             ) from None
         if hashlib.sha256(packed[name]).hexdigest() != file["sha256"]:

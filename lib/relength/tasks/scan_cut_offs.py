@@ -6,6 +6,7 @@ with PANM" takes it over (Section 3.3, Table 4). A tenth of the commands within 
 out and tested, too. The cited code draws it with another generator; the sizes are the same.
 """
 
+import re
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -60,6 +61,9 @@ class ScanCutOff(Scan):
             "length": Split(shortest, LONGEST, min(self.test_size, beyond)),
         }
 
+    def text_sizes(self) -> tuple[tuple[int, int], ...]:
+        return ((max(len(pair.source) for pair in commands()), LONGEST + 1),)
+
     def pairs(self, split: str, seed: int) -> list[Pair]:
         size = self._split(split).size
         if split == "length":
@@ -108,6 +112,22 @@ def held(within: int) -> int:
     (1698, 1828)
     """
     return (within - 1) // 10
+
+
+def refused(name: str) -> str:
+    """Why there is no task of this name, if it names a cut-off; empty for any other name.
+
+    >>> refused("scan_48")
+    'no command asks for more than 48 actions, so that nothing would be tested'
+    """
+    asked = re.fullmatch(r"scan_(\d+)", name)
+    if not asked or name in TASKS:
+        return ""
+    if int(asked[1]) >= LONGEST:
+        return f"no command asks for more than {LONGEST} actions, so that nothing would be tested"
+    if int(asked[1]) < min(by_length()):
+        return f"no command asks for fewer than {min(by_length())} actions, to be trained on"
+    return f"the paper cuts after {', '.join(map(str, CUT_OFFS))} actions: choose one of these"
 
 
 def _cut_off(n: int) -> type[ScanCutOff]:

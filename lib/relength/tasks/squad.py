@@ -181,6 +181,9 @@ class Squad(Task):
             return (pretrained.size(self.tokenizer),)
         return (len(SPECIALS) + self.words,)
 
+    def text_sizes(self) -> tuple[tuple[int, int], ...]:
+        return ((self.positions, 2),)
+
     def _places(self, split: str) -> np.ndarray:
         """The numbers of a split's questions, of :func:`questions`."""
         count = len(questions(self.part))

@@ -40,6 +40,15 @@ class CausalConfig(ModelConfig):
             )
         return self
 
+    def cannot(self, read: int, written: int) -> str:
+        size = read + written - 1  # the last token is written and not read
+        if size <= self.positions:
+            return ""
+        return (
+            f"a text of {size:,} tokens does not fit into {self.positions:,} positions, so choose "
+            "shorter tests, or more positions"
+        )
+
 
 class CausalPANMConfig(PlugInConfig, CausalConfig):
     """The same, with PANM in the place of the layer that scores the tokens.

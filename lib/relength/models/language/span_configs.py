@@ -29,6 +29,14 @@ class BertConfig(ModelConfig):
             raise ValueError(f"width {self.width} is not a multiple of the {self.heads} heads")
         return self
 
+    def cannot(self, read: int, written: int) -> str:
+        if read <= self.positions:
+            return ""
+        return (
+            f"a text of {read:,} tokens does not fit into {self.positions:,} positions, so lower "
+            "the task's positions"
+        )
+
 
 class BertPANMConfig(PlugInConfig, BertConfig):
     """The same, with PANM's controller in place of the layer that scores places.

@@ -1,6 +1,6 @@
 """The common part of PANM's configurations on top of other networks."""
 
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -15,6 +15,8 @@ class PlugInConfig(ModelConfig):
     paper     the equations as printed
     repaired  the same with a temperature below 1, so that its softmaxes can point sharply
     """
+
+    marks: ClassVar[int] = 0  # slots beside those of a source's tokens
 
     arm: Literal[tuple(TEMPERATURES)] = "paper"
     n_mode1: int = Field(2, ge=0, le=3, description="H^a")
@@ -40,3 +42,12 @@ class PlugInConfig(ModelConfig):
         if self.temperature != 1 and self.arm == "paper":
             raise ValueError("arm paper has no temperature, only repaired has one")
         return self
+
+    def cannot(self, read: int, written: int) -> str:
+        slots = read + self.marks
+        if slots > 2**self.bits:
+            return (
+                f"a memory of {slots:,} slots does not fit into {2**self.bits:,} addresses of "
+                f"{self.bits} bits, so choose more bits, or shorter tests"
+            )
+        return super().cannot(read, written)

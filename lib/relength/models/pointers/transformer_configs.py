@@ -1,6 +1,6 @@
 """Sizes and arms of PANM together with a Transformer."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -17,6 +17,8 @@ class TransformerPANMConfig(PlugInConfig, LayerSizes):
     The controller is as wide as the memory, since its first state is the sum of the memory; the
     text gives it 256 units, as it does the pointer units.
     """
+
+    marks: ClassVar[int] = 2
 
     name: Literal[tuple(BACKBONES)]
     relative: bool = Field(description="positions as distances, in the encoder")

@@ -31,11 +31,15 @@ WIDTHS: dict[Scale, dict[str, int]] = {
 }
 
 
+BITS = 11  # of an address, for stories of more than a thousand words
+
+
 def spec(scale: Scale, seed: int, model: dict[str, Any], task: str) -> RunSpec:
     """One run; PANM has a decoder layer less than TRM (Appendix D.4)."""
+    long = {"bits": BITS} if scale == "paper" and model["name"] == PANM["name"] else {}
     return make_spec(
         task={"name": task, **SIZES[scale]},
-        model=model | WIDTHS[scale],
+        model=model | WIDTHS[scale] | long,
         training={"name": "epochs_by_length", **TRAINING[scale]},
         scale=scale,
         seed=seed,

@@ -27,6 +27,7 @@ from relength.papers.panm import chat
 from relength.paths import RESULTS
 
 KEY = "RELENGTH_CHAT_KEY"
+LONGEST_WAIT = 86_400  # seconds
 LARGEST_REPLY = 1_000_000  # bytes
 REPLIES = Path("panm") / "panm_chat.replies.jsonl"  # below a folder of records
 
@@ -43,6 +44,14 @@ class Endpoint:
     address: str
     model: str
     seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        """Raise RelengthError where nobody could wait so long."""
+        if not 0 < self.seconds <= LONGEST_WAIT:
+            raise RelengthError(
+                f"A reply cannot be waited for during {self.seconds:g} seconds: choose more than 0 "
+                f"and at most {LONGEST_WAIT:,} for --seconds."
+            )
 
     def ask(self, prompt: str) -> str:
         """The model's reply to a prompt, which is a chat of its own.
