@@ -12,11 +12,12 @@ from test_claims import cells_of
 
 from relength.errors import RelengthError
 from relength.papers.panm import courses
-from relength.papers.panm.babi_experiments import EXPERIMENT, LONG_STORIES
+from relength.papers.panm.babi_experiments import EXPERIMENTS, LONG_STORIES
 from relength.report import tables
 from relength.report.runs import Runs
 from relength.runs.store import Store
 from relength.specs import published
+from relength.specs.experiments import experiment
 from relength.specs.spec import make_spec
 from relength.tasks import TASKS, data
 from relength.tasks.babi_by_length import (
@@ -231,6 +232,34 @@ def test_sorted_together_the_longest_fifth_has_no_task_of_short_stories():
 
 
 @needs_data
+@pytest.mark.parametrize("shorter", [80, 50])
+def test_both_readings_have_the_same_questions_and_names_of_their_own(shorter):
+    few = {"per_task": 50, "validation_size": 20}
+    each, joined = (TASKS[f"babi_{name}{shorter}"](**few) for name in ("", "joined_"))
+    assert each.splits() == joined.splits()
+    parts = ("train", "validation", "length")
+    found = [Counter(pair for s in parts for pair in task.samples(s)) for task in (each, joined)]
+    assert found[0] == found[1]
+    below = [story(pair) for s in parts[:2] for _, pair in joined.samples(s)]
+    assert max(below) <= min(story(pair) for _, pair in joined.samples("length"))
+    assert Counter(k for k, _ in each.samples("length")) != Counter(
+        k for k, _ in joined.samples("length")
+    )
+
+
+def test_the_second_reading_is_an_experiment_that_no_claim_is_judged_on():
+    found = experiment("panm_babi_joined")
+    specs = found.specs("reduced", [0])
+    assert [(s.row, s.task.name) for s in specs] == [
+        (row, f"babi_joined_{part}") for part in (80, 50) for row in ("TRM", "PANM on TRM")
+    ]
+    assert not found.artifacts and not found.borrows
+    assert {s.training for s in specs} == {
+        s.training for s in experiment("panm_babi").specs("reduced", [0])
+    }
+
+
+@needs_data
 def test_what_the_deviations_say_of_questions_that_are_in_both_parts():
     """Counted in the files themselves, where a question has its lines, itself and its answer."""
     asked = {k: _stories(k) for k in range(1, 21)}
@@ -268,15 +297,15 @@ def test_seeds_share_all_samples_and_left_out_tasks_are_left_out():
 
 def test_the_grid_has_every_printed_cell_and_panm_beside_its_backbone_first():
     cells = {
-        (s.row, s.task.name) for s in EXPERIMENT.grid("reduced", 0) if s.model.arm != "repaired"
+        (s.row, s.task.name) for s in EXPERIMENTS[0].grid("reduced", 0) if s.model.arm != "repaired"
     }
     printed = published.table("panm-table-5")
     assert set(zip(printed["model"], printed["task"], strict=True)) == cells and len(cells) == 6
     value = printed.set_index(["model", "task"])["value"]
     assert (value["PANM on TRM", "babi_80"], value["TRM", "babi_50"]) == (85, 76)
-    first = EXPERIMENT.grid("reduced", 0)[:2]
+    first = EXPERIMENTS[0].grid("reduced", 0)[:2]
     assert [(s.row, s.task.name) for s in first] == [("TRM", "babi_80"), ("PANM on TRM", "babi_80")]
-    layers = {s.row: s.model.decoder_layers for s in EXPERIMENT.grid("paper", 0)}
+    layers = {s.row: s.model.decoder_layers for s in EXPERIMENTS[0].grid("paper", 0)}
     assert layers == {"TRM": 3, "PANM on TRM": 2, "U. TRM+RPE": 3}
     # The other tables' Transformer is another network.
     assert "Transformer" in set(published.table("panm-table-13")["model"])
@@ -284,9 +313,9 @@ def test_the_grid_has_every_printed_cell_and_panm_beside_its_backbone_first():
 
 def test_the_figure_tells_where_each_curve_ends(tmp_path):
     store = Store(tmp_path)
-    for own in EXPERIMENT.specs("reduced", [0, 1]):
+    for own in EXPERIMENTS[0].specs("reduced", [0, 1]):
         if own.model.arm != "repaired" and own.task.name == "babi_80":
-            record = handmade.record(own, lambda s, test: 0.5, experiment=EXPERIMENT.name)
+            record = handmade.record(own, lambda s, test: 0.5, experiment=EXPERIMENTS[0].name)
             low = 1.0 if own.model.name == "TRM" else 0.8
             record["curve"] = [
                 {"epoch": e, "step": e, "train_loss": 1 / (e + 1), "dev_accuracy": 0.5,
@@ -294,7 +323,7 @@ def test_the_figure_tells_where_each_curve_ends(tmp_path):
                 for e in range(3)
             ]  # fmt: skip
             store.append("panm", record)
-    runs = Runs.read(EXPERIMENT, "reduced", 2, store)
+    runs = Runs.read(EXPERIMENTS[0], "reduced", 2, store)
     made = courses.accuracy_and_loss(runs, 1, "panm-fig-5-right", "longer stories")
     assert "TRM: accuracy 50 %, loss 1.50, the lowest 1.00" in made.text
     assert "PANM on TRM: accuracy 50 %, loss 1.30, the lowest 0.80" in made.text

