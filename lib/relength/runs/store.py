@@ -504,8 +504,8 @@ def on_generated_data(record: Record) -> bool:
     """Tell whether a run was trained on data made in place of published files that were not at
     hand.
 
-    Such a run has the key of those on the published files. Tasks without published files draw all
-    their samples and give no reason for it.
+    Such a run has the key of those on the published files, unless its task names the source of its
+    samples. Tasks without published files draw all their samples and give no reason for it.
     """
     data = record["provenance"]["data"]
     return data.get("source") == "generated" and "reason" in data

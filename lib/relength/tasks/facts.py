@@ -3,7 +3,7 @@
 Source: "MemReasoner: A Memory-Augmented LLM Architecture for Multi-Hop Reasoning", Section 4.1,
 Appendix A.2, after Weston et al., "Towards AI-Complete Question Answering" (2015), and Kuratov et
 al., "BABILong" (2024). Both files and books are read from where RELENGTH_DATA points
-(:mod:`relength.tasks.data`).
+(:mod:`relength.tasks.data`). A task whose source is ``generated`` needs neither.
 
 A language model of the paper's size knows most words. Ours know the words of bAbI, the new places
 that some tests use, and the commonest words of the training books.
@@ -16,12 +16,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from relength.errors import RelengthError
+from relength.specs.fields import added
 from relength.specs.kinds import FACTS, Kind
 from relength.streams import EVALUATION_SEED, stream
-from relength.tasks import books, bpe, data
+from relength.tasks import babi_stories, books, bpe, data
+from relength.tasks.babi_stories import PLACES
 from relength.tasks.base import EOS, PAD, SOS, SPECIALS, UNK, Pair, Split, Task
 from relength.tasks.batch import Answered, FactsToAnswer
 from relength.tasks.metrics import AnswerMetrics, Metrics
@@ -29,14 +31,27 @@ from relength.tasks.metrics import AnswerMetrics, Metrics
 if TYPE_CHECKING:
     from torch import Tensor
 
-PLACES = ("bathroom", "bedroom", "garden", "hallway", "kitchen", "office")
 NEW_PLACES = ("attic", "basement", "cafe", "garage", "gym", "library")  # Section 4.3.3
 ALLOWANCE = 300  # tokens of a nominal length that BABILong leaves to prompts
 ANSWER_WORDS = 2  # an answer and its end
 QUESTION = re.compile(r"Where is (?:the )?(\w+)\?")
 
+Source = Literal["files", "generated"]
 Length = Literal["0k", "1k", "2k", "4k", "8k", "16k", "32k", "64k", "128k"]
 LENGTHS: tuple[Length, ...] = get_args(Length)
+# Without books there is nothing to hide facts in.
+WITHOUT_BOOKS: tuple[Length, ...] = LENGTHS[:1]
+
+
+def if_files(lengths: tuple[Length, ...]) -> Any:
+    """The default of a field of lengths, of which generated stories have the first alone."""
+
+    def chosen(fields: dict[str, Any]) -> tuple[Length, ...]:
+        if fields.get("source") != "generated":
+            return lengths
+        return tuple(length for length in lengths if length in WITHOUT_BOOKS)
+
+    return Field(default_factory=chosen)
 
 
 class Episode(NamedTuple):
@@ -163,6 +178,10 @@ class FactsTask(Task, ABC):
     A size below the full one takes a random part: the training part, and the sentence of other text
     beside each training sample, belong to the run's seed, every other one to the task.
 
+    With source ``generated`` the stories are those of :mod:`relength.tasks.babi_stories`, sizes and
+    choice as above. There are no books then: lengths end with 0k, and the other text is a line of
+    the stories.
+
     file        of bAbI, without ``_train.txt``
     asked       the key of the questions in BABILong
     asked_file  of bAbI, that has these questions, if it is another one
@@ -182,7 +201,10 @@ class FactsTask(Task, ABC):
     validation_size: int = Field(1_000, gt=0, le=1_000, description="validation questions")
     test_size: int = Field(1_000, gt=0, le=1_000, description="test questions of bAbI")
     long_size: int = Field(100, gt=0, le=100, description="questions per length of BABILong")
-    lengths: Annotated[tuple[Length, ...], Field(strict=False)] = LENGTHS
+    source: Source = added(
+        "files", before="files", description="bAbI's files and books, or stories drawn alike"
+    )
+    lengths: Annotated[tuple[Length, ...], Field(strict=False)] = if_files(LENGTHS)
     words: int = Field(3_000, gt=200, description="size of the vocabulary")
     sentence_words: int = Field(64, gt=0, description="words of a line; longer ones are cut up")
     least_lines: int = Field(0, ge=0, description="lines of an episode of bAbI, filled up with "
@@ -193,14 +215,29 @@ class FactsTask(Task, ABC):
         json_schema_extra={"before": ""},
     )
 
+    @model_validator(mode="after")
+    def _hidden_in_books(self) -> "FactsTask":
+        if self.source == "generated" and (more := set(self.context_lengths) - {*WITHOUT_BOOKS}):
+            raise ValueError(
+                f"generated stories have no books to be hidden in: leave out {', '.join(more)}, or "
+                "choose source 'files'"
+            )
+        return self
+
+    @property
+    def context_lengths(self) -> tuple[Length, ...]:
+        """Every length of BABILong that is asked for."""
+        return self.lengths
+
     @property
     def shape(self) -> tuple[int, ...]:
-        return (self.words,)
+        # Few words are known without books; to count those of files takes the files.
+        return (len(self.vocabulary) if self.source == "generated" else self.words,)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
         """Special tokens, then words; a token's id is its place here."""
-        return _vocabulary(self.words)
+        return _vocabulary(self.words, self.source)
 
     def splits(self) -> dict[str, Split]:
         return {
@@ -215,7 +252,7 @@ class FactsTask(Task, ABC):
         size = self._split(split).size
         if split in LENGTHS:
             return [self.long(split, i) for i in range(size)]
-        known = _read(self.file, "test" if split == "babi" else "train")
+        known = _read(self.source, self.file, "test" if split == "babi" else "train")
         pool = {"babi": known, "train": known[:9_000], "validation": known[9_000:]}[split]
         own = seed, "data" if split == "train" else "evaluation"
         random = stream(*(own if split == "train" else (EVALUATION_SEED, own[1])), self.name, split)
@@ -225,7 +262,8 @@ class FactsTask(Task, ABC):
     def long(self, length: Length, i: int) -> Episode:
         """One of the questions of BABILong at a nominal length."""
         question = data.index()["babilong"]["questions"][self.asked][i]
-        episode = without_questions(_read(self.asked_file or self.file, "test")[question])
+        asked = _read(self.source, self.asked_file or self.file, "test")
+        episode = without_questions(asked[question])
         if length == "0k":
             return episode
         tokens = 1000 * int(length.removesuffix("k")) - ALLOWANCE
@@ -240,8 +278,13 @@ class FactsTask(Task, ABC):
         return _evaluation(self)[split]
 
     def _texts(self, size: int, seed: int) -> list[tuple[str, ...]]:
-        """Lines of the training books, one beside each training sample."""
-        lines = _book_lines(self.sentence_words)
+        """Lines of the training books, one beside each training sample; without books, of the
+        stories.
+        """
+        if self.source == "generated":
+            lines = _story_lines(self.file)
+        else:
+            lines = _book_lines(self.sentence_words)
         chosen = stream(seed, "data", self.name, "texts").integers(len(lines), size=size)
         return [lines[i] for i in chosen]
 
@@ -342,13 +385,20 @@ class FactsTask(Task, ABC):
         return " ".join(self.spelled(tokens))
 
     def provenance(self) -> dict[str, Any]:
-        """Name the place where bAbI was found, and the SHA-256 of its files and of the books."""
+        """Name the place where bAbI was found, and the SHA-256 of its files and of the books.
+
+        Of generated stories it says so, and why if the files are not here.
+        """
         self._check_networks()
+        if self.source == "generated":
+            why = lacks_published()
+            return {"source": "generated", **({"reason": why} if why else {})}
         found = data.find("babi")
         if found.source is None or (why := data.lacks_books()):
             raise RelengthError(
                 f"Task {self.name} has no data: {found.reason or why}. Let RELENGTH_DATA name a "
-                "folder with bAbI and the books that data_index.json lists."
+                "folder with bAbI and the books that data_index.json lists, or let the task's "
+                "source be 'generated', as it is at scale smoke where they are missing."
             )
         files = self.file, self.asked_file or self.file
         own = {name: sha for name, sha in found.sha256.items() if name.startswith(files)}
@@ -357,7 +407,7 @@ class FactsTask(Task, ABC):
         return {"source": found.source, "sha256": own | known}
 
     def lacks(self) -> str:
-        return self._lacks_networks() or data.lacks_files("babi") or data.lacks_books()
+        return self._lacks_networks() or ("" if self.source == "generated" else lacks_published())
 
     def _lacks_networks(self) -> str:
         """Say that pretrained networks are asked for, which nothing here loads."""
@@ -415,7 +465,7 @@ class TwoFactsThenOne(FactsTask):
     asked_file: ClassVar[str] = OneFact.file
 
     name: Literal["babi_two_facts_then_one"] = "babi_two_facts_then_one"
-    lengths: Annotated[tuple[Length, ...], Field(strict=False)] = LENGTHS[:4]
+    lengths: Annotated[tuple[Length, ...], Field(strict=False)] = if_files(LENGTHS[:4])
 
 
 class _Table:
@@ -487,12 +537,20 @@ def _all_found(read: "Tensor", supports: "Tensor") -> "Tensor":
     return (read[:, -hops:] == supports[:, -hops:]).all(1)
 
 
-def _read(file: str, part: str) -> tuple[Episode, ...]:
+def lacks_published() -> str:
+    """Why bAbI's files or the books are not on this machine; empty if they are."""
+    return data.lacks_files("babi") or data.lacks_books()
+
+
+def _read(source: Source, file: str, part: str) -> tuple[Episode, ...]:
     """The questions of a file of bAbI. Raises RelengthError where it cannot be found."""
+    if source == "generated":
+        return _parsed(babi_stories.text(file, part))
     found = data.find("babi")
     if found.source is None:
         raise RelengthError(
-            f"bAbI has no data: {found.reason}. Let RELENGTH_DATA name a folder that has it."
+            f"bAbI has no data: {found.reason}. Let RELENGTH_DATA name a folder that has it, or "
+            "the task's source be 'generated'."
         )
     return _parsed(found.texts[f"{file}_{part}.txt"])
 
@@ -503,11 +561,16 @@ def _parsed(text: str) -> tuple[Episode, ...]:
 
 
 @lru_cache(maxsize=4)
-def _vocabulary(size: int) -> tuple[str, ...]:
+def _vocabulary(size: int, source: Source) -> tuple[str, ...]:
     """Special tokens, the words of bAbI, the new places, then the commonest of training books."""
-    found = data.find("babi")
-    facts = {word for text in found.texts.values() for word in books.words(text)}
+    if source == "generated":
+        texts = [babi_stories.text(file, "test") for file in babi_stories.TASKS]
+    else:
+        texts = [*data.find("babi").texts.values()]
+    facts = {word for text in texts for word in books.words(text)}
     facts = sorted(word for word in facts if not word.isdecimal()) + list(NEW_PLACES)
+    if source == "generated":
+        return (*SPECIALS, *facts)
     counts: Counter[str] = Counter()
     for text in books.read("train"):
         counts.update(books.words(text))
@@ -524,6 +587,13 @@ def _book_lines(most: int) -> tuple[tuple[str, ...], ...]:
             words = books.words(sentence)
             found += [words[i : i + most] for i in range(0, len(words), most)]
     return tuple(found)
+
+
+@lru_cache(maxsize=2)
+def _story_lines(file: str) -> tuple[tuple[str, ...], ...]:
+    """Every line of generated training stories as words."""
+    told = babi_stories.text(file, "train").splitlines()
+    return tuple(books.words(line.partition(" ")[2]) for line in told if "\t" not in line)
 
 
 @lru_cache(maxsize=4)

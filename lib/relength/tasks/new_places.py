@@ -11,7 +11,15 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from relength.tasks.base import Split
-from relength.tasks.facts import LENGTHS, Episode, FactsTask, Length, OneFact, TwoFacts
+from relength.tasks.facts import (
+    LENGTHS,
+    Episode,
+    FactsTask,
+    Length,
+    OneFact,
+    TwoFacts,
+    if_files,
+)
 
 # Section 4.3.3, in the order in which it is printed.
 MOVED = {
@@ -84,8 +92,12 @@ class TwoFactsNewPlaces(_NewPlaces, TwoFacts):
     """
 
     name: Literal["babi_two_facts_new_places"] = "babi_two_facts_new_places"
-    lengths: Annotated[tuple[Length, ...], Field(strict=False)] = LENGTHS
-    one_fact_lengths: Annotated[tuple[Length, ...], Field(strict=False)] = LENGTHS[:4]
+    lengths: Annotated[tuple[Length, ...], Field(strict=False)] = if_files(LENGTHS)
+    one_fact_lengths: Annotated[tuple[Length, ...], Field(strict=False)] = if_files(LENGTHS[:4])
+
+    @property
+    def context_lengths(self) -> tuple[Length, ...]:
+        return (*self.lengths, *self.one_fact_lengths)
 
     def splits(self) -> dict[str, Split]:
         of_one = (f"{ONE_FACT}{length}" for length in self.one_fact_lengths)
@@ -95,7 +107,5 @@ class TwoFactsNewPlaces(_NewPlaces, TwoFacts):
         if not split.startswith(ONE_FACT):
             return super().episodes(split, seed)
         length = split.removeprefix(ONE_FACT)
-        return [_ONE.long(length, i) for i in range(self._split(split).size)]
-
-
-_ONE = OneFact()
+        one = OneFact(source=self.source)
+        return [one.long(length, i) for i in range(self._split(split).size)]

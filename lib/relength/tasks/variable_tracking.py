@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from relength.specs.fields import added
 from relength.streams import EVALUATION_SEED, stream
 from relength.tasks import books, bpe, data
 from relength.tasks.base import EOS, PAD, SOS, SPECIALS, Pair, Split
@@ -101,6 +102,9 @@ class VariableTracking(FactsTask, ABC):
     metrics: ClassVar[type[Metrics]] = NameMetrics
     hops: ClassVar[int]
 
+    source: Literal["files"] = added(
+        "files", before="files", description="of the other text: the books; chains are drawn"
+    )
     lengths: Annotated[tuple[Length, ...], Field(strict=False)] = ("0k", "1k", "4k", "16k")
     long_size: int = Field(500, gt=0, le=10_000, description="questions per length")
     reading: Literal["text", "ruler"] = Field(

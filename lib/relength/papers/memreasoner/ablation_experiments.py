@@ -6,7 +6,6 @@ from relength.papers.memreasoner.baseline_experiments import Entry
 from relength.papers.memreasoner.experiments import (
     LONGER,
     LONGER_FITTED,
-    SIZES,
     TRAINING,
     UNTIL_FITTED,
     WITHIN_WINDOW,
@@ -14,6 +13,7 @@ from relength.papers.memreasoner.experiments import (
     others_on_one_fact,
     others_on_two_facts,
     runs,
+    task_of,
     two_facts,
 )
 from relength.specs.experiments import Experiment
@@ -43,12 +43,17 @@ WEAK_LENGTHS = ("0k", "1k", "2k", "4k")
 
 
 def variant(
-    task: dict[str, Any], scale: Scale, seed: int, training: dict[str, Any], **changed: Any
+    task: str,
+    fields: dict[str, Any],
+    scale: Scale,
+    seed: int,
+    training: dict[str, Any],
+    **changed: Any,
 ) -> RunSpec:
-    """A run of MemReasoner with a change, or without any."""
+    """A run of MemReasoner with a change, or without any; fields: further ones of the task."""
     name = "MemReasoner variant" if changed.keys() - {"hops"} else "MemReasoner"
     return make_spec(
-        task={**SIZES[scale], **task},
+        task=task_of(task, scale, fields),
         model={"name": name, "arm": "paper", **changed},
         training={"name": "facts", **TRAINING[scale], **training},
         scale=scale,
@@ -67,14 +72,14 @@ def asked(scale: Scale, seed: int, part: str = "whole", **changed: Any) -> RunSp
     epochs = usual.get("epochs", 1 if scale == "smoke" else 200)
     training = {**usual, "epochs": max(epochs // PARTS.get(part, 1), 1)}
     changed |= {} if part == "whole" else {"trained": part}
-    return variant({"name": TWO_ASKED}, scale, seed, training, hops=2, **changed)
+    return variant(TWO_ASKED, {}, scale, seed, training, hops=2, **changed)
 
 
 def locations(scale: Scale, seed: int) -> list[RunSpec]:
     """Tables 4 and 10: bAbI's tests with places that training never names. Beyond the paper, a
     decoder that can copy them.
     """
-    one = variant({"name": ONE_MOVED}, scale, seed, {})
+    one = variant(ONE_MOVED, {}, scale, seed, {})
     copying, usual = {"name": "MemReasoner copying", "arm": "repaired"}, TRAINING[scale]
     on_two = [(copying | {"hops": 2}, usual | LONGER[scale], NOTHING_ELSE)]
     return [
@@ -94,11 +99,10 @@ def _moved(entries: list[Entry], fields: dict[str, Any]) -> list[Entry]:
 def ablations(scale: Scale, seed: int) -> list[RunSpec]:
     """Tables 16 to 20: MemReasoner with one change, and without any."""
     ordered = [
-        variant({"name": ONE, "lengths": WITHIN_WINDOW}, scale, seed, {}, **order)
-        for order in ORDERS
+        variant(ONE, {"lengths": WITHIN_WINDOW}, scale, seed, {}, **order) for order in ORDERS
     ]
     weak = variant(
-        {"name": TWO, "lengths": WEAK_LENGTHS}, scale, seed, LONGER[scale],
+        TWO, {"lengths": WEAK_LENGTHS}, scale, seed, LONGER[scale],
         hops=WEAK_HOPS, supervised="last",
     )  # fmt: skip
     return [
@@ -121,7 +125,7 @@ def without_memory(scale: Scale, seed: int) -> list[RunSpec]:
         usual = {task: {"epochs": 5} for task in usual}  # Appendix A.8.1
     return [
         make_spec(
-            task={"name": task, **SIZES[scale], "lengths": WITHIN_WINDOW},
+            task=task_of(task, scale, {"lengths": WITHIN_WINDOW}),
             model="MemReasoner without memory",
             training={"name": "facts", **TRAINING[scale], **training},
             scale=scale,
