@@ -36,6 +36,11 @@ def gpt(**changed) -> GPT:
     return GPT(GPTConfig(**(sizes | changed)), WORDS).initialise(0).double()
 
 
+def readouts(ours: MemReasoner, of: FactsToAnswer, key=None) -> list[torch.Tensor]:
+    """z̃_r (B, D) of each hop."""
+    return ours.iterative_read(of, key).readouts
+
+
 @cache
 def batch(samples: int = 3, hops: int = 1, most: int = 5) -> FactsToAnswer:
     """Episodes of 2 to ``most`` lines; the wanted facts are their last ones."""
@@ -150,11 +155,9 @@ def addresses(ours: MemReasoner) -> torch.Tensor:
 def test_without_order_a_memory_reads_the_same_however_lines_are_arranged():
     ours, own = model(temporal="none", inverse="ridge"), alone(batch(), 0)
     turned = replace(own, inputs=own.inputs.flip(1))
-    torch.testing.assert_close(ours.read(ours.codes(own))[-1], ours.read(ours.codes(turned))[-1])
+    torch.testing.assert_close(readouts(ours, own)[-1], readouts(ours, turned)[-1])
     ours = model(inverse="ridge")
-    assert not torch.allclose(
-        ours.read(ours.codes(own))[-1], ours.read(ours.codes(turned))[-1], atol=1e-4
-    )
+    assert not torch.allclose(readouts(ours, own)[-1], readouts(ours, turned)[-1], atol=1e-4)
 
 
 def test_counted_from_the_end_the_last_lines_of_all_episodes_are_alike():
@@ -182,7 +185,7 @@ def test_two_hops_by_hand():
             ours.update = alpha
             first = ours.to_query(codes.query[i]) @ back @ m
             second = ours.to_query(codes.query[i] + alpha * first) @ back @ m
-            found = ours.read(codes)
+            found = readouts(ours, batch())
             torch.testing.assert_close(found[0][i], first)
             torch.testing.assert_close(found[1][i], second)
     ours.for_test()
@@ -194,10 +197,10 @@ def test_reading_stops_once_readouts_are_closer_than_the_threshold():
     own = alone(batch(), int(batch().input_lengths.argmax()))
     lines = int(own.input_lengths)
     assert lines > 2
-    every = model(hops=lines).read(model().codes(own))
+    every = readouts(model(hops=lines), own)
     for threshold, reads in ((1e9, 2), (1e-12, lines)):
         ours = model(hops=lines, threshold=threshold)
-        found = ours.read(ours.codes(own))
+        found = readouts(ours, own)
         assert len(found) == lines
         for hop, readout in enumerate(found):
             torch.testing.assert_close(readout, every[min(hop, reads - 1)])
@@ -210,16 +213,16 @@ def test_when_a_sample_stops_reading_does_not_depend_on_its_batch():
     whole = batch(6, most=9)
     hops = int(whole.input_lengths.min())
     free = model(hops=hops, inverse="ridge")
-    free = torch.stack(free.read(free.codes(whole)))  # (hops, B, D)
+    free = torch.stack(readouts(free, whole))  # (hops, B, D)
     first = (free[1] - free[0]).norm(dim=1)
     between = float(first.sort().values[2:4].mean())  # three stop after two reads, the others later
     ours = model(hops=hops, threshold=between, inverse="ridge")
-    together = torch.stack(ours.read(ours.codes(whole)))
+    together = torch.stack(readouts(ours, whole))
     stopped = (together[-1] == together[1]).all(1)
     assert hops > 2 and stopped.tolist() == (first < between).tolist() and int(stopped.sum()) == 3
     for i in range(6):
         torch.testing.assert_close(
-            torch.stack(ours.read(ours.codes(alone(whole, i))))[:, 0], together[:, i]
+            torch.stack(readouts(ours, alone(whole, i)))[:, 0], together[:, i]
         )
     written, _ = ours.generate(whole, 2)
     assert written.read.shape == (6, hops)
@@ -252,7 +255,7 @@ def test_terms_of_the_loss_by_hand():
     outputs, terms = ours.with_terms(whole, None, ("facts", "autoencoded", "order", "text"))
     torch.testing.assert_close(outputs, ours(whole))
     codes, order, autoencoded, text = ours.codes(whole), [], [], []
-    readout = ours.read(codes)[-1]
+    readout = readouts(ours, whole)[-1]
     for i, lines in enumerate(whole.input_lengths.tolist()):
         s = int(whole.supports[i, 0])
         apart = (codes.ordered[i, :lines] - readout[i]).norm(dim=1)
@@ -272,7 +275,7 @@ def test_facts_of_two_hops_are_written_from_the_lines_that_were_read():
     codes = ours.codes(whole)
     sums = {"facts": 0.0, "autoencoded": 0.0, "order": 0.0}
     astray = 0
-    for hop, readout in enumerate(ours.read(codes)):
+    for hop, readout in enumerate(readouts(ours, whole)):
         for i, lines in enumerate(whole.input_lengths.tolist()):
             s = int(whole.supports[i, hop])
             apart = (codes.ordered[i, :lines] - readout[i]).norm(dim=1)
@@ -330,7 +333,7 @@ def test_supervision_needs_as_many_facts_as_reads():
 def test_noise_is_a_function_of_its_key():
     ours = model(noise=0.1, inverse="ridge")
     keys = [torch.tensor(k, dtype=torch.int32) for k in (1, 1, 2)]
-    one, same, other = (ours.read(ours.codes(batch()), key)[-1] for key in keys)
+    one, same, other = (readouts(ours, batch(), key)[-1] for key in keys)
     assert (one == same).all() and not torch.allclose(one, other)
 
 

@@ -97,7 +97,7 @@ def test_the_loss_sees_the_last_fact_and_the_last_read_alone():
     ours, whole = variant(supervised="last", hops=3), batch(hops=2, most=5)
     codes = ours.codes(whole)
     every = model(hops=3)
-    last = super(Variant, ours).read(codes)[-1]
+    last = super(Variant, ours).iterative_read(whole).readouts[-1]
     outputs, terms = ours.with_terms(whole, None, TERMS)
     wanted = torch.nn.functional.cross_entropy(-ours.distances(codes, last), whole.supports[:, -1])
     torch.testing.assert_close(terms.order, wanted)
@@ -127,8 +127,7 @@ def copying(**changed) -> Copying:
 
 
 def line_read(ours: Copying, whole) -> torch.Tensor:
-    codes = ours.codes(whole)
-    _, found = ours.found(whole, codes, ours.read(codes))
+    found = ours.iterative_read(whole).found
     return found[-1].line
 
 
@@ -146,8 +145,7 @@ def test_chances_of_places_are_those_of_the_equation_and_add_up_for_a_word_said_
     twice = own.sentences.clone()
     twice[own.inputs[0]] = torch.tensor([7, 8, 7, 0, 0, 0])  # every line says 7 twice
     own = replace(own, sentences=twice)
-    codes = ours.codes(own)
-    _, (found,) = ours.found(own, codes, ours.read(codes))
+    (found,) = ours.iterative_read(own).found
     feature = ours._features(found.code, own.prompts)[0, -1]
     states = ours.encoded(ours.states(found.line))[0, 1:4]
     scores = [*(ours.to_place(feature) @ state / 8**0.5 for state in states)]

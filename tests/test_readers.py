@@ -140,7 +140,7 @@ def test_larimar_finds_the_part_of_a_question_that_lines_span():
     """With fewer lines than slots and exact inverses: z_q·M†·M projects on what was written."""
     ours, whole = model("Larimar", inverse="exact"), batch(4, most=7)
     codes = ours.codes(whole)
-    (found,) = ours.read(codes)
+    (found,) = ours.iterative_read(whole).readouts
     for i, lines in enumerate(whole.input_lengths.tolist()):
         written = codes.unordered[i, :lines]
         wanted = torch.linalg.lstsq(written.T, codes.query[i]).solution @ written
@@ -151,8 +151,7 @@ def test_larimar_knows_no_order_and_writes_from_what_it_has_read():
     ours, own = model("Larimar"), alone(batch(4, most=7), 0)
     turned_round = replace(own, inputs=own.inputs.flip(1))
     torch.testing.assert_close(ours(own), ours(turned_round))
-    codes = ours.codes(own)
-    (readout,) = ours.read(codes)
+    (readout,) = ours.iterative_read(own).readouts
     heard = ours.decode(readout, torch.cat([own.prompts, own.targets[:, :-1]], dim=1))
     torch.testing.assert_close(ours(own), heard[:, own.prompts.shape[1] - 1 :])
     assert ours.generate(own, 2)[0].read is None

@@ -156,8 +156,7 @@ def each_hop(**changed) -> EachHop:
 
 def test_every_part_of_an_answer_is_written_from_its_own_hop():
     ours, whole = each_hop(hops=2), batch(hops=2, most=5)
-    codes = ours.codes(whole)
-    _, found = ours.found(whole, codes, ours.read(codes))
+    found = ours.iterative_read(whole).found
     scores = ours(whole)
     for hop, one in enumerate(found):
         token = whole.targets[:, hop : hop + 1]

@@ -1,7 +1,7 @@
 """MemReasoner: lines are written into a memory in their order, and a question reads it in hops.
 
 Source: "MemReasoner: A Memory-Augmented LLM Architecture for Multi-Hop Reasoning", Section 3 and
-Algorithm 1.
+Algorithm 1, which is :meth:`MemReasoner.iterative_read`.
 
 ============= ========================== ========================================
 the paper     here                       shape
@@ -67,6 +67,17 @@ class Found(NamedTuple):
 
     code: Tensor
     line: Tensor
+
+
+class Reading(NamedTuple):
+    """What Algorithm 1 knows before it decodes: of each hop the readout z̃_r (B, D), the place i*
+    (B,) of the nearest line, and what is found there.
+    """
+
+    codes: Codes
+    readouts: list[Tensor]
+    places: list[Tensor]
+    found: list[Found]
 
 
 class Terms(NamedTuple):
@@ -185,7 +196,7 @@ class MemReasoner(LanguageModel):
         return latents + sinusoids(place, latents.shape[2]).to(latents.dtype)
 
     def codes(self, batch: FactsToAnswer) -> Codes:
-        """Encode lines and questions, and put the lines in order (Algorithm 1, lines 2 to 5)."""
+        """Encode lines and questions, and put the lines in order."""
         width = batch.inputs.shape[1]
         rows = torch.cat([batch.inputs, batch.questions[:, None]], dim=1)
         latents = self.codes_of(batch.sentences, rows)  # (B, E + 1, D)
@@ -194,40 +205,58 @@ class MemReasoner(LanguageModel):
         place = torch.arange(width, device=rows.device)
         return Codes(unordered, ordered, place < batch.input_lengths[:, None], query)
 
-    def read(self, codes: Codes, key: Tensor | None = None) -> list[Tensor]:
-        """Write the lines, then read in hops: z̃_r (B, D) of each (Algorithm 1, lines 6, 7, 18 on).
+    def iterative_read(self, batch: FactsToAnswer, key: Tensor | None = None) -> Reading:
+        """Algorithm 1, IterativeRead, but for its line 9: to decode is :meth:`_answer`, with the
+        answer given, or :meth:`_words`, without it.
 
-        There are always ``hops`` of them. A sample whose readouts have come closer than τ reads no
-        more, whatever the others of its batch do: its last readout is repeated.
+        There are always ``hops`` reads; the paper's loop has τ alone. A sample whose readouts have
+        come closer than τ reads no more, whatever the others of its batch do: its last readout is
+        repeated. Letters are those of Algorithm 1, whose line 24 calls α γ.
 
         key: of the noise ξ and η; None for none
 
         Raises RelengthError where there are more hops than lines.
         """
+        codes = self.codes(batch)  # lines 2 to 5: z_q, z_i and z̃_i
         self._check_lines(int(codes.lines.sum(1).min()))
-        written = codes.ordered
-        if key is not None and self.config.noise:
-            noise = hashed_normal(written.shape, fork(key, 0)).to(written.dtype)
-            written = written + self.config.noise * noise  # Z_ξ
-        memory = episodic.write(written * codes.lines[:, :, None], self.first, self.inverse)
+        memory = self._write(codes, key)  # line 6: M̂
         inverse = self.inverse(memory)
+        # Lines 18 to 27, queryUpdate.
         query, readouts, threshold = codes.query, [], self.config.threshold
         reading = torch.ones(len(query), dtype=torch.bool, device=query.device)
         for hop in range(self.config.hops):
             if readouts:
-                query = query + self.update * readouts[-1]
-            noise = None
-            if key is not None and self.config.noise:
-                shape = (len(query), 1, memory.shape[1])
-                noise = hashed_normal(shape, fork(key, hop + 1))[:, 0].to(query.dtype)
-                noise = self.config.noise * noise  # η
-            found = episodic.read(self.to_query(query), memory, inverse, noise)
+                query = query + self.update * readouts[-1]  # lines 20 and 24: z_q + α z̃_r
+            noise = self._noise(query, (len(query), 1, memory.shape[1]), key, hop + 1)  # η
+            # Lines 19, 21 and 25: z̃_r = read(W_q z_q, M̂).
+            found = episodic.read(
+                self.to_query(query), memory, inverse, None if noise is None else noise[:, 0]
+            )
             if threshold is not None and readouts:
                 found = torch.where(reading[:, None], found, readouts[-1])
-                # One that has ended moves no more, so it stays below the threshold.
+                # Line 26. One that has ended moves no more, so it stays below the threshold.
                 reading = (found - readouts[-1]).norm(dim=-1) >= threshold
             readouts.append(found)
-        return readouts
+        places, found = self.found(batch, codes, readouts)  # line 8: i* and z_{i*}
+        return Reading(codes, readouts, places, found)
+
+    def _write(self, codes: Codes, key: Tensor | None) -> Tensor:
+        """M̂ (B, K, D) of the ordered codes, with noise ξ."""
+        written = codes.ordered
+        if (noise := self._noise(written, tuple(written.shape), key, 0)) is not None:
+            written = written + noise  # Z_ξ
+        return episodic.write(written * codes.lines[:, :, None], self.first, self.inverse)
+
+    def _noise(
+        self, like: Tensor, shape: tuple[int, int, int], key: Tensor | None, part: int
+    ) -> Tensor | None:
+        """Noise of a shape (B, S, C) in the numbers of a tensor, another one per part of a key.
+
+        None without a key.
+        """
+        if key is None or not self.config.noise:
+            return None
+        return self.config.noise * hashed_normal(shape, fork(key, part)).to(like.dtype)
 
     def _check_lines(self, fewest: int) -> None:
         if self.config.hops > fewest:
@@ -318,8 +347,7 @@ class MemReasoner(LanguageModel):
         return list(places), list(map(Found, codes_there, lines))
 
     def forward(self, batch: FactsToAnswer, key: Tensor | None = None) -> Tensor:
-        codes = self.codes(batch)
-        return self._answer(batch, self.found(batch, codes, self.read(codes, key))[1])
+        return self._answer(batch, self.iterative_read(batch, key).found)
 
     def with_terms(
         self, batch: FactsToAnswer, key: Tensor | None, asked: tuple[str, ...]
@@ -329,14 +357,12 @@ class MemReasoner(LanguageModel):
         Sums over the supporting facts are as in the equation. Raises RelengthError where a sample
         has another number of facts than the model has hops.
         """
-        codes = self.codes(batch)
-        readouts = self.read(codes, key)
+        codes, readouts, _, found = self.iterative_read(batch, key)
         if len(readouts) != batch.supports.shape[1]:
             raise RelengthError(
                 f"{batch.supports.shape[1]} supporting facts cannot supervise {len(readouts)} "
                 "reads: set hops to the number of facts."
             )
-        _, found = self.found(batch, codes, readouts)
         terms = dict.fromkeys(Terms._fields, codes.query.new_zeros(()))
         sample = torch.arange(len(batch), device=batch.inputs.device)
         for hop, support in enumerate(batch.supports.unbind(1)):
@@ -358,7 +384,7 @@ class MemReasoner(LanguageModel):
     def generate(
         self, batch: FactsToAnswer, steps: int, keep_weights: bool = False
     ) -> tuple[Answered, None]:
-        """The likeliest words (B, steps), and the nearest line of each read (Algorithm 1).
+        """The likeliest words (B, steps), and the nearest line of each read.
 
         A sample whose memory diverges gets no words, and -1 for its lines.
         """
@@ -378,9 +404,9 @@ class MemReasoner(LanguageModel):
         return [(batch.questions.new_full((1, steps), EOS), read)]
 
     def _generate(self, batch: FactsToAnswer, steps: int) -> tuple[Tensor, Tensor]:
-        codes = self.codes(batch)
-        places, found = self.found(batch, codes, self.read(codes))
-        return self._words(batch.prompts, steps, found), torch.stack(places, dim=1)
+        reading = self.iterative_read(batch)
+        words = self._words(batch.prompts, steps, reading.found)
+        return words, torch.stack(reading.places, dim=1)
 
     @torch.no_grad()
     def trace_reads(self, batch: FactsToAnswer, steps: int) -> list[Looked]:
@@ -390,14 +416,12 @@ class MemReasoner(LanguageModel):
 
     def _looked(self, batch: FactsToAnswer, steps: int) -> list[Looked]:
         try:
-            codes = self.codes(batch)
-            readouts = self.read(codes)
+            codes, readouts, places, found = self.iterative_read(batch)
         except episodic.Diverged:
             if len(batch) > 1:
                 return [look for one in batch.chunks(1) for look in self._looked(one, steps)]
             tokens = batch.questions.new_full((steps,), EOS)
             return [Looked(tokens, [-1] * self.config.hops, None, None)]
-        places, found = self.found(batch, codes, readouts)
         words = self._words(batch.prompts, steps, found)
         read = torch.stack(places, dim=1).tolist()
         apart = torch.stack([self.distances(codes, r) for r in readouts], dim=1).cpu().numpy()

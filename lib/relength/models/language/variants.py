@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from relength.models.language.memreasoner import Codes, Found, MemReasoner, Terms
+from relength.models.language.memreasoner import Found, MemReasoner, Reading, Terms
 from relength.models.language.order import Recurrent
 from relength.models.language.variant_configs import CopyingConfig, VariantConfig
 from relength.tasks.base import EOS, PAD
@@ -48,10 +48,12 @@ class Variant(MemReasoner):
             directions = 2 if config.temporal == "bigru" else 1
             self.temporal = Stacked(config.latent_size, directions, config.recurrent_layers)
 
-    def read(self, codes: Codes, key: Tensor | None = None) -> list[Tensor]:
-        """Every readout z̃_r (B, D), or the last one where it alone is supervised."""
-        readouts = super().read(codes, key)
-        return readouts if self.config.supervised == "every" else readouts[-1:]
+    def iterative_read(self, batch: FactsToAnswer, key: Tensor | None = None) -> Reading:
+        """Every hop, or the last one where it alone is supervised."""
+        codes, *hops = super().iterative_read(batch, key)
+        if self.config.supervised == "every":
+            return Reading(codes, *hops)
+        return Reading(codes, *(each[-1:] for each in hops))
 
     def _check_lines(self, fewest: int) -> None:
         if self.config.supervised == "every":
