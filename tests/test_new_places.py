@@ -4,9 +4,11 @@ from collections import Counter
 
 import handmade
 import pytest
+import torch
 
+from relength.models import MODELS
 from relength.papers.memreasoner import split
-from relength.papers.memreasoner.ablation_experiments import PARTS, UPDATES
+from relength.papers.memreasoner.ablation_experiments import PARTS, UPDATES, locations
 from relength.report import tables
 from relength.report.runs import Runs
 from relength.runs.store import Store
@@ -62,6 +64,37 @@ def test_one_model_is_asked_for_one_fact_as_babilong_asks():
     assert task.episodes("one-fact-0k", 0) == OneFact(long_size=3).episodes("0k", 0)
     assert all(len(episode.supports) == 1 for episode in task.episodes("one-fact-1k", 0))
     assert all(len(episode.supports) == 2 for episode in task.episodes("1k", 0))
+
+
+@pytest.mark.parametrize("windows", [1, 3])
+def test_windows_are_short_and_name_what_no_answer_does(windows):
+    """Every one has as many words; the new places are among them, and in no training answer."""
+    made = OneFactNewPlaces(
+        source="generated", train_size=400, window_words=4, windows=windows, test_size=4
+    )
+    train = made.dataset("train", 0)
+    assert train.texts.shape == ((400,) if windows == 1 else (400, windows))
+    pieces = train.sentences[train.texts].flatten(0, -2)
+    assert ((pieces > 0).sum(1) == 4).all() and len(pieces) == 400 * windows
+    new = {made.vocabulary.index(place) for place in NEW_PLACES}
+    assert new <= set(pieces.flatten().tolist())
+    assert not new & set(train.targets.flatten().tolist())
+    assert len(train.select(slice(0, 2)).texts) == 2
+
+
+def test_windows_change_the_key_and_train_a_model(monkeypatch):
+    monkeypatch.delenv("RELENGTH_DATA", raising=False)
+    specs = {s.row: s for s in locations("smoke", 0) if s.task.name == "babi_one_fact_new_places"}
+    ours = specs["MemReasoner windows"]
+    assert ours.task.window_words and ours.task.source == "generated"
+    fields = specs["MemReasoner"].task.model_dump() | {"windows": ours.task.windows}
+    assert fields | {"window_words": ours.task.window_words} == ours.task.model_dump()
+    train = ours.task.dataset("train", 0).select(slice(0, 8))
+    model = MODELS[ours.model.name].module(ours.model, *ours.task.shape).initialise(0)
+    outputs, terms = model.with_terms(train, None, ("text",))
+    texts = train.sentences[train.texts].flatten(0, 1)
+    wanted = model._reconstruction(model.encode(texts), texts)
+    assert torch.equal(terms.text, wanted) and outputs.isfinite().all()
 
 
 # --- pages ----------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from relength.models.language.variant_configs import (
     CopyingConfig,
     EachHopConfig,
     VariantConfig,
+    WindowsConfig,
     WithoutMemoryConfig,
 )
 from relength.models.memory import configs as memory
@@ -107,6 +108,7 @@ MODELS: dict[str, Model] = {
         WithoutMemoryConfig, "relength.models.language.without_memory.WithoutMemory"
     ),
     "MemReasoner copying": Model(CopyingConfig, "relength.models.language.variants.Copying"),
+    "MemReasoner windows": Model(WindowsConfig, "relength.models.language.memreasoner.MemReasoner"),
     "MemReasoner each hop": Model(EachHopConfig, "relength.models.language.variants.EachHop"),
     "Llama": Model(causal.CausalConfig, "relength.models.language.causal.CausalModel"),
     "BERT": Model(spans.BertConfig, "relength.models.language.spans.SpanModel"),

@@ -207,6 +207,12 @@ class FactsTask(Task, ABC):
     lengths: Annotated[tuple[Length, ...], Field(strict=False)] = if_files(LENGTHS)
     words: int = Field(3_000, gt=200, description="size of the vocabulary")
     sentence_words: int = Field(64, gt=0, description="words of a line; longer ones are cut up")
+    window_words: int = added(0, before=0, ge=0, description="words of a piece of other text, one "
+                              "of them exchanged for any of the vocabulary; 0: whole sentences as "
+                              "they are")  # fmt: skip
+    windows: int = added(
+        1, before=1, gt=0, description="pieces of other text beside a training sample"
+    )
     least_lines: int = Field(0, ge=0, description="lines of an episode of bAbI, filled up with "
                              "empty ones at its beginning; 0 fills none")  # fmt: skip
     networks: str = Field(
@@ -214,6 +220,15 @@ class FactsTask(Task, ABC):
         description="pretrained networks that it is meant for, whose words are its own; none: ''",
         json_schema_extra={"before": ""},
     )
+
+    @model_validator(mode="after")
+    def _windows_fit(self) -> "FactsTask":
+        if self.window_words > self.sentence_words:
+            raise ValueError(
+                f"a window of {self.window_words} words is longer than a line, which has at most "
+                f"{self.sentence_words}"
+            )
+        return self
 
     @model_validator(mode="after")
     def _hidden_in_books(self) -> "FactsTask":
@@ -274,26 +289,45 @@ class FactsTask(Task, ABC):
         self._split(split)
         if split == "train":
             episodes = self.episodes(split, seed)
-            return self.encode({split: episodes}, self._texts(len(episodes), seed))[split]
+            texts = self._texts(len(episodes) * self.windows, seed)
+            return self.encode({split: episodes}, texts)[split]
         return _evaluation(self)[split]
 
     def _texts(self, size: int, seed: int) -> list[tuple[str, ...]]:
-        """Lines of the training books, one beside each training sample; without books, of the
-        stories.
+        """Lines of the training books, for :attr:`windows` beside each training sample; without
+        books, of the stories.
         """
         if self.source == "generated":
             lines = _story_lines(self.file)
         else:
             lines = _book_lines(self.sentence_words)
-        chosen = stream(seed, "data", self.name, "texts").integers(len(lines), size=size)
-        return [lines[i] for i in chosen]
+        random = stream(seed, "data", self.name, "texts")
+        if self.window_words:
+            return self._windows(lines, size, random)
+        return [lines[i] for i in random.integers(len(lines), size=size)]
+
+    def _windows(
+        self, lines: tuple[tuple[str, ...], ...], size: int, random: np.random.Generator
+    ) -> list[tuple[str, ...]]:
+        """Short pieces of lines. Each has one word from anywhere in the vocabulary, so that all of
+        its words, new places among them, are written in some text equally often at least.
+        """
+        width, words = self.window_words, self.vocabulary[len(SPECIALS) :]
+        long = [line for line in lines if len(line) >= width]
+        found = []
+        for line in random.integers(len(long), size=size).tolist():
+            start = int(random.integers(len(long[line]) - width + 1))
+            piece = list(long[line][start : start + width])
+            piece[int(random.integers(width))] = words[int(random.integers(len(words)))]
+            found.append(tuple(piece))
+        return found
 
     def encode(
         self, sets: dict[str, list[Episode]], texts: list[tuple[str, ...]] | None = None
     ) -> dict[str, FactsToAnswer]:
         """Sets of episodes as batches that share one table of sentences.
 
-        texts  the words of a sentence of other text per sample, if there is only one set
+        texts  the words of pieces of other text, as many per sample, if there is only one set
         """
         table = _Table(self.vocabulary)
         rows = {name: self._rows(episodes, table) for name, episodes in sets.items()}
@@ -525,7 +559,7 @@ def _batch(
         torch.tensor(prompts),
         answers,
         torch.arange(answers.shape[1]) < target_lengths[:, None],
-        torch.tensor(texts),
+        torch.tensor(texts).unflatten(0, (len(questions), -1)).squeeze(1),
         input_lengths,
         target_lengths,
     )

@@ -42,7 +42,7 @@ class Larimar(MemReasoner):
             )
         terms = dict.fromkeys(Terms._fields, self.first.new_zeros(()))
         if asked:
-            texts = batch.sentences[batch.texts]
+            texts = batch.sentences[batch.texts].flatten(0, -2)
             terms["text"] = self._reconstruction(self.encode(texts), texts)
         return self(batch, key), Terms(**terms)
 

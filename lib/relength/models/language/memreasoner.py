@@ -376,7 +376,7 @@ class MemReasoner(LanguageModel):
                 nearness = -self.distances(codes, readouts[hop])
                 terms["order"] = terms["order"] + F.cross_entropy(nearness, support)
         if "text" in asked:
-            texts = batch.sentences[batch.texts]
+            texts = batch.sentences[batch.texts].flatten(0, -2)
             terms["text"] = self._reconstruction(self.encode(texts), texts)
         return self._answer(batch, found), Terms(**terms)
 

@@ -99,6 +99,19 @@ class CopyingConfig(MemReasonerConfig):
     )
 
 
+class WindowsConfig(MemReasonerConfig):
+    """MemReasoner itself, which learns to write short windows of text with words of every kind.
+
+    repaired  no text has it; the windows are the task's
+    """
+
+    name: Literal["MemReasoner windows"] = "MemReasoner windows"
+    arm: Literal["repaired"] = "repaired"
+    inverse: Literal["exact", "iterated", "ridge"] = Field(
+        "exact", description="the pseudo-inverse; exact as in the text"
+    )
+
+
 class WithoutMemoryConfig(GPTConfig):
     """Sizes of MemReasoner without its memory (Appendix A.8.1): a plain decoder and an encoder.
 

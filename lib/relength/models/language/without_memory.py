@@ -69,7 +69,7 @@ class WithoutMemory(GPT):
         """Scores (B, T, words), and of the terms of Eq. 1 that of other text; the rest are 0."""
         terms = dict.fromkeys(Terms._fields, self.last.weight.new_zeros(()))
         if "text" in asked:
-            terms["text"] = self._autoencoded(batch.sentences[batch.texts])
+            terms["text"] = self._autoencoded(batch.sentences[batch.texts].flatten(0, -2))
         return self(batch, key), Terms(**terms)
 
     def _autoencoded(self, sentences: Tensor) -> Tensor:

@@ -22,6 +22,8 @@ from relength.specs.spec import RunSpec, Scale, make_spec
 ONE, TWO, TWO_ASKED = "babi_one_fact", "babi_two_facts", "babi_two_facts_new_places"
 ONE_MOVED = "babi_one_fact_new_places"
 NOTHING_ELSE: dict[str, Any] = {"lengths": (), "one_fact_lengths": ()}  # of what TWO_ASKED asks
+# Other text of a run that is to learn words which no answer has: pieces beside each sample.
+WINDOWS: dict[str, Any] = {"window_words": 4, "windows": 8}
 COMPARED = ("RMT", "Mamba", "Larimar")  # with MemReasoner in Tables 4 and 19
 MOVED = ("GPT", *COMPARED)  # Table 10 has plain decoders
 # Table 17, and two rows that it lacks: the paper describes the second sinusoid, and leaves nothing
@@ -77,14 +79,15 @@ def asked(scale: Scale, seed: int, part: str = "whole", **changed: Any) -> RunSp
 
 def locations(scale: Scale, seed: int) -> list[RunSpec]:
     """Tables 4 and 10: bAbI's tests with places that training never names. Beyond the paper, a
-    decoder that can copy them.
+    decoder that can copy them, and on task 1 other text that has them.
     """
     one = variant(ONE_MOVED, {}, scale, seed, {})
+    windows = {"name": "MemReasoner windows", "arm": "repaired"}
     copying, usual = {"name": "MemReasoner copying", "arm": "repaired"}, TRAINING[scale]
     on_two = [(copying | {"hops": 2}, usual | LONGER[scale], NOTHING_ELSE)]
     return [
         *(one, asked(scale, seed)),
-        *runs(ONE_MOVED, scale, seed, [(copying, usual, {})]),
+        *runs(ONE_MOVED, scale, seed, [(copying, usual, {}), (windows, usual, WINDOWS)]),
         *runs(TWO_ASKED, scale, seed, on_two),
         *runs(ONE_MOVED, scale, seed, _moved(others_on_one_fact(scale), {"lengths": ()})),
         *runs(TWO_ASKED, scale, seed, _moved(others_on_two_facts(scale), NOTHING_ELSE)),
