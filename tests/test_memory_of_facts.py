@@ -181,3 +181,32 @@ def test_sinusoids_by_hand():
     found = sinusoids(torch.tensor([0, 1]), 4)
     wanted = [[0, 1, 0, 1], [np.sin(1), np.cos(1), np.sin(0.01), np.cos(0.01)]]
     torch.testing.assert_close(found, torch.tensor(wanted, dtype=found.dtype))
+
+
+@pytest.mark.parametrize("shape", [(2, 70, 8), (2, 8, 70), (70, 8)])
+def test_the_iteration_of_a_long_matrix_is_that_of_the_text(shape):
+    """In single precision at least as exact as the text's own steps, whatever side is long."""
+    a = drawn(7, *shape).float()
+    a = a * 40 / torch.linalg.matrix_norm(a, ord=2).max()
+
+    def plain(a: torch.Tensor) -> torch.Tensor:
+        x = START * a.mT
+        for _ in range(STEPS):
+            x = 2 * x - x @ a @ x
+        return x
+
+    exact, found = plain(a.double()), memory.iterated(a, STEPS, START)
+    assert found.dtype == a.dtype
+    torch.testing.assert_close(found.double(), exact, rtol=1e-4, atol=1e-6)
+
+
+def test_the_matrices_that_diverge_are_told():
+    a = drawn(7, 3, 70, 8)
+    a = (
+        a
+        / torch.linalg.matrix_norm(a, ord=2)[:, None, None]
+        * torch.tensor([40, 70, 50.0])[:, None, None]
+    )
+    with pytest.raises(memory.Diverged) as told:
+        memory.iterated(a, 30, START)
+    assert told.value.samples.tolist() == [False, True, False]

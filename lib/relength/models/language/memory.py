@@ -34,7 +34,14 @@ Inverse = Callable[[Tensor], Tensor]
 
 
 class Diverged(RelengthError):
-    """A pseudo-inverse whose iteration has left the numbers."""
+    """A pseudo-inverse whose iteration has left the numbers.
+
+    samples  (…,) True for each matrix of which it is so
+    """
+
+    def __init__(self, said: str, samples: Tensor):
+        super().__init__(said)
+        self.samples = samples
 
 
 def pseudo_inverse(config: "MemReasonerConfig") -> Inverse:
@@ -74,16 +81,27 @@ def iterated(a: Tensor, steps: int, start: float) -> Tensor:
 
     Raises Diverged where it does, which is where a σ² exceeds 2 / start.
     """
-    x = start * a.mT
-    for _ in range(steps):
-        x = 2 * x - (x @ a @ x if a.shape[-1] < a.shape[-2] else x @ (a @ x))
-    if not x.isfinite().all():
+    if a.shape[-1] < a.shape[-2]:
+        # X_i = Y_i·Aᵀ with Y_{i+1} = 2·Y_i - Y_i·AᵀA·Y_i: a step no longer grows with the long
+        # side. AᵀA squares what is small, so that it takes doubles.
+        wide = a.mT.double()
+        gram = wide @ wide.mT
+        y = start * torch.eye(gram.shape[-1], dtype=gram.dtype, device=a.device).expand_as(gram)
+        for _ in range(steps):
+            y = 2 * y - y @ gram @ y
+        x = (y @ wide).to(a.dtype)
+    else:
+        x = start * a.mT
+        for _ in range(steps):
+            x = 2 * x - x @ (a @ x)
+    if not (finite := x.isfinite().flatten(-2).all(-1)).all():
         with torch.no_grad():
             largest = float(torch.linalg.matrix_norm(a, ord=2).max())
         raise Diverged(
             f"The pseudo-inverse diverges: the largest singular value is {largest:.4g}, and from "
             f"{start:g} times the transpose it may be {(2 / start) ** 0.5:.4g} at most; lower "
-            "first_step, or choose the inverse 'exact' or 'ridge'."
+            "first_step, or choose the inverse 'exact' or 'ridge'.",
+            ~finite,
         )
     return x
 

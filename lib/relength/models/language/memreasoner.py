@@ -389,19 +389,20 @@ class MemReasoner(LanguageModel):
         A sample whose memory diverges gets no words, and -1 for its lines.
         """
         size = max(ROWS // batch.inputs.shape[1], 1)
-        parts = [part for some in batch.chunks(size) for part in self._written(some, steps)]
+        parts = [self._written(some, steps) for some in batch.chunks(size)]
         tokens, read = (torch.cat(part) for part in zip(*parts, strict=True))
         return Answered(tokens, read), None
 
-    def _written(self, batch: FactsToAnswer, steps: int) -> list[tuple[Tensor, Tensor]]:
+    def _written(self, batch: FactsToAnswer, steps: int) -> tuple[Tensor, Tensor]:
         try:
-            return [self._generate(batch, steps)]
-        except episodic.Diverged:
-            if len(batch) > 1:
-                halves = batch.chunks(-(-len(batch) // 2))
-                return [part for half in halves for part in self._written(half, steps)]
-        read = batch.questions.new_full((1, self.config.hops), -1)
-        return [(batch.questions.new_full((1, steps), EOS), read)]
+            return self._generate(batch, steps)
+        except episodic.Diverged as error:
+            lost = error.samples.expand(len(batch))
+        tokens = batch.questions.new_full((len(batch), steps), EOS)
+        read = batch.questions.new_full((len(batch), self.config.hops), -1)
+        if not lost.all():
+            tokens[~lost], read[~lost] = self._written(batch.select(~lost), steps)
+        return tokens, read
 
     def _generate(self, batch: FactsToAnswer, steps: int) -> tuple[Tensor, Tensor]:
         reading = self.iterative_read(batch)
@@ -417,11 +418,12 @@ class MemReasoner(LanguageModel):
     def _looked(self, batch: FactsToAnswer, steps: int) -> list[Looked]:
         try:
             codes, readouts, places, found = self.iterative_read(batch)
-        except episodic.Diverged:
-            if len(batch) > 1:
-                return [look for one in batch.chunks(1) for look in self._looked(one, steps)]
+        except episodic.Diverged as error:
+            lost = error.samples.expand(len(batch))
+            rest = iter(() if lost.all() else self._looked(batch.select(~lost), steps))
             tokens = batch.questions.new_full((steps,), EOS)
-            return [Looked(tokens, [-1] * self.config.hops, None, None)]
+            nothing = Looked(tokens, [-1] * self.config.hops, None, None)
+            return [nothing if gone else next(rest) for gone in lost.tolist()]
         words = self._words(batch.prompts, steps, found)
         read = torch.stack(places, dim=1).tolist()
         apart = torch.stack([self.distances(codes, r) for r in readouts], dim=1).cpu().numpy()
