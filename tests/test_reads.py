@@ -35,10 +35,10 @@ EPISODE = Episode(LINES, "Where is the milk?", "hallway", (2, 5))
 
 def test_lines_by_hand():
     """A line of the novel has 14 words and marks, so it takes two rows of ten."""
-    first, second = of_lines(EPISODE, FACTS, reads=2, most=10).kinds.tolist()
+    first, second = of_lines(EPISODE, FACTS, 2, OneFact(sentence_words=10).rows_of).kinds.tolist()
     assert first == [TEXT, TEXT, FACT, WANTED, TEXT, TEXT, FACT, FACT]
     assert second == [TEXT, TEXT, SAME, SAME, TEXT, TEXT, FACT, WANTED]
-    assert of_lines(EPISODE, FACTS, reads=2, most=10).facts == dict(
+    assert of_lines(EPISODE, FACTS, 2, OneFact(sentence_words=10).rows_of).facts == dict(
         zip((2, 3, 6, 7), FACTS, strict=True)
     )
 
@@ -46,7 +46,7 @@ def test_lines_by_hand():
 def test_a_read_before_the_first_fact_is_after_the_question_and_has_no_wanted_line():
     one = Episode(FACTS, "Where is Mary?", "hallway", (3,))
     assert [s.place for s in sought(one, 2)] == [None, 3]
-    first, second = of_lines(one, FACTS, reads=2, most=64).kinds.tolist()
+    first, second = of_lines(one, FACTS, 2, OneFact(sentence_words=64).rows_of).kinds.tolist()
     assert first == [SAME, SAME, FACT, SAME] and second == [SAME, SAME, FACT, WANTED]
     # Of two facts the last alone, where one read is told.
     assert sought(EPISODE, 1) == sought(EPISODE, 2)[1:]
@@ -55,7 +55,9 @@ def test_a_read_before_the_first_fact_is_after_the_question_and_has_no_wanted_li
 def test_equal_facts_are_told_apart_by_their_order():
     lines = (FACTS[0], NOVEL, FACTS[2], FACTS[0])
     episode = Episode(lines, "Where is Mary?", "kitchen", (3,))
-    (kinds,) = of_lines(episode, (FACTS[0], FACTS[2], FACTS[0]), 1, 64).kinds.tolist()
+    (kinds,) = of_lines(
+        episode, (FACTS[0], FACTS[2], FACTS[0]), 1, OneFact().rows_of
+    ).kinds.tolist()
     assert kinds == [SAME, TEXT, FACT, WANTED]
 
 

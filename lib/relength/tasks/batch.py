@@ -122,7 +122,8 @@ class FactsToAnswer(Batch):
     questions       (B,) int64, the row of each question
     supports        (B, H) int64, the places in ``inputs`` of the facts that answer the question,
                     in the order in which they are to be found
-    prompts         (B, P) int64, the words that an answer begins with, which are given
+    prompts         (B, P) int64, the words that an answer begins with, which are given; padded at
+                    the left with 0
     targets         (B, T) int64, the words that follow, an end token included
     mask            (B, T) bool, True where a target counts
     texts           (B,) int64, the row of a sentence of other text, one beside each sample
@@ -148,6 +149,27 @@ class FactsToAnswer(Batch):
     texts: "Tensor"
     input_lengths: "Tensor"
     target_lengths: "Tensor"
+
+    @property
+    def for_decoder(self) -> "Tensor":
+        """The distinct sentences (N, L) as a decoder has them."""
+        return self.sentences
+
+
+@dataclass(frozen=True)
+class SpokenFacts(FactsToAnswer):
+    """The same for an encoder and a decoder that cut texts each in their own way.
+
+    spoken  (N, L') int64, each sentence in the decoder's tokens; ``sentences`` are the encoder's
+    """
+
+    SHARED: ClassVar[tuple[str, ...]] = ("sentences", "spoken")
+
+    spoken: "Tensor"
+
+    @property
+    def for_decoder(self) -> "Tensor":
+        return self.spoken
 
 
 @dataclass(frozen=True)

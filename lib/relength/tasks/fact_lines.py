@@ -4,6 +4,7 @@ With this a wrong read says what went wrong: an earlier line about the same pers
 order, any other line one of retrieval. No paper defines these kinds.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,15 +73,17 @@ def sought(episode: Episode, reads: int) -> list[Sought]:
 def kinds(task: OneFact | TwoFacts | TwoFactsThenOne, length: Length, i: int, reads: int) -> Kinds:
     """The rows of question ``i`` of a test of BABILong as a batch has them."""
     facts = without_questions(task.long("0k", i)).lines
-    return of_lines(task.long(length, i), facts, reads, task.sentence_words)
+    return of_lines(task.long(length, i), facts, reads, task.rows_of)
 
 
-def of_lines(episode: Episode, facts: tuple[str, ...], reads: int, most: int) -> Kinds:
+def of_lines(
+    episode: Episode, facts: tuple[str, ...], reads: int, rows_of: Callable[[str], int]
+) -> Kinds:
     """The rows of an episode with such facts among its lines, in the same order.
 
-    most  words of a row; a longer line takes several rows
+    rows_of  how many rows a line takes
     """
-    rows = [max(-(-len(books.words(line)) // most), 1) for line in episode.lines]
+    rows = [rows_of(line) for line in episode.lines]
     first = np.concatenate([[0], np.cumsum(rows)])
     places, line = [], 0
     for fact in facts:

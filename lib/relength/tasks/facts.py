@@ -5,8 +5,8 @@ Appendix A.2, after Weston et al., "Towards AI-Complete Question Answering" (201
 al., "BABILong" (2024). Both files and books are read from where RELENGTH_DATA points
 (:mod:`relength.tasks.data`). A task whose source is ``generated`` needs neither.
 
-A language model of the paper's size knows most words. Ours know the words of bAbI, the new places
-that some tests use, and the commonest words of the training books.
+Pretrained networks cut texts by tokenizers of their own. Small ones know the words of bAbI, the new
+places that some tests use, and the commonest words of the training books.
 """
 
 import re
@@ -22,10 +22,11 @@ from relength.errors import RelengthError
 from relength.specs.fields import added
 from relength.specs.kinds import FACTS, Kind
 from relength.streams import EVALUATION_SEED, stream
-from relength.tasks import babi_stories, books, bpe, data
+from relength.tasks import babi_stories, books, bpe, data, pretrained
 from relength.tasks.babi_stories import PLACES
-from relength.tasks.base import EOS, PAD, SOS, SPECIALS, UNK, Pair, Split, Task
-from relength.tasks.batch import Answered, FactsToAnswer
+from relength.tasks.base import EOS, PAD, SOS, SPECIALS, Pair, Split, Task
+from relength.tasks.batch import Answered, FactsToAnswer, SpokenFacts
+from relength.tasks.fact_tables import Table, TokenTable, WordTable, text_of, token_parts
 from relength.tasks.metrics import AnswerMetrics, Metrics
 
 if TYPE_CHECKING:
@@ -215,11 +216,37 @@ class FactsTask(Task, ABC):
     )
     least_lines: int = Field(0, ge=0, description="lines of an episode of bAbI, filled up with "
                              "empty ones at its beginning; 0 fills none")  # fmt: skip
-    networks: str = Field(
+    networks: str = added(
         "",
-        description="pretrained networks that it is meant for, whose words are its own; none: ''",
-        json_schema_extra={"before": ""},
+        before="",
+        description="pretrained networks that it is meant for and nothing here loads; none: ''",
     )
+    encoder: str = added(
+        "",
+        before="",
+        description="pretrained model whose tokenizer cuts lines and questions: its name or "
+        "folder; empty for words, or where the decoder reads them",
+    )
+    decoder: str = added(
+        "",
+        before="",
+        description="pretrained model whose tokenizer cuts what is written; empty for words",
+    )
+
+    @model_validator(mode="after")
+    def _an_encoder_has_a_decoder(self) -> "FactsTask":
+        if self.encoder and not self.decoder:
+            raise ValueError(f"encoder {self.encoder} is pretrained: name a decoder that is, too")
+        return self
+
+    @model_validator(mode="after")
+    def _tokens_are_of_files(self) -> "FactsTask":
+        if self.decoder and (self.window_words or self.source == "generated"):
+            raise ValueError(
+                "pretrained networks learn from bAbI's files and whole sentences of books: leave "
+                "window_words at 0 and source at 'files'"
+            )
+        return self
 
     @model_validator(mode="after")
     def _windows_fit(self) -> "FactsTask":
@@ -246,13 +273,27 @@ class FactsTask(Task, ABC):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        if self.decoder:
+            return (len(SPECIALS) + pretrained.size(self.decoder),)
         # Few words are known without books; to count those of files takes the files.
         return (len(self.vocabulary) if self.source == "generated" else self.words,)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        """Special tokens, then words; a token's id is its place here."""
+        """Special tokens, then words; a token's id is its place here. For small networks."""
         return _vocabulary(self.words, self.source)
+
+    def table(self) -> Table:
+        """What turns texts into numbers, without any sentence so far."""
+        if self.decoder:
+            return TokenTable(self.encoder, self.decoder)
+        return WordTable(self.vocabulary)
+
+    def rows_of(self, line: str) -> int:
+        """How many rows of a batch a line takes."""
+        if self.encoder:
+            return len(token_parts(self.encoder, line, self.sentence_words))
+        return 1 if self.decoder else max(-(-len(books.words(line)) // self.sentence_words), 1)
 
     def splits(self) -> dict[str, Split]:
         return {
@@ -293,18 +334,21 @@ class FactsTask(Task, ABC):
             return self.encode({split: episodes}, texts)[split]
         return _evaluation(self)[split]
 
-    def _texts(self, size: int, seed: int) -> list[tuple[str, ...]]:
+    def _texts(self, size: int, seed: int) -> list[str] | list[tuple[str, ...]]:
         """Lines of the training books, for :attr:`windows` beside each training sample; without
-        books, of the stories.
+        books, of the stories. Of one that is too long for a pretrained encoder, its beginning.
         """
         if self.source == "generated":
             lines = _story_lines(self.file)
         else:
-            lines = _book_lines(self.sentence_words)
+            lines = _book_sentences() if self.decoder else _book_lines(self.sentence_words)
         random = stream(seed, "data", self.name, "texts")
         if self.window_words:
             return self._windows(lines, size, random)
-        return [lines[i] for i in random.integers(len(lines), size=size)]
+        chosen = random.integers(len(lines), size=size)
+        if not self.encoder:
+            return [lines[i] for i in chosen]
+        return [token_parts(self.encoder, lines[i], self.sentence_words)[0] for i in chosen]
 
     def _windows(
         self, lines: tuple[tuple[str, ...], ...], size: int, random: np.random.Generator
@@ -323,22 +367,24 @@ class FactsTask(Task, ABC):
         return found
 
     def encode(
-        self, sets: dict[str, list[Episode]], texts: list[tuple[str, ...]] | None = None
+        self,
+        sets: dict[str, list[Episode]],
+        texts: list[str] | list[tuple[str, ...]] | None = None,
     ) -> dict[str, FactsToAnswer]:
         """Sets of episodes as batches that share one table of sentences.
 
-        texts  the words of pieces of other text, as many per sample, if there is only one set
+        texts  pieces of other text, or their words, as many per sample, if there is only one set
         """
-        table = _Table(self.vocabulary)
+        table = self.table()
         rows = {name: self._rows(episodes, table) for name, episodes in sets.items()}
         beside = [table.row(text) for text in texts or ()]
-        sentences = table.tensor(self.sentence_words)
+        sentences = table.tensors(self.sentence_words)
         return {
             name: _batch(sentences, *found, beside or [0] * len(found[0]))
             for name, found in rows.items()
         }
 
-    def _rows(self, episodes: list[Episode], table: "_Table") -> tuple[list[Any], ...]:
+    def _rows(self, episodes: list[Episode], table: Table) -> tuple[list[Any], ...]:
         """Lines, question, supports, prompt and target of each episode in numbers."""
         inputs, questions, supports, prompts, targets = [], [], [], [], []
         for episode in episodes:
@@ -349,11 +395,10 @@ class FactsTask(Task, ABC):
                 first.append(len(lines))
                 lines += table.rows(line, self.sentence_words)
             inputs.append(lines)
-            questions.append(table.row(books.words(episode.question)))
+            questions.append(table.row(episode.question))
             supports.append([first[place] for place in episode.supports])
-            prompt = f"{subject(episode.question)} is in the"
-            prompts.append([SOS, *table.ids(books.words(prompt))])
-            targets.append([*table.ids(books.words(episode.answer)), EOS])
+            prompts.append([SOS, *table.ids(f"{subject(episode.question)} is in the")])
+            targets.append([*table.ids(episode.answer), EOS])
         return inputs, questions, supports, prompts, targets
 
     def _check(self, episode: Episode) -> None:
@@ -388,7 +433,7 @@ class FactsTask(Task, ABC):
         diverged = 0
         for batch, written in answers:
             for i, tokens in enumerate(written.tokens.tolist()):
-                question = self._text(batch.sentences[batch.questions[i]].tolist())
+                question = self._text(batch.for_decoder[batch.questions[i]].tolist())
                 (label,) = self.spelled(batch.targets[i].tolist())
                 said = named(self._text(tokens), question, self.labels)
                 right.append(said == {label})
@@ -407,12 +452,14 @@ class FactsTask(Task, ABC):
     def shown(self, batch: FactsToAnswer, row: int) -> Pair:
         lines = batch.inputs[row, : int(batch.input_lengths[row])].tolist()
         rows = [*lines, int(batch.questions[row])]
-        source = tuple(self._text(batch.sentences[i].tolist()) for i in rows)
+        source = tuple(self._text(batch.for_decoder[i].tolist()) for i in rows)
         return Pair(source, self.spelled(batch.targets[row].tolist()))
 
     def spelled(self, tokens: list[int]) -> tuple[str, ...]:
         if EOS in tokens:
             tokens = tokens[: tokens.index(EOS)]
+        if self.decoder:
+            return tuple(text_of(self.decoder, tokens).split())
         return tuple(self.vocabulary[token] for token in tokens if token != PAD)
 
     def _text(self, tokens: list[int]) -> str:
@@ -444,15 +491,22 @@ class FactsTask(Task, ABC):
         return self._lacks_networks() or ("" if self.source == "generated" else lacks_published())
 
     def _lacks_networks(self) -> str:
-        """Say that pretrained networks are asked for, which nothing here loads."""
-        return self.networks and f"pretrained networks ({self.networks}), which are not built here"
+        """Say which pretrained networks are not here, or that nothing loads them."""
+        if self.networks:
+            return f"pretrained networks ({self.networks}), which are not built here"
+        asked = [name for name in (self.encoder, self.decoder) if name]
+        absent = (why for name in asked if (why := pretrained.lacks(name)))
+        return next(absent, pretrained.lacks_libraries() if asked else "")
 
     def _check_networks(self) -> None:
-        if why := self._lacks_networks():
+        if self.networks:
             raise RelengthError(
-                f"Task {self.name} is to be learned by {why}: train it at scale reduced, by small "
-                "networks that start from nothing."
+                f"Task {self.name} is to be learned by {self._lacks_networks()}: train it at scale "
+                "reduced, by small networks that start from nothing."
             )
+        for name in (self.encoder, self.decoder):
+            if name:
+                pretrained.place(name)
 
 
 class OneFact(FactsTask):
@@ -502,39 +556,8 @@ class TwoFactsThenOne(FactsTask):
     lengths: Annotated[tuple[Length, ...], Field(strict=False)] = if_files(LENGTHS[:4])
 
 
-class _Table:
-    """The distinct sentences of some episodes in numbers; row 0 is the empty line."""
-
-    def __init__(self, vocabulary: tuple[str, ...]):
-        self.index = {word: i for i, word in enumerate(vocabulary)}
-        self.known: dict[tuple[int, ...], int] = {(): 0}
-        self.cut: dict[str, list[int]] = {}
-
-    def ids(self, words: tuple[str, ...]) -> list[int]:
-        return [self.index.get(word, UNK) for word in words]
-
-    def row(self, words: tuple[str, ...]) -> int:
-        return self.known.setdefault(tuple(self.ids(words)), len(self.known))
-
-    def rows(self, line: str, most: int) -> list[int]:
-        """The rows of a line: one for every ``most`` words of it, and one for an empty line."""
-        if line not in self.cut:
-            words = books.words(line)
-            parts = [words[i : i + most] for i in range(0, len(words), most)] or [()]
-            self.cut[line] = [self.row(part) for part in parts]
-        return self.cut[line]
-
-    def tensor(self, width: int) -> "Tensor":
-        import torch
-
-        table = np.full((len(self.known), width), PAD)
-        for row, words in enumerate(self.known):
-            table[row, : len(words)] = words
-        return torch.from_numpy(table)
-
-
 def _batch(
-    sentences: "Tensor",
+    sentences: "tuple[Tensor, ...]",
     inputs: list[list[int]],
     questions: list[int],
     supports: list[list[int]],
@@ -542,6 +565,7 @@ def _batch(
     targets: list[list[int]],
     texts: list[int],
 ) -> FactsToAnswer:
+    """A batch of rows; sentences in the encoder's numbers, and in the decoder's if they differ."""
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
@@ -551,17 +575,20 @@ def _batch(
 
     lines, input_lengths = padded(inputs)
     answers, target_lengths = padded(targets)
-    return FactsToAnswer(
-        sentences,
+    begun = max(map(len, prompts))
+    table, *spoken = sentences
+    return (SpokenFacts if spoken else FactsToAnswer)(
+        table,
         lines,
         torch.tensor(questions),
         torch.tensor(supports),
-        torch.tensor(prompts),
+        torch.tensor([[PAD] * (begun - len(prompt)) + prompt for prompt in prompts]),
         answers,
-        torch.arange(answers.shape[1]) < target_lengths[:, None],
+        answers != PAD,
         torch.tensor(texts).unflatten(0, (len(questions), -1)).squeeze(1),
         input_lengths,
         target_lengths,
+        *spoken,
     )
 
 
@@ -628,6 +655,12 @@ def _story_lines(file: str) -> tuple[tuple[str, ...], ...]:
     """Every line of generated training stories as words."""
     told = babi_stories.text(file, "train").splitlines()
     return tuple(books.words(line.partition(" ")[2]) for line in told if "\t" not in line)
+
+
+@lru_cache(maxsize=1)
+def _book_sentences() -> tuple[str, ...]:
+    """Sentences of the training books."""
+    return tuple(line for text in books.read("train") for _, line in books.sentences(text))
 
 
 @lru_cache(maxsize=4)

@@ -22,7 +22,7 @@ import re
 from abc import ABC
 from collections import Counter
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -32,11 +32,9 @@ from relength.streams import EVALUATION_SEED, stream
 from relength.tasks import books, bpe, data
 from relength.tasks.base import EOS, PAD, SOS, SPECIALS, Pair, Split
 from relength.tasks.batch import Answered, FactsToAnswer
+from relength.tasks.fact_tables import Table, WordTable, text_of
 from relength.tasks.facts import Episode, FactsTask, Length
 from relength.tasks.metrics import AnswerMetrics, Metrics, share
-
-if TYPE_CHECKING:
-    from relength.tasks.facts import _Table
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 NAME = 5  # letters of a name, as many as digits of a value
@@ -168,19 +166,24 @@ class VariableTracking(FactsTask, ABC):
             found["".join(LETTERS[i] for i in random.integers(len(LETTERS), size=NAME))] = None
         return list(found)
 
-    def _rows(self, episodes: list[Episode], table: "_Table") -> tuple[list[Any], ...]:
+    def table(self) -> Table:
+        return super().table() if self.decoder else WordTable(self.vocabulary, words)
+
+    def _rows(self, episodes: list[Episode], table: Table) -> tuple[list[Any], ...]:
         inputs, questions, supports, prompts, targets = [], [], [], [], []
         known: dict[str, int] = {}  # noise is the same line over and over
-        for episode in episodes:
+        answers = [[[*table.ids(name), EOS] for name in e.answer.split()] for e in episodes]
+        longest = max(len(name) for names in answers for name in names)
+        for episode, names in zip(episodes, answers, strict=True):
             for line in episode.lines:
                 if line not in known:
-                    known[line] = table.row(words(line))
+                    known[line] = table.row(line)
             inputs.append([known[line] for line in episode.lines])
-            questions.append(table.row(words(episode.question)))
+            questions.append(table.row(episode.question))
             supports.append(list(episode.supports))
-            prompts.append([SOS, *table.ids(("var",))])
-            names = (table.ids(tuple(name)) for name in episode.answer.split())
-            targets.append([token for name in names for token in (*name, EOS)])
+            prompts.append([SOS, *table.ids("VAR")])
+            # Equal parts, for models that have one from each hop.
+            targets.append([t for n in names for t in n + [PAD] * (longest - len(n))])
         return inputs, questions, supports, prompts, targets
 
     def score(self, answers: "list[tuple[FactsToAnswer, Answered]]") -> NameMetrics:
@@ -213,15 +216,16 @@ class VariableTracking(FactsTask, ABC):
                 found.append(name)
                 name = ""
             elif token != PAD:
-                name += self.vocabulary[token]
+                name += self._letters(token)
         return tuple(found + [name] * bool(name))
+
+    def _letters(self, token: int) -> str:
+        return text_of(self.decoder, [token]).strip() if self.decoder else self.vocabulary[token]
 
     def shown(self, batch: FactsToAnswer, row: int) -> Pair:
         lines = batch.inputs[row, : int(batch.input_lengths[row])].tolist()
-        texts = (batch.sentences[i].tolist() for i in (*lines, int(batch.questions[row])))
-        source = tuple(
-            " ".join(self.vocabulary[token] for token in text if token != PAD) for text in texts
-        )
+        texts = (batch.for_decoder[i].tolist() for i in (*lines, int(batch.questions[row])))
+        source = tuple(" ".join(super(VariableTracking, self).spelled(text)) for text in texts)
         return Pair(source, self.spelled(batch.targets[row].tolist()))
 
     def provenance(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ values, as Appendix D.5 of PANM's paper says; where a network has them in one ma
 GPT-2, GPT-NeoX, Bloom and Falcon do, on the map that peft names for this kind of network.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import nn
 
@@ -30,6 +30,25 @@ class Backbone(NamedTuple):
     scoring: nn.Module
     width: int
     end: int
+
+
+def loaded(kind: str, name: str, wanted: str, **more: Any) -> nn.Module:
+    """A pretrained network that lies on this machine, by a class of transformers.
+
+    wanted  what it should be, for the error
+    more    arguments of the class
+
+    Raises RelengthError where it is not here or cannot be read.
+    """
+    library, folder = transformers(), place(name)
+    try:
+        return getattr(library, kind).from_pretrained(folder, local_files_only=True, **more)
+    except (OSError, ValueError) as error:
+        said = str(error).splitlines()[0]
+        raise RelengthError(
+            f"The pretrained model {name} cannot be read ({said}): fetch it again, or choose "
+            f"{wanted}."
+        ) from None
 
 
 def backbone(config: CausalConfig, vocabulary_size: int) -> Backbone:
@@ -65,22 +84,13 @@ def _llama(config: CausalConfig, vocabulary_size: int) -> nn.Module:
 
 def _pretrained(config: CausalConfig) -> nn.Module:
     """A pretrained model whose only trained weights are adapters of its queries and values."""
-    library = transformers()
     try:
         from peft import LoraConfig, inject_adapter_in_model
     except ImportError:
         raise RelengthError(
             f"Adapters of a pretrained model need the library peft: {EXTRA}."
         ) from None
-    folder = place(config.weights)
-    try:
-        whole = library.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError) as error:
-        said = str(error).splitlines()[0]
-        raise RelengthError(
-            f"The pretrained model {config.weights} cannot be read ({said}): fetch it again, or "
-            "choose a causal language model."
-        ) from None
+    whole = loaded("AutoModelForCausalLM", config.weights, "a causal language model")
     whole.requires_grad_(False)
     maps = adapted_maps(whole, config.weights)
     return inject_adapter_in_model(

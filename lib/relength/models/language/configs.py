@@ -1,12 +1,15 @@
 """Sizes and arms of the models that read facts and a question."""
 
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from relength.models.config import ModelConfig
+from relength.specs.fields import added
 from relength.specs.kinds import FACTS, Kind
 
+NAMED = "pretrained model, by its name or folder"
 INVERSES = {"paper": "exact", "released": "iterated", "repaired": "ridge"}
 
 
@@ -26,12 +29,16 @@ class LanguageConfig(ModelConfig):
         return self
 
 
+USUAL_DECODER = "openai-community/gpt2-large"  # Section 4.1
+
+
 class MemReasonerConfig(LanguageConfig):
     """Sizes and arm.
 
-    The paper's encoder is BERT-large, its decoder GPT2-large; D is 768 and K is 512 there. Its code
-    is not public. The arms differ in how the memory's pseudo-inverses are computed and in how a
-    latent reaches the decoder.
+    The paper's encoder is BERT-large, its decoder GPT2-large; D is 768 and K is 512 there. Where an
+    encoder and a decoder are named, it is made of these, and all of it is trained; widths, heads
+    and layers are then the networks' own. The authors' code is not public. The arms differ in how
+    the memory's pseudo-inverses are computed and in how a latent reaches the decoder.
 
     paper     as the text: exact inverses; one past position per layer
     released  as in IBM/larimar, which it is built on: an iteration of 15 steps that leaves small
@@ -70,6 +77,19 @@ class MemReasonerConfig(LanguageConfig):
     test_update: float = Field(8.0, ge=0, description="alpha at test")
     noise: float = Field(1e-6, ge=0, description="sd of the noise of writing and reading while "
                          "training; Larimar's")  # fmt: skip
+    encoder: str = added("", before="", description=f"{NAMED}, such as BERT; empty for a small one")
+    decoder: str = added("", before="", description=f"{NAMED} that writes; empty for a small one")
+
+    @model_validator(mode="after")
+    def _both_or_none(self) -> "MemReasonerConfig":
+        check_both(self.encoder, self.decoder)
+        return self
+
+    @staticmethod
+    def row(model: Mapping[str, Any]) -> str:
+        """The model's name, with a decoder that is not the usual one."""
+        other = model.get("decoder") or USUAL_DECODER
+        return model["name"] + ("" if other == USUAL_DECODER else f" ({_short(other)} decoder)")
 
 
 class GPTConfig(LanguageConfig):
@@ -85,3 +105,24 @@ class GPTConfig(LanguageConfig):
     inner_size: int = Field(448, gt=0, description="hidden units of a layer's feed-forward part")
     layers: int = Field(3, gt=0)
     window: int = Field(2_048, gt=0, description="words that it can read, question included")
+    decoder: str = added("", before="", description=f"{NAMED} that is this decoder, whose sizes "
+                         "are its own; empty for a small one")  # fmt: skip
+
+    @staticmethod
+    def row(model: Mapping[str, Any]) -> str:
+        """The model's name; of a pretrained one its own."""
+        return _short(model["decoder"]) if model.get("decoder") else model["name"]
+
+
+def _short(network: str) -> str:
+    """A pretrained model's name without its owner's."""
+    return network.rstrip("/").rpartition("/")[2]
+
+
+def check_both(encoder: str, decoder: str) -> None:
+    """Raise ValueError where one of two networks is pretrained and the other is not."""
+    if bool(encoder) != bool(decoder):
+        raise ValueError(
+            f"encoder {encoder!r} and decoder {decoder!r}: name pretrained models for both, or "
+            "for none"
+        )

@@ -1,7 +1,8 @@
 """GPT: a decoder alone, which reads lines and question as one text and writes the answer after it.
 
 Source: Radford et al. (2019), in the form of the Qwen2.5 models that "MemReasoner" fine-tunes on
-answers (Appendix A.4): norms before each part, positions by rotation. Small, and not pretrained.
+answers (Appendix A.4): norms before each part, positions by rotation. Small and from nothing,
+unless a pretrained network is named.
 """
 
 import torch
@@ -20,11 +21,21 @@ WORDS = 2**14  # that are read at once when nothing is learned
 
 
 class GPT(LanguageModel):
-    """Words of lines, question, prompt and answer in one sequence; each sees those before it."""
+    """Words of lines, question, prompt and answer in one sequence; each sees those before it.
+
+    With a pretrained decoder it is that network, and all of it is trained on.
+    """
+
+    small = ("writer.marks.weight",)
 
     def __init__(self, config: GPTConfig, words: int):
         super().__init__()
         self.config = config
+        if config.decoder:
+            from relength.models.language.networks import Writer
+
+            self.writer = Writer(config.decoder, words)
+            return
         sizes = config.width, config.heads, config.inner_size
         self.words = nn.Embedding(words, config.width)
         self.layers = nn.ModuleList(Layer(*sizes) for _ in range(config.layers))
@@ -50,10 +61,18 @@ class GPT(LanguageModel):
 
     def scores(self, tokens: Tensor, places: Tensor) -> Tensor:
         """Scores (B, T, words) of the words after the places (B, T) of tokens (B, S)."""
+        if self.config.decoder:
+            return self._chosen(self.writer.features(tokens), places)
         x = self.words(tokens)
         for layer in self.layers:
             x = layer(x, causal=True, rotation=self._turns(tokens.shape[1]))
+        return self._chosen(x, places)
+
+    def _chosen(self, x: Tensor, places: Tensor) -> Tensor:
+        """Scores (B, T, words) after the places (B, T) of vectors (B, S, d)."""
         x = x.gather(1, places[:, :, None].expand(-1, -1, x.shape[2]))
+        if self.config.decoder:
+            return self.writer.scores(x)
         return F.linear(self.last(x), self.words.weight)
 
     def _turns(self, positions: int) -> tuple[Tensor, Tensor]:

@@ -42,8 +42,9 @@ class Larimar(MemReasoner):
             )
         terms = dict.fromkeys(Terms._fields, self.first.new_zeros(()))
         if asked:
-            texts = batch.sentences[batch.texts].flatten(0, -2)
-            terms["text"] = self._reconstruction(self.encode(texts), texts)
+            rows = batch.texts.flatten()
+            codes_of_texts = self.encode(batch.sentences[rows])
+            terms["text"] = self._reconstruction(codes_of_texts, batch.for_decoder[rows])
         return self(batch, key), Terms(**terms)
 
     @torch.no_grad()

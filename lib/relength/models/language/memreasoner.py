@@ -104,14 +104,32 @@ class MemReasoner(LanguageModel):
 
     supervised = True
     tells_lines = True
-    small = ("encoder_words.weight", "encoder_positions.weight", "decoder_positions.weight")
+    small = (
+        *("encoder_words.weight", "encoder_positions.weight", "decoder_positions.weight"),
+        "writer.marks.weight",
+    )
 
     def __init__(self, config: MemReasonerConfig, words: int):
         super().__init__()
         self.config, self.update = config, config.update
         self.inverse = episodic.pseudo_inverse(config)
-        sizes = config.width, config.heads, config.inner_size
-        d, latent = config.width, config.latent_size
+        latent = config.latent_size
+        width, written, past = self._pretrained(words) if config.encoder else self._small(words)
+        self.to_latent = nn.Linear(width, latent, bias=False)
+        self.to_past = nn.Linear(latent, past, bias=False)
+        if config.conditioning == "past_and_words":
+            self.to_words = nn.Linear(latent, written, bias=False)
+        if config.temporal in ("gru", "bigru"):
+            self.temporal = Recurrent(latent, 2 if config.temporal == "bigru" else 1)
+        self.to_query = nn.Linear(latent, latent, bias=False)
+        self.first = nn.Parameter(torch.eye(config.slots, latent))  # M_0, a truncated identity
+        self._kept: tuple[Tensor, Tensor, Tensor] | None = None
+        self._keeps = False
+
+    def _small(self, words: int) -> tuple[int, int, int]:
+        """Make encoder and decoder; how wide both are, and a past position of all layers is."""
+        config = self.config
+        d, sizes = config.width, (config.width, config.heads, config.inner_size)
         self.encoder_words = nn.Embedding(words, d)
         self.words = nn.Embedding(words, d)  # of the decoder, and of what it writes
         self.encoder_positions = nn.Embedding(POSITIONS, d)
@@ -119,16 +137,15 @@ class MemReasoner(LanguageModel):
         self.encoder = nn.ModuleList(Layer(*sizes) for _ in range(config.encoder_layers))
         self.decoder = nn.ModuleList(Layer(*sizes) for _ in range(config.decoder_layers))
         self.encoded, self.decoded = nn.LayerNorm(d), nn.LayerNorm(d)
-        self.to_latent = nn.Linear(d, latent, bias=False)
-        self.to_past = nn.Linear(latent, config.decoder_layers * d, bias=False)
-        if config.conditioning == "past_and_words":
-            self.to_words = nn.Linear(latent, d, bias=False)
-        if config.temporal in ("gru", "bigru"):
-            self.temporal = Recurrent(latent, 2 if config.temporal == "bigru" else 1)
-        self.to_query = nn.Linear(latent, latent, bias=False)
-        self.first = nn.Parameter(torch.eye(config.slots, latent))  # M_0, a truncated identity
-        self._kept: tuple[Tensor, Tensor, Tensor] | None = None
-        self._keeps = False
+        return d, d, config.decoder_layers * d
+
+    def _pretrained(self, words: int) -> tuple[int, int, int]:
+        """The same of pretrained networks."""
+        from relength.models.language.networks import Reader, Writer
+
+        self.reader = Reader(self.config.encoder)
+        self.writer = Writer(self.config.decoder, words)
+        return self.reader.width, self.writer.width, self.writer.past
 
     def for_test(self) -> None:
         """Set α to its value at test from now on."""
@@ -138,6 +155,8 @@ class MemReasoner(LanguageModel):
 
     def encode(self, sentences: Tensor) -> Tensor:
         """e: codes (N, D) of sentences (N, L); a mark stands before the words and sums them up."""
+        if self.config.encoder:
+            return self.to_latent(self.reader(sentences))
         return self.to_latent(torch.tanh(self.encoded(self.states(sentences)[:, 0])))
 
     def states(self, sentences: Tensor) -> Tensor:
@@ -275,9 +294,19 @@ class MemReasoner(LanguageModel):
 
     def decode(self, latents: Tensor, tokens: Tensor) -> Tensor:
         """d: scores (B, T, words) of the word after each of tokens (B, T), given a code (B, D)."""
-        return F.linear(self._features(latents, tokens), self.words.weight)
+        return self._scores(self._features(latents, tokens))
+
+    def _scores(self, features: Tensor) -> Tensor:
+        """Scores (…, words) for vectors (…, d)."""
+        if self.config.decoder:
+            return self.writer.scores(features)
+        return F.linear(features, self.words.weight)
 
     def _features(self, latents: Tensor, tokens: Tensor) -> Tensor:
+        if self.config.decoder:
+            both = self.config.conditioning == "past_and_words"
+            added = self.to_words(latents) if both else None
+            return self.writer.features(tokens, self.to_past(latents), added)
         length = tokens.shape[1]
         # Position 0 is that of the code.
         x = self.words(tokens) + self.decoder_positions.weight[1 : length + 1]
@@ -303,7 +332,7 @@ class MemReasoner(LanguageModel):
         counted = place <= lengths[:, None]
         share = (counted / (len(lengths) * (lengths[:, None] + 1)))[counted]  # of each word
         # Scores are the largest thing here: padding gets none.
-        scores = F.linear(self._features(latents, given)[counted], self.words.weight)
+        scores = self._scores(self._features(latents, given)[counted])
         return (F.cross_entropy(scores, wanted[counted], reduction="none") * share).sum()
 
     def _answer(self, batch: FactsToAnswer, found: list[Found]) -> Tensor:
@@ -366,7 +395,7 @@ class MemReasoner(LanguageModel):
         terms = dict.fromkeys(Terms._fields, codes.query.new_zeros(()))
         sample = torch.arange(len(batch), device=batch.inputs.device)
         for hop, support in enumerate(batch.supports.unbind(1)):
-            facts = batch.sentences[batch.inputs[sample, support]]
+            facts = batch.for_decoder[batch.inputs[sample, support]]
             if "facts" in asked:
                 terms["facts"] = terms["facts"] + self._reconstruction(found[hop].code, facts)
             if "autoencoded" in asked:
@@ -376,8 +405,9 @@ class MemReasoner(LanguageModel):
                 nearness = -self.distances(codes, readouts[hop])
                 terms["order"] = terms["order"] + F.cross_entropy(nearness, support)
         if "text" in asked:
-            texts = batch.sentences[batch.texts].flatten(0, -2)
-            terms["text"] = self._reconstruction(self.encode(texts), texts)
+            rows = batch.texts.flatten()
+            codes_of_texts = self.encode(batch.sentences[rows])
+            terms["text"] = self._reconstruction(codes_of_texts, batch.for_decoder[rows])
         return self._answer(batch, found), Terms(**terms)
 
     @torch.no_grad()

@@ -14,10 +14,11 @@ from torch import Tensor, nn
 from relength.errors import RelengthError
 from relength.kernels.hashing import fork
 from relength.models.free_running import first_values
+from relength.models.language.backbones import loaded
 from relength.models.language.span_configs import BertConfig, BertPANMConfig
 from relength.models.pointers.panm import PANM
 from relength.streams import stream
-from relength.tasks.pretrained import place, transformers
+from relength.tasks.pretrained import transformers
 from relength.tasks.span_batch import Spans, TokensToSpan
 from relength.tasks.squad import LONGEST_ANSWER
 
@@ -31,19 +32,11 @@ class SpanModel(nn.Module):
 
     def __init__(self, config: BertConfig, vocabulary_size: int):
         super().__init__()
-        self.config, library = config, transformers()
+        self.config = config
         if config.weights:
-            folder = place(config.weights)
-            try:
-                kept = {"local_files_only": True, "add_pooling_layer": False}
-                self.network = library.BertModel.from_pretrained(folder, **kept)
-            except (OSError, ValueError) as error:
-                said = str(error).splitlines()[0]
-                raise RelengthError(
-                    f"The pretrained model {config.weights} cannot be read ({said}): fetch it "
-                    "again, or choose a BERT."
-                ) from None
+            self.network = loaded("BertModel", config.weights, "a BERT", add_pooling_layer=False)
         else:
+            library = transformers()
             sizes = library.BertConfig(
                 vocab_size=vocabulary_size,
                 hidden_size=config.width,

@@ -14,8 +14,8 @@ def texts(batch: FactsToAnswer) -> list[Tensor]:
     """The words of each episode's lines, its question and its prompt, one after the other."""
     line = torch.arange(batch.inputs.shape[1], device=batch.inputs.device)
     lines = line < batch.input_lengths[:, None]
-    words = batch.sentences[batch.inputs] * lines[:, :, None]  # (B, E, L)
-    asked = batch.sentences[batch.questions]
+    words = batch.for_decoder[batch.inputs] * lines[:, :, None]  # (B, E, L)
+    asked = batch.for_decoder[batch.questions]
     tokens = torch.cat([words.flatten(1), asked, batch.prompts], dim=1)
     there = tokens != PAD
     return list(tokens[there].split(there.sum(1).tolist()))

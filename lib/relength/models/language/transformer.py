@@ -17,6 +17,7 @@ from relength.models.recurrence import GRU
 from relength.streams import stream
 from relength.tasks.batch import Answered, FactsToAnswer
 
+PRETRAINED = ("reader.", "writer.network.", "writer.scoring.")  # see networks.py
 SMALL = 0.02  # sd of the first values of BERT and GPT-2
 
 
@@ -106,10 +107,12 @@ class LanguageModel(nn.Module, ABC):
 
         Vectors of words and positions from N(0, 1/d), those in ``small`` from N(0, 0.02²), as BERT
         and GPT-2 start; linear maps and recurrent units as PyTorch draws them; all else stays as it
-        is constructed.
+        is constructed, and pretrained networks as they are.
         """
         with torch.no_grad():
             for name, parameter in self.named_parameters():
+                if name.startswith(PRETRAINED):
+                    continue
                 numbers = self._initial(name, stream(seed, "initialisation", name))
                 if numbers is not None:
                     parameter.copy_(torch.from_numpy(np.asarray(numbers)))

@@ -5,7 +5,8 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from relength.models.language.configs import GPTConfig, MemReasonerConfig
+from relength.models.language.configs import NAMED, GPTConfig, MemReasonerConfig, check_both
+from relength.specs.fields import added
 
 SUPERVISION = {"every": "", "last": "MemReasoner (weak)"}
 # What trains less than the whole budget, as Table 20 names it.
@@ -98,6 +99,15 @@ class CopyingConfig(MemReasonerConfig):
         "exact", description="the pseudo-inverse; exact as in the text"
     )
 
+    @model_validator(mode="after")
+    def _small(self) -> "CopyingConfig":
+        if self.encoder:
+            raise ValueError(
+                "a decoder that copies has the encoder's words, which are not those of a "
+                "pretrained one: name no networks"
+            )
+        return self
+
 
 class WindowsConfig(MemReasonerConfig):
     """MemReasoner itself, which learns to write short windows of text with words of every kind.
@@ -121,6 +131,12 @@ class WithoutMemoryConfig(GPTConfig):
     name: Literal["MemReasoner without memory"] = "MemReasoner without memory"
     encoder_layers: int = Field(2, gt=0)
     latent_size: int = Field(96, gt=0, description="D")
+    encoder: str = added("", before="", description=f"{NAMED}, such as BERT; empty for a small one")
+
+    @model_validator(mode="after")
+    def _both_or_none(self) -> "WithoutMemoryConfig":
+        check_both(self.encoder, self.decoder)
+        return self
 
     @staticmethod
     def row(model: Mapping[str, Any]) -> str:

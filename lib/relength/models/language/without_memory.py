@@ -22,12 +22,19 @@ class WithoutMemory(GPT):
     """A plain decoder with one past position per layer, from the code of the question."""
 
     supervised = True
-    small = ("encoder_words.weight", "encoder_positions.weight")
+    small = ("encoder_words.weight", "encoder_positions.weight", "writer.marks.weight")
 
     encode, states = MemReasoner.encode, MemReasoner.states
 
     def __init__(self, config: WithoutMemoryConfig, words: int):
         super().__init__(config, words)
+        if config.encoder:
+            from relength.models.language.networks import Reader
+
+            self.reader = Reader(config.encoder)
+            self.to_latent = nn.Linear(self.reader.width, config.latent_size, bias=False)
+            self.to_past = nn.Linear(config.latent_size, self.writer.past, bias=False)
+            return
         d = config.width
         self.encoder_words = nn.Embedding(words, d)
         self.encoder_positions = nn.Embedding(POSITIONS, d)
@@ -46,14 +53,15 @@ class WithoutMemory(GPT):
 
         codes  (B, D), heard at every place
         """
+        if self.config.decoder:
+            return self._chosen(self.writer.features(tokens, self.to_past(codes)), places)
         length = tokens.shape[1]
         seen = torch.ones(length, length + 1, dtype=torch.bool, device=tokens.device).tril(1)
         x = self.words(tokens)
         for layer, past in zip(self.layers, self.to_past(codes).chunk(len(self.layers), 1),
                                strict=True):  # fmt: skip
             x = layer(x, seen, past=past, rotation=self._turns(length))
-        x = x.gather(1, places[:, :, None].expand(-1, -1, x.shape[2]))
-        return F.linear(self.last(x), self.words.weight)
+        return self._chosen(x, places)
 
     def forward(self, batch: FactsToAnswer, key: Tensor | None = None) -> Tensor:
         tokens, lengths = self.context(batch)
@@ -67,13 +75,15 @@ class WithoutMemory(GPT):
         self, batch: FactsToAnswer, key: Tensor | None, asked: tuple[str, ...]
     ) -> tuple[Tensor, Terms]:
         """Scores (B, T, words), and of the terms of Eq. 1 that of other text; the rest are 0."""
-        terms = dict.fromkeys(Terms._fields, self.last.weight.new_zeros(()))
+        terms = dict.fromkeys(Terms._fields, self.to_past.weight.new_zeros(()))
         if "text" in asked:
-            terms["text"] = self._autoencoded(batch.sentences[batch.texts].flatten(0, -2))
+            rows = batch.texts.flatten()
+            codes_of_texts = self.encode(batch.sentences[rows])
+            terms["text"] = self._reconstruction(codes_of_texts, batch.for_decoder[rows])
         return self(batch, key), Terms(**terms)
 
-    def _autoencoded(self, sentences: Tensor) -> Tensor:
-        """-ln p of sentences (B, L) and their ends, given their own codes.
+    def _reconstruction(self, codes: Tensor, sentences: Tensor) -> Tensor:
+        """-ln p of sentences (B, L) and their ends, given their own codes (B, D).
 
         The mean over each sentence's words, then over sentences.
         """
@@ -83,7 +93,7 @@ class WithoutMemory(GPT):
         place = torch.arange(given.shape[1], device=given.device)
         wanted = torch.where(place == lengths[:, None], EOS, F.pad(sentences, (0, 1), value=PAD))
         counted = place <= lengths[:, None]
-        scores = self.scores_after(self.encode(sentences), given, place.expand(len(given), -1))
+        scores = self.scores_after(codes, given, place.expand(len(given), -1))
         losses = F.cross_entropy(scores.transpose(1, 2), wanted, reduction="none") * counted
         return (losses.sum(1) / counted.sum(1)).mean()
 

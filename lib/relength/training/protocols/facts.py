@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
+    from relength.models.config import ModelConfig
     from relength.specs.spec import RunSpec
     from relength.tasks.base import Task
     from relength.tasks.batch import Batch
@@ -128,6 +129,16 @@ class Facts(FixedSamples):
         for term, weight in self.weights.items():
             loss = loss + weight * getattr(terms, term)
         return loss
+
+    def check(self, task: "Task", model: "ModelConfig") -> None:
+        """Raise ValueError where a task is cut for other pretrained networks than a model has."""
+        for part in ("encoder", "decoder"):
+            cut, has = getattr(task, part, ""), getattr(model, part, "")
+            if cut != has:
+                raise ValueError(
+                    f"task {task.name} is cut for the {part} {cut!r}, and model {model.name} has "
+                    f"{has!r}: give both the same"
+                )
 
     def before_test(self, model: "Module") -> None:
         """Give the query update its strength at test (Section 4.1)."""
