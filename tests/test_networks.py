@@ -10,7 +10,7 @@ from relength.models import MODELS
 from relength.models.language.networks import Reader, Writer
 from relength.runs.run import run_or_load
 from relength.runs.store import Store
-from relength.specs.experiments import experiment, experiments
+from relength.specs.experiments import experiment
 from relength.specs.spec import make_spec
 from relength.tasks import pretrained
 from relength.tasks.base import PAD, SOS, SPECIALS
@@ -273,7 +273,7 @@ def spec(folders, name="MemReasoner", decoder="gpt2", of="babi_one_fact", **more
     sizes |= {} if name in ("GPT", "MemReasoner without memory") else {"slots": 8}
     counts = {"train_size": 24, "validation_size": 4, "test_size": 4, "long_size": 2}
     if of.startswith("vt"):
-        counts = {"train_size": 20, "validation_size": 5, "long_size": 5}
+        counts = {"train_size": 40, "validation_size": 5, "long_size": 5}
     terms = {"alpha": 0.0, "beta": 0.0, "delta": 0.0} if name == "Larimar" else {}
     training = {"epochs": 3, "batch_size": 8, "learning_rate": 3e-3}
     return make_spec(
@@ -353,24 +353,9 @@ def test_networks_of_another_kind_are_one_sentence(folders, tmp_path):
         writer.features(torch.full((1, 300), OWN + 1))
 
 
-def test_nothing_of_scale_paper_begins_without_its_networks_and_nothing_is_recorded(
-    tmp_path, monkeypatch, capsys
-):
+@lacking
+def test_without_its_networks_nothing_of_scale_paper_is_recorded(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    refused = set()
-    for found in experiments().values():
-        if found.paper != "memreasoner":
-            continue
-        for asked in found.specs("paper", [0]):
-            why = asked.task.lacks()
-            with pytest.raises(RelengthError) as caught:
-                asked.task.provenance()
-            assert "\n" not in str(caught.value)
-            if asked.task.networks:
-                refused.add(asked.model.name)
-                continue
-            assert why.startswith("weights: ") and "hf download" in str(caught.value)
-    assert refused == {"RMT", "Mamba", "MemN2N", "MemReasoner copying"}
     found, store = experiment("memreasoner_babilong"), Store(tmp_path / "store")
     assert run_or_load(found.specs("paper", [0]), store, found, train=True) == []
     assert "weights: google-bert/bert-large-cased" in capsys.readouterr().out

@@ -494,9 +494,10 @@ class FactsTask(Task, ABC):
         """Say which pretrained networks are not here, or that nothing loads them."""
         if self.networks:
             return f"pretrained networks ({self.networks}), which are not built here"
-        asked = [name for name in (self.encoder, self.decoder) if name]
-        absent = (why for name in asked if (why := pretrained.lacks(name)))
-        return next(absent, pretrained.lacks_libraries() if asked else "")
+        for name in (self.encoder, self.decoder):
+            if name and (why := pretrained.lacks(name) or pretrained.lacks_libraries()):
+                return why
+        return ""
 
     def _check_networks(self) -> None:
         if self.networks:

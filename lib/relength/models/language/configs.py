@@ -30,6 +30,7 @@ class LanguageConfig(ModelConfig):
 
 
 USUAL_DECODER = "openai-community/gpt2-large"  # Section 4.1
+LARGER_QWEN = "Qwen/Qwen2.5-1.5B"  # Section 4.2
 
 
 class MemReasonerConfig(LanguageConfig):
@@ -88,8 +89,7 @@ class MemReasonerConfig(LanguageConfig):
     @staticmethod
     def row(model: Mapping[str, Any]) -> str:
         """The model's name, with a decoder that is not the usual one."""
-        other = model.get("decoder") or USUAL_DECODER
-        return model["name"] + ("" if other == USUAL_DECODER else f" ({_short(other)} decoder)")
+        return _row(model, USUAL_DECODER)
 
 
 class GPTConfig(LanguageConfig):
@@ -110,13 +110,14 @@ class GPTConfig(LanguageConfig):
 
     @staticmethod
     def row(model: Mapping[str, Any]) -> str:
-        """The model's name; of a pretrained one its own."""
-        return _short(model["decoder"]) if model.get("decoder") else model["name"]
+        """The model's name, with a decoder that is not the larger of the paper's two."""
+        return _row(model, LARGER_QWEN)
 
 
-def _short(network: str) -> str:
-    """A pretrained model's name without its owner's."""
-    return network.rstrip("/").rpartition("/")[2]
+def _row(model: Mapping[str, Any], usual: str) -> str:
+    decoder = model.get("decoder") or usual
+    short = decoder.rstrip("/").rpartition("/")[2]  # without its owner
+    return model["name"] + ("" if decoder == usual else f" ({short})")
 
 
 def check_both(encoder: str, decoder: str) -> None:

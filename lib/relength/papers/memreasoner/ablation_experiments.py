@@ -8,7 +8,6 @@ from relength.papers.memreasoner.experiments import (
     LONGER_FITTED,
     TRAINING,
     UNTIL_FITTED,
-    WITHIN_WINDOW,
     one_fact,
     others_on_one_fact,
     others_on_two_facts,
@@ -16,8 +15,9 @@ from relength.papers.memreasoner.experiments import (
     task_of,
     two_facts,
 )
+from relength.papers.memreasoner.networks import run
 from relength.specs.experiments import Experiment
-from relength.specs.spec import RunSpec, Scale, make_spec
+from relength.specs.spec import RunSpec, Scale
 
 ONE, TWO, TWO_ASKED = "babi_one_fact", "babi_two_facts", "babi_two_facts_new_places"
 ONE_MOVED = "babi_one_fact_new_places"
@@ -40,6 +40,7 @@ ORDERS: tuple[dict[str, Any], ...] = (
 UPDATES = (1.0, 4.0)
 # Table 20: what part of the epochs, of which the last row has all.
 PARTS = {"quarter": 4, "half": 2}
+ORDER_LENGTHS = ("0k", "1k", "2k")  # of Tables 16 and 17
 WEAK_HOPS = 5  # Appendix A.9
 WEAK_LENGTHS = ("0k", "1k", "2k", "4k")
 
@@ -54,18 +55,13 @@ def variant(
 ) -> RunSpec:
     """A run of MemReasoner with a change, or without any; fields: further ones of the task."""
     name = "MemReasoner variant" if changed.keys() - {"hops"} else "MemReasoner"
-    return make_spec(
-        task=task_of(task, scale, fields),
-        model={"name": name, "arm": "paper", **changed},
-        training={"name": "facts", **TRAINING[scale], **training},
-        scale=scale,
-        seed=seed,
-    )
+    model = {"name": name, "arm": "paper", **changed}
+    return run(task_of(task, scale, fields), model, TRAINING[scale] | training, scale, seed)
 
 
 def unchanged(runs: list[RunSpec]) -> RunSpec:
     """The run of MemReasoner as in the text, among those of a table."""
-    return next(run for run in runs if (run.row, run.model.arm) == ("MemReasoner", "paper"))
+    return next(spec for spec in runs if (spec.row, spec.model.arm) == ("MemReasoner", "paper"))
 
 
 def asked(scale: Scale, seed: int, part: str = "whole", **changed: Any) -> RunSpec:
@@ -102,7 +98,7 @@ def _moved(entries: list[Entry], fields: dict[str, Any]) -> list[Entry]:
 def ablations(scale: Scale, seed: int) -> list[RunSpec]:
     """Tables 16 to 20: MemReasoner with one change, and without any."""
     ordered = [
-        variant(ONE, {"lengths": WITHIN_WINDOW}, scale, seed, {}, **order) for order in ORDERS
+        variant(ONE, {"lengths": ORDER_LENGTHS}, scale, seed, {}, **order) for order in ORDERS
     ]
     weak = variant(
         TWO, {"lengths": WEAK_LENGTHS}, scale, seed, LONGER[scale],
@@ -117,7 +113,7 @@ def ablations(scale: Scale, seed: int) -> list[RunSpec]:
         *(asked(scale, seed, test_update=update) for update in UPDATES),
         *(asked(scale, seed, part) for part in PARTS),
         *without_memory(scale, seed),
-        *(run for run in two_facts(scale, seed) if run.row in COMPARED),
+        *(spec for spec in two_facts(scale, seed) if spec.row in COMPARED),
     ]
 
 
@@ -126,13 +122,15 @@ def without_memory(scale: Scale, seed: int) -> list[RunSpec]:
     usual = {ONE: UNTIL_FITTED[scale], TWO: LONGER[scale] | LONGER_FITTED[scale]}
     if scale == "paper":
         usual = {task: {"epochs": 5} for task in usual}  # Appendix A.8.1
+    # GPT2-large reads 1,024 tokens; its table has no number for more.
+    lengths = ("0k", "1k") if scale == "paper" else ORDER_LENGTHS
     return [
-        make_spec(
-            task=task_of(task, scale, {"lengths": WITHIN_WINDOW}),
-            model="MemReasoner without memory",
-            training={"name": "facts", **TRAINING[scale], **training},
-            scale=scale,
-            seed=seed,
+        run(
+            task_of(task, scale, {"lengths": lengths}),
+            {"name": "MemReasoner without memory"},
+            TRAINING[scale] | training,
+            scale,
+            seed,
         )
         for task, training in usual.items()
     ]

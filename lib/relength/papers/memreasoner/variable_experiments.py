@@ -3,9 +3,10 @@
 from typing import Any
 
 from relength.papers.memreasoner.baseline_experiments import LARIMAR
-from relength.papers.memreasoner.experiments import NETWORKS, TRAINING, runs
+from relength.papers.memreasoner.experiments import TRAINING, runs
+from relength.papers.memreasoner.networks import run
 from relength.specs.experiments import Experiment
-from relength.specs.spec import RunSpec, Scale, make_spec
+from relength.specs.spec import RunSpec, Scale
 
 # Reading of the task, and the arm that stands for it: the paper's words first.
 READINGS = {"paper": "text", "ruler": "ruler"}
@@ -24,7 +25,7 @@ KNOWN: dict[Scale, dict[str, Any]] = {
 SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"train_size": 64, "validation_size": 20, "long_size": 5, "words": 500},
     "reduced": {},
-    "paper": {"networks": NETWORKS},
+    "paper": {},
 }
 
 
@@ -35,21 +36,21 @@ def variable_tracking(scale: Scale, seed: int) -> list[RunSpec]:
     """
     usual = {task: _training(scale, task) for task in HOPS}
     ours = [
-        make_spec(
-            task={"name": task, "reading": reading, **SIZES[scale]},
-            model={"name": "MemReasoner each hop", "arm": arm, "hops": hops + (arm == "ruler")},
-            training={"name": "facts", **usual[task]},
-            scale=scale,
-            seed=seed,
+        run(
+            {"name": task, "reading": reading, **SIZES[scale]},
+            {"name": "MemReasoner each hop", "arm": arm, "hops": hops + (arm == "ruler")},
+            usual[task],
+            scale,
+            seed,
         )
         for arm, reading in READINGS.items()
         for task, hops in HOPS.items()
     ]
     fields = {"reading": READINGS["paper"], **SIZES[scale]}
     others = [
-        run
+        spec
         for task, training in usual.items()
-        for run in runs(
+        for spec in runs(
             task,
             scale,
             seed,
