@@ -20,7 +20,7 @@ from relength.report.style import ARM_LABELS, title
 from relength.report.tables import printed_cells
 from relength.runs.store import Store
 from relength.specs import registry
-from relength.specs.experiments import borrowed, experiments, page_of, shown_by
+from relength.specs.experiments import page_of, pages, shown_by
 from relength.specs.margins import load_margins
 from relength.verdicts import claims, deviations, stats
 from relength.verdicts.claim_models import OrderPart, Part, SomePart
@@ -314,7 +314,7 @@ def _box(body: str) -> str:
 
 
 PASSAGES = {
-    **{f"short_{page}": partial(in_short, page) for page in (*experiments(), *borrowed())},
+    **{f"short_{page}": partial(in_short, page) for page in pages()},
     **{name: partial(of_claims, shown) for name, shown in registry.united("claims").items()},
     **{
         name: partial(of_effects, paper.name, titles)

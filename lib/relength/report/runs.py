@@ -112,7 +112,8 @@ class Runs:
             for found in (store.usable(*experiment.files), store.further(*experiment.files))
         )
         shown = tuple(experiment.artifacts if artifacts is None else artifacts)
-        page = page_of(shown[0], experiment.name) if shown else experiment.name
+        own = experiment.page or experiment.name
+        page = page_of(shown[0], own) if shown else own
         known = states(store, made_by(records))
         return cls(experiment, scale, specs, records, every, further, known, shown, page, store)
 

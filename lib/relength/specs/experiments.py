@@ -19,6 +19,7 @@ class Experiment:
     grid        all specs of one seed at one scale, in the order in which they are worth running
     parts       which of the runs an artifact is made from, where that is not all of them
     title       what pages call it, if not by its first artifact
+    page        the notebook that shows it, if that is another experiment's
     shows       the metric of its tables, if it is not what its tasks are measured by
     many        models whose success rate is asked for, which takes more seeds than verdicts do
     ordered     its tasks in the order of pages, where that is not the order of the grid
@@ -36,6 +37,7 @@ class Experiment:
         default_factory=dict, hash=False, compare=False
     )
     title: str = ""
+    page: str = ""
     shows: str = ""
     many: tuple[str, ...] = ()
     ordered: tuple[str, ...] = ()
@@ -183,6 +185,11 @@ def borrowed() -> dict[str, tuple[str, tuple[str, ...]] | None]:
     """Notebooks without runs of their own: ``Paper.borrowed`` of all papers."""
     every = [paper.borrowed for paper in registry.papers().values()]
     return {page: shown for pages in every for page, shown in pages.items()}
+
+
+def pages() -> tuple[str, ...]:
+    """Every notebook: those of experiments that have one, and the borrowing ones."""
+    return (*(name for name, found in experiments().items() if not found.page), *borrowed())
 
 
 def experiment(name: str) -> Experiment:

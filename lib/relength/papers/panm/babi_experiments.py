@@ -81,5 +81,6 @@ EXPERIMENTS = (
         judged_arm="paper",
         grid=joined,
         title="bAbI, all tasks sorted as one",
+        page="panm_babi",
     ),
 )

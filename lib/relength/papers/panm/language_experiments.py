@@ -121,6 +121,7 @@ EXPERIMENTS = (
         judged_arm="paper",
         grid=letters_shown,
         title="Table 11, after five examples",
+        page="panm_language",
         ordered=TASKS,
         remark=lambda run: f"asked after {run.task.shots} examples, too",
     ),

@@ -96,6 +96,7 @@ EXPERIMENTS = (
         judged_arm="paper",
         grid=budgets,
         title="Twice the steps on SCAN",
+        page="panm_scan",
         remark=lambda run: f"{run.training.steps:,} steps",
     ),
 )
