@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from relength.errors import RelengthError
+from relength.papers.memreasoner.pretrained_experiments import REFUSED
 from relength.specs.experiments import experiments
 from relength.streams import stream
 from relength.tasks import TASKS, books, bpe, data
@@ -104,7 +105,7 @@ def test_nothing_of_scale_paper_begins_without_the_networks_that_it_is_about(tmp
                 with pytest.raises(RelengthError, match=r"scale reduced|hf download") as caught:
                     spec.task.provenance()
                 assert "\n" not in str(caught.value)
-    assert refused == {"RMT", "Mamba", "MemN2N", "MemReasoner copying"}
+    assert refused == set(REFUSED)
 
 
 def test_a_question_without_a_known_subject_is_refused():

@@ -15,7 +15,7 @@ from relength.papers.memreasoner.experiments import (
     task_of,
     two_facts,
 )
-from relength.papers.memreasoner.networks import run
+from relength.papers.memreasoner.pretrained_experiments import run
 from relength.specs.experiments import Experiment
 from relength.specs.spec import RunSpec, Scale
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from relength.papers.memreasoner import baseline_experiments
 from relength.papers.memreasoner.baseline_experiments import Entry
-from relength.papers.memreasoner.networks import GPTJ, QWEN, run
+from relength.papers.memreasoner.pretrained_experiments import GPTJ, QWEN, run
 from relength.specs.experiments import Experiment
 from relength.specs.spec import RunSpec, Scale
 from relength.tasks.facts import LENGTHS, WITHOUT_BOOKS, lacks_published

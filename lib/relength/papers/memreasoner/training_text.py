@@ -28,13 +28,13 @@ QUOTES = {
     "memreasoner-054": "On average, this leads to about 2 empty lines per training sample.",
 }
 SCOPES = {
-    "memreasoner-053": "Counted in all 10,000 training questions of each task: lines before a "
-    "question with those of earlier questions, and GPT-2's tokens of these lines, with two marks "
-    "around each, as the encoder reads it. All four numbers have to be within the margin for "
-    "lengths. (At first the marks were not counted, which gave 71 and 437 tokens. The text does "
-    "not say what it counts.)",
-    "memreasoner-054": "Counted in all 10,000 training questions of each task; both means have to "
-    "be within the margin for lengths.",
+    "memreasoner-053": "Counted, no training decides this: in all 10,000 training questions of "
+    "each task the lines before a question with those of earlier questions, and GPT-2's tokens of "
+    "these lines, with two marks around each, as the encoder reads it. All four numbers have to be "
+    "within the margin for lengths. (At first the marks were not counted, which gave 71 and 437 "
+    "tokens. The text does not say what it counts.)",
+    "memreasoner-054": "Counted, no training decides this: in all 10,000 training questions of "
+    "each task; both means have to be within the margin for lengths.",
 }
 
 

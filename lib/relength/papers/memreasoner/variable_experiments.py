@@ -4,7 +4,7 @@ from typing import Any
 
 from relength.papers.memreasoner.baseline_experiments import LARIMAR
 from relength.papers.memreasoner.experiments import TRAINING, runs
-from relength.papers.memreasoner.networks import run
+from relength.papers.memreasoner.pretrained_experiments import run
 from relength.specs.experiments import Experiment
 from relength.specs.spec import RunSpec, Scale
 
