@@ -304,6 +304,26 @@ def test_a_network_whose_maps_nobody_knows_is_one_sentence(tmp_path, monkeypatch
     assert str(caught.value).count(". ") == 0
 
 
+@pytest.mark.parametrize(
+    ("kind", "field"), [("cohere", "logit_scale"), ("gemma2", "final_logit_softcapping")]
+)
+def test_a_network_that_changes_its_scores_afterwards_is_refused(kind, field, tmp_path):
+    tiny(kind).save_pretrained(tmp_path)
+    with pytest.raises(RelengthError, match=field):
+        MODELS["Llama"].module(MODELS["Llama"].config(weights=str(tmp_path)), 70)
+
+
+def test_weights_in_half_precision_are_read_in_single(tmp_path):
+    tiny("llama").to(torch.bfloat16).save_pretrained(tmp_path)
+    model = (
+        MODELS["PANM on Llama"]
+        .module(MODELS["PANM on Llama"].config(weights=str(tmp_path)), 70)
+        .initialise(0)
+    )
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    assert model(batch()).isfinite().all()
+
+
 def test_a_pretrained_model_reads_no_more_than_its_own_table_of_positions(tmp_path):
     import transformers
 

@@ -105,14 +105,10 @@ def test_every_exhibit_can_be_shown_with_and_without_runs(seeds, tmp_path):
 def trace(test: str, wanted: float, text: float) -> dict:
     lie = {"facts_spread": 2.0, "text_spread": 4.0, "between": 6.0}
     lie |= {"facts_dimensions": 5.0, "text_dimensions": 9.0}
-    near = [{"wanted": [wanted] * 5, "text": [text] * 5}]
     if test == "0k":
-        return {
-            "test": test,
-            "codes": {"facts_spread": 2.0},
-            "distances": [{"wanted": near[0]["wanted"]}],
-        }
-    return {"test": test, "codes": lie, "distances": near}
+        return {"test": test, "codes": {"facts_spread": 2.0}, "room": []}
+    quantiles = [share * text / wanted for share in (0.1, 0.5, 1, 2, 9)]
+    return {"test": test, "codes": lie, "room": [quantiles]}
 
 
 @pytest.fixture(scope="module")

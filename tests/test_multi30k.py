@@ -77,9 +77,9 @@ def test_the_pre_tokenizer_of_bert_is_a_second_reading_with_keys_of_its_own():
 def test_no_sentence_is_longer_than_the_task_says(cut_by):
     if cut_by == "bert":
         pytest.importorskip("tokenizers", reason="the extra `language` is not installed")
-    every, ((read, written),) = multi30k._pairs(cut_by), Multi30K80().text_sizes()
-    assert max(len(pair.source) for pair in every) <= read
-    assert max(len(pair.target) for pair in every) < written
+    every, ((read, written),) = multi30k._pairs(cut_by), Multi30K80(cut_by=cut_by).text_sizes()
+    assert max(len(pair.source) for pair in every) == read
+    assert max(len(pair.target) for pair in every) + 1 == written
 
 
 def test_sizes_are_known_without_the_files():

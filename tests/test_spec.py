@@ -323,8 +323,9 @@ LANGUAGE = [
     ("squad_80", {"name": "PANM on BERT", "bits": 8}, "fine_tuning", 384),
     ("scan_26", {"name": "PANM on TRM", "bits": 3}, "fixed_steps", 11),
     ("math_add_or_sub", {"name": "PANM on TRM+RPE", "bits": 7}, "fixed_steps", 162),
-    ("multi30k_80", {"name": "PANM on TRM", "bits": 5}, "epochs_by_length", 47),
+    ("multi30k_80", {"name": "PANM on TRM", "bits": 5}, "epochs_by_length", 42),
     ("babi_80", {"name": "PANM on TRM", "bits": 10}, "epochs_by_length", 1_362),
+    ("dyck_2", {"name": "PANM on SRNN", "bits": 4}, "plain_epochs", 80),
 ]
 
 

@@ -356,8 +356,7 @@ def _expected(part: Part) -> str:
             low, high = f"{part.low:g}", f"{part.high:g}"
             bound = low if low == high else f"{low} to {high}"
             over = f", less {_others(part.over)}" if part.over else ""
-            models = ", ".join((part.model, *part.also))
-            return f"{models}{over}: {bound}, mean over the tests of {', '.join(part.tests)}"
+            return f"{part.model}{over}: {bound}, mean over the tests of {', '.join(part.tests)}"
         case LongestPart():
             low, high = f"{part.low:g}", f"{part.high:g}"
             bound = low if low == high else f"{low} to {high}"

@@ -33,7 +33,11 @@ from relength.tasks.variable_tracking import OneHop, TwoHops
 
 def refused(name: str) -> str:
     """Why there is no task of this name, where one could be meant; empty for most names."""
-    return scan_cut_offs.refused(name)
+    if why := scan_cut_offs.refused(name):
+        return why
+    family = name.rpartition("_")[0]
+    alike = [task for task in TASKS if family and task.rpartition("_")[0] == family]
+    return f"choose one of {', '.join(alike)}" if alike else ""
 
 
 TASKS: dict[str, type[Task]] = {

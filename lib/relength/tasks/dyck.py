@@ -90,6 +90,10 @@ class DyckTask(Task):
         longest = self.train_length
         return tuple(sorted({longest, longest + 2, 2 * longest, 4 * longest, 8 * longest}))
 
+    def text_sizes(self) -> tuple[tuple[int, int], ...]:
+        longest = self.test_lengths[-1]
+        return ((longest, longest),)
+
     def splits(self) -> dict[str, Split]:
         longest = self.train_length
         there = sum(count(self.kinds, n) for n in range(2, longest + 1, 2))

@@ -353,8 +353,8 @@ class FactsTask(Task, ABC):
     def _windows(
         self, lines: tuple[tuple[str, ...], ...], size: int, random: np.random.Generator
     ) -> list[tuple[str, ...]]:
-        """Short pieces of lines. Each has one word from anywhere in the vocabulary, so that all of
-        its words, new places among them, are written in some text equally often at least.
+        """Short pieces of lines. One word of each is exchanged for any of the vocabulary, so that
+        every word, new places among them, is written now and then.
         """
         width, words = self.window_words, self.vocabulary[len(SPECIALS) :]
         long = [line for line in lines if len(line) >= width]
@@ -477,7 +477,7 @@ class FactsTask(Task, ABC):
         found = data.find("babi")
         if found.source is None or (why := data.lacks_books()):
             raise RelengthError(
-                f"Task {self.name} has no data: {found.reason or why}. Let RELENGTH_DATA name a "
+                f"Task {self.name} has no data ({found.reason or why}): let RELENGTH_DATA name a "
                 "folder with bAbI and the books that data_index.json lists, or let the task's "
                 "source be 'generated', as it is at scale smoke where they are missing."
             )
@@ -611,7 +611,7 @@ def _read(source: Source, file: str, part: str) -> tuple[Episode, ...]:
     found = data.find("babi")
     if found.source is None:
         raise RelengthError(
-            f"bAbI has no data: {found.reason}. Let RELENGTH_DATA name a folder that has it, or "
+            f"bAbI has no data ({found.reason}): let RELENGTH_DATA name a folder that has it, or "
             "the task's source be 'generated'."
         )
     return _parsed(found.texts[f"{file}_{part}.txt"])

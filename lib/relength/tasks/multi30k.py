@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 INDEX = "multi30k"
 PARTS = ("train", "val", "test_2016_flickr")
 ALL = 31_014  # pairs
-MOST_READ, MOST_WRITTEN = 45, 50  # words and marks of any sentence, and an end; a test counts them
+# Words and marks of the longest sentences, a target's with its end; a test counts them.
+MOST = {"words": (40, 45), "bert": (41, 46)}
 # Words with their hyphens, an English genitive, any other mark on its own.
 WORD = re.compile(r"\w+(?:-\w+)*|'s\b|[^\w\s]")
 
@@ -161,7 +162,7 @@ class Multi30K(Task):
         return {"source": found.source, "sha256": found.sha256}
 
     def text_sizes(self) -> tuple[tuple[int, int], ...]:
-        return ((MOST_READ, MOST_WRITTEN),)
+        return (MOST[self.cut_by],)
 
     def lacks(self) -> str:
         folder = data._folder()

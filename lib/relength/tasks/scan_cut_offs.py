@@ -120,7 +120,7 @@ def refused(name: str) -> str:
     >>> refused("scan_48")
     'no command asks for more than 48 actions, so that nothing would be tested'
     """
-    asked = re.fullmatch(r"scan_(\d+)", name)
+    asked = re.fullmatch(r"scan_(-?\d+)", name)
     if not asked or name in TASKS:
         return ""
     if int(asked[1]) >= LONGEST:

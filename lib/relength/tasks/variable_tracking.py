@@ -182,8 +182,8 @@ class VariableTracking(FactsTask, ABC):
             questions.append(table.row(episode.question))
             supports.append(list(episode.supports))
             prompts.append([SOS, *table.ids("VAR")])
-            # Equal parts, for models that have one from each hop.
-            targets.append([t for n in names for t in n + [PAD] * (longest - len(n))])
+            # Equal parts, for models that have one from each hop; the end stands in for what lacks.
+            targets.append([t for n in names for t in n + [EOS] * (longest - len(n))])
         return inputs, questions, supports, prompts, targets
 
     def score(self, answers: "list[tuple[FactsToAnswer, Answered]]") -> NameMetrics:
@@ -213,7 +213,7 @@ class VariableTracking(FactsTask, ABC):
         found, name = [], ""
         for token in tokens:
             if token == EOS:
-                found.append(name)
+                found += [name] * bool(name)
                 name = ""
             elif token != PAD:
                 name += self._letters(token)

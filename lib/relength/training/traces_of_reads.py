@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 LENGTHS = ("0k", "1k", "4k", "16k", "64k")  # a third of the tokens that are tested
 WHOLE = ("1k", "4k")  # lengths of which one question's distances to all lines are kept
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+LEAST = 1e-3  # of a distance that others are divided by
 DIVERGED = "none"  # a memory that diverges has no line nearest to a readout
 
 
@@ -33,6 +34,8 @@ def reads(spec: "RunSpec", model: "Module", device: str) -> dict[str, Any]:
     distances  per hop: {kind: QUANTILES over questions of the distance to the nearest line of it},
                of the questions that have such a line
     nearer     per hop that has a wanted line: QUANTILES of how many lines are nearer than it
+    room       per hop: QUANTILES over questions of the distance to the nearest line of other text
+               per distance to the wanted line, of the questions that have both
     codes      how the codes in the memory lie, see :func:`cloud`
     whole      at lengths of WHOLE, of the first question: its text, ``facts`` (row, text, kind for
                each hop), and per hop ``distances`` (E) to all lines: that of the nearest, and what
@@ -84,6 +87,7 @@ def summed(looked: "list[Looked]", lines: list[Kinds], right: list[bool]) -> dic
     read: list[dict[str, int]] = [{} for _ in range(hops)]
     near: list[dict[str, list[float]]] = [{name: [] for name in KINDS} for _ in range(hops)]
     nearer: list[list[int]] = [[] for _ in range(hops)]
+    room: list[list[float]] = [[] for _ in range(hops)]
     for look, line, is_right in zip(looked, lines, right, strict=True):
         wrong = ""
         for hop, row in enumerate(look.read):
@@ -99,6 +103,9 @@ def summed(looked: "list[Looked]", lines: list[Kinds], right: list[bool]) -> dic
             for number, known_as in enumerate(KINDS):
                 if (kind == number).any():
                     near[hop][known_as].append(float(apart[kind == number].min()))
+            if asked and (kind == TEXT).any():
+                wanted = max(float(apart[kind == WANTED].min()), LEAST)
+                room[hop].append(float(apart[kind == TEXT].min()) / wanted)
             if asked:
                 nearer[hop].append(int((apart < apart[kind == WANTED]).sum()))
         first.setdefault(wrong or KINDS[WANTED], [0, 0])[not is_right] += 1
@@ -108,6 +115,7 @@ def summed(looked: "list[Looked]", lines: list[Kinds], right: list[bool]) -> dic
         "first": first,
         "distances": [{k: _quantiles(v) for k, v in hop.items() if v} for hop in near],
         "nearer": [_quantiles(hop) for hop in nearer if hop],
+        "room": [_quantiles(hop) for hop in room if hop],
         "codes": _clouds(looked, lines),
     }
 
@@ -133,7 +141,6 @@ def cloud(codes: np.ndarray, is_text: np.ndarray) -> dict[str, float]:
     facts_dimensions, text_dimensions  along how many axes they spread: (Σλ)² / Σλ² of the
                                        eigenvalues λ of their covariance; 1 on a line, D in a ball
     between                            distance of the two means
-    text_to_facts                      median distance of a line of text to the mean of the facts
 
     A kind with fewer than two lines has no spread, and one with none no distance.
     """
@@ -150,8 +157,6 @@ def cloud(codes: np.ndarray, is_text: np.ndarray) -> dict[str, float]:
             found[f"{name}_dimensions"] = whole**2 / float((inner**2).sum())
     if len(centre) == 2:
         found["between"] = float(np.linalg.norm(centre["text"] - centre["facts"]))
-        to_facts = np.linalg.norm(codes[is_text] - centre["facts"], axis=1)
-        found["text_to_facts"] = float(np.median(to_facts))
     return found
 
 

@@ -99,7 +99,6 @@ class Expectation(_Frozen):
     at_least      with a level: that so many of the models are at it suffices, whichever they are
     trend         "falls" or "rises": from the first test length named to the last
     mean          the mean over all cells named, within the margin; or [least, most] of it
-    together      with a mean: one over the cells of all models named, in place of one for each
     lead          [least, most]: the mean over each task's cells less that of the models `over`, of
                   whom the best counts at each test; within the margin of that range
     tasks_solved  in how many of the tasks named a seed is "solved" at every length
@@ -126,7 +125,6 @@ class Expectation(_Frozen):
     better_than_best_of: tuple[str, ...] | None = None
     harder_than: tuple[str, ...] | None = None
     mean: float | tuple[float, float] | None = None
-    together: bool = False  # only for mean
     lead: tuple[float, float] | None = None
     over: tuple[str, ...] | None = None  # only for lead
     # only for better_than and on_par_with
@@ -153,8 +151,6 @@ class Expectation(_Frozen):
             raise ValueError("a ratio and than go together")
         if (self.lead is None) != (self.over is None):
             raise ValueError("lead and over go together")
-        if self.together and self.mean is None:
-            raise ValueError("together says what a mean is over, and there is none")
         if self.at_least and (self.is_ in (None, "published") or self.at_least > len(self.models)):
             raise ValueError("at_least counts models at a level, and no more than there are")
         return self
@@ -298,14 +294,10 @@ class OrderPart(_Frozen):
 
 
 class RangePart(_Frozen):
-    """A mean over tests lies in a range; or its lead over that of others, the best at each test.
-
-    also  further models, whose tests count in the same mean
-    """
+    """A mean over tests lies in a range; or its lead over that of others, the best at each test."""
 
     rule: Literal["range"] = "range"
     model: str
-    also: tuple[str, ...] = ()
     over: tuple[str, ...] = ()
     tests: dict[str, tuple[str, ...]]
     low: float
@@ -313,7 +305,7 @@ class RangePart(_Frozen):
 
     @property
     def samples(self) -> tuple[Sample, ...]:
-        models = (self.model, *self.also, *self.over)
+        models = (self.model, *self.over)
         return (tuple((m, task) for m in models for task in self.tests),)
 
 
@@ -446,11 +438,7 @@ def parts(line: Expectation, artifact: str, source: Source) -> list[Part]:
         ]
     if line.mean is not None:
         low, high = line.mean if isinstance(line.mean, tuple) else (line.mean, line.mean)
-        between = {"tests": tests, "low": low, "high": high}
-        if line.together:
-            first, *others = line.models
-            return [RangePart(model=first, also=tuple(others), **between)]
-        return [RangePart(model=m, **between) for m in line.models]
+        return [RangePart(model=m, tests=tests, low=low, high=high) for m in line.models]
     if line.at_least:
         some = {"models": line.models, "level": line.is_, "at_least": line.at_least}
         return [SomePart(task=task, tests=lengths, **some) for task, lengths in tests.items()]

@@ -299,8 +299,7 @@ class Reading:
 
     def _range(self, part: RangePart) -> rules.Decision:
         """Seeds are compared one by one: models of one seed see equal data."""
-        each = [self._mean(model, part.tests) for model in (part.model, *part.also)]
-        means = pd.concat(each, axis=1, join="inner").mean(axis=1)
+        means = self._mean(part.model, part.tests)
         if part.over:
             means = (means - self._best_mean(part.over, part.tests)).dropna()
         if part.over and self._lower_is_better:

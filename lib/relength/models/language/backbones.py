@@ -1,12 +1,14 @@
 """Networks of the library transformers: Llama's of any size, or a pretrained one with adapters.
 
-Any causal language model can be the pretrained one. Adapters are put on the maps to queries and to
-values, as Appendix D.5 of PANM's paper says; where a network has them in one map with its keys, as
-GPT-2, GPT-NeoX, Bloom and Falcon do, on the map that peft names for this kind of network.
+A causal language model whose scores are one map of its last vectors can be the pretrained one.
+Adapters are put on the maps to queries and to values, as Appendix D.5 of PANM's paper says; where a
+network has them in one map with its keys, as GPT-2, GPT-NeoX, Bloom and Falcon do, on the map that
+peft names for this kind of network.
 """
 
 from typing import Any, NamedTuple
 
+import torch
 from torch import nn
 
 from relength.errors import RelengthError
@@ -15,6 +17,8 @@ from relength.tasks.base import EOS
 from relength.tasks.pretrained import EXTRA, place, transformers
 
 ADAPTED = ["q_proj", "v_proj"]  # Appendix D.5
+# Fields of configurations that change scores after their map, and the values that do not.
+UNSCALED = {"logit_scale": 1.0, "logits_scaling": 1.0, "final_logit_softcapping": None}
 
 
 class Backbone(NamedTuple):
@@ -33,7 +37,9 @@ class Backbone(NamedTuple):
 
 
 def loaded(kind: str, name: str, wanted: str, **more: Any) -> nn.Module:
-    """A pretrained network that lies on this machine, by a class of transformers.
+    """A pretrained network that lies on this machine, by a class of transformers, in float32.
+
+    Many weights are published in half of that, in which the rest of a model is not.
 
     wanted  what it should be, for the error
     more    arguments of the class
@@ -42,7 +48,9 @@ def loaded(kind: str, name: str, wanted: str, **more: Any) -> nn.Module:
     """
     library, folder = transformers(), place(name)
     try:
-        return getattr(library, kind).from_pretrained(folder, local_files_only=True, **more)
+        return getattr(library, kind).from_pretrained(
+            folder, local_files_only=True, dtype=torch.float32, **more
+        )
     except (OSError, ValueError) as error:
         said = str(error).splitlines()[0]
         raise RelengthError(
@@ -60,7 +68,7 @@ def backbone(config: CausalConfig, vocabulary_size: int) -> Backbone:
     return Backbone(
         whole.get_decoder(),
         whole.get_output_embeddings(),
-        whole.config.hidden_size,
+        whole.get_output_embeddings().in_features,
         EOS if end is None else end,
     )
 
@@ -92,6 +100,12 @@ def _pretrained(config: CausalConfig) -> nn.Module:
         ) from None
     whole = loaded("AutoModelForCausalLM", config.weights, "a causal language model")
     whole.requires_grad_(False)
+    for field, neutral in UNSCALED.items():
+        if getattr(whole.config, field, None) not in (None, neutral):
+            raise RelengthError(
+                f"{config.weights} changes its scores by {field} after their last map, which is "
+                "not built here: choose another causal language model."
+            )
     maps = adapted_maps(whole, config.weights)
     return inject_adapter_in_model(
         LoraConfig(

@@ -28,5 +28,5 @@ def ending_together(batch: FactsToAnswer) -> Tensor:
 
 
 def parts(batch: FactsToAnswer) -> list[FactsToAnswer]:
-    """The samples in order, as many at a time as can be laid out at once."""
+    """The samples in order, so many at a time that their texts fit into memory."""
     return batch.chunks(max(ROWS // batch.inputs.shape[1], 1))

@@ -44,10 +44,14 @@ class PlugInConfig(ModelConfig):
         return self
 
     def cannot(self, read: int, written: int) -> str:
-        slots = read + self.marks
-        if slots > 2**self.bits:
-            return (
-                f"a memory of {slots:,} slots does not fit into {2**self.bits:,} addresses of "
-                f"{self.bits} bits, so choose more bits, or shorter tests"
-            )
-        return super().cannot(read, written)
+        return beyond_addresses(read + self.marks, self.bits) or super().cannot(read, written)
+
+
+def beyond_addresses(slots: int, bits: int) -> str:
+    """Why a memory of so many slots is too large for addresses of so many bits, if it is."""
+    if slots <= 2**bits:
+        return ""
+    return (
+        f"a memory of {slots:,} slots does not fit into {2**bits:,} addresses of {bits} bits, so "
+        "choose more bits, or shorter tests"
+    )

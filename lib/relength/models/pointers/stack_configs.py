@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from relength.models.config import ModelConfig
+from relength.models.pointers.plugin_configs import beyond_addresses
 from relength.specs.kinds import CHANNELS, Kind
 
 LIKE_SRNN = {"memory_size": 8, "pointer_size": 8, "mlp_size": 8}
@@ -54,6 +55,9 @@ class StackPANMConfig(ModelConfig):
         if isinstance(fields, dict) and isinstance(arm := fields.get("arm", "paper"), str):
             return ARMS.get(arm, {}) | fields
         return fields
+
+    def cannot(self, read: int, written: int) -> str:
+        return beyond_addresses(read, self.bits) or super().cannot(read, written)
 
     @model_validator(mode="after")
     def _possible(self) -> "StackPANMConfig":

@@ -47,9 +47,9 @@ def codes(runs: Runs) -> pd.DataFrame:
     rows = []
     for spec, traces in _traced(runs):
         for trace in traces:
-            lie, near = trace["codes"], trace["distances"][0]
-            if "between" in lie and "facts_spread" in lie and {"wanted", "text"} <= set(near):
-                rows.append((terms_of(spec), spec.seed, trace["test"], *_measured(lie, near)))
+            lie, room = trace["codes"], trace["room"]
+            if room and {"between", "facts_spread"} <= set(lie):
+                rows.append((terms_of(spec), spec.seed, trace["test"], *_measured(lie, room[0])))
     data = pd.DataFrame(rows, columns=["terms", "seed", "test", *MEASURES])
     return data.astype({"seed": int, **dict.fromkeys(MEASURES, float)})
 
@@ -58,15 +58,15 @@ def _traced(runs: Runs) -> Iterator[tuple[RunSpec, list[dict[str, Any]]]]:
     done = set()
     for record in (*runs.records, *runs.further):
         traces = record.get("reads") or ()
-        if record["key"] not in done and any("codes" in trace for trace in traces):
+        if record["key"] not in done and any("room" in trace for trace in traces):
             done.add(record["key"])
-            yield RunSpec.recorded(record["spec"]), [t for t in traces if "codes" in t]
+            yield RunSpec.recorded(record["spec"]), [t for t in traces if "room" in t]
 
 
-def _measured(lie: dict[str, float], near: dict[str, list[float]]) -> tuple[float, ...]:
+def _measured(lie: dict[str, float], room: list[float]) -> tuple[float, ...]:
     unit = lie["facts_spread"]
     return (
-        near["text"][HALF] / max(near["wanted"][HALF], 1e-3),  # traces have three digits
+        room[HALF],
         lie["between"] / unit,
         lie.get("text_spread", np.nan) / unit,
         lie["facts_dimensions"],
@@ -85,10 +85,10 @@ def figure(runs: Runs, number: int) -> Exhibit:
     data, middle = codes(runs), medians(runs, "room")
     caption = (
         "How much room does a line have? Distance of what the first hop reads to the nearest line "
-        "of the novel, in units of its distance to the wanted line, against the length of the "
-        "context in thousand tokens; each panel leaves out what its title says. Below the dashed "
-        "line the novel is nearer in half of the questions. A thin line with dots is a run, the "
-        f"thick one their median. The grey line is the median with {ALL}."
+        "of the novel, per distance to the wanted line, against the length of the context in "
+        "thousand tokens, as the median over questions; each panel leaves out what its title says. "
+        "Below the dashed line the novel is nearer in half of the questions or more. A thin line "
+        f"with dots is a run, the thick one their median. The grey line is the median with {ALL}."
     )
     if data.empty:
         return exhibits.waiting(caption, f"{runs.page}-room", exhibits.training(runs), data)
@@ -137,8 +137,8 @@ def table(runs: Runs) -> Exhibit:
     first = data["test"].iloc[0] if len(data) else "1k"
     caption = (
         f"<b>How codes lie.</b> {badges(runs.scale, runs.freshness)} Codes of lines as they stand "
-        f"in the memory, contexts of {first} tokens: medians over questions, then over seeds. An "
-        "axis counts in proportion to what of the spread it has."
+        f"in the memory, contexts of {first} tokens: medians over questions, then over seeds. The "
+        "number of axes is an effective one, (Σλ)² / Σλ² of the eigenvalues λ of the covariance."
     )
     name = f"{runs.page}-codes"
     if data.empty:

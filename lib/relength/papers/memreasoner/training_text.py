@@ -5,6 +5,7 @@ the counts are kept; the tests count again what ``training_text.json`` keeps.
 """
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -30,9 +31,10 @@ QUOTES = {
 SCOPES = {
     "memreasoner-053": "Counted, no training decides this: in all 10,000 training questions of "
     "each task the lines before a question with those of earlier questions, and GPT-2's tokens of "
-    "these lines, with two marks around each, as the encoder reads it. All four numbers have to be "
-    "within the margin for lengths. (At first the marks were not counted, which gave 71 and 437 "
-    "tokens. The text does not say what it counts.)",
+    "these lines, once alone and once with the two marks that an encoder puts around each. The "
+    "text does not say which it counts, so all numbers have to be within the margin for lengths "
+    "either way, or outside of it either way. (The first rule had no marks, a second one had "
+    "them.)",
     "memreasoner-054": "Counted, no training decides this: in all 10,000 training questions of "
     "each task; both means have to be within the margin for lengths.",
 }
@@ -43,10 +45,14 @@ RULE_CHANGED = ("memreasoner-053",)
 
 
 class Counts(NamedTuple):
-    """Of a task's training questions: most lines, most tokens, and the mean of empty lines."""
+    """Of a task's training questions: most lines, most tokens, and the mean of empty lines.
+
+    tokens  without marks;  marked: with them
+    """
 
     lines: int
     tokens: int
+    marked: int
     empty: float
 
 
@@ -58,13 +64,15 @@ def count(task: FactsTask) -> Counts:
     every = [*task.episodes("train", 0), *task.episodes("validation", 0)]
     return Counts(
         max(len(one.lines) for one in every),
-        max(_tokens([line for line in one.lines if line]) for one in every),
+        max(_tokens(one.lines, 0) for one in every),
+        max(_tokens(one.lines, MARKS) for one in every),
         sum(line == "" for one in every for line in one.lines) / len(every),
     )
 
 
-def _tokens(lines: list[str]) -> int:
-    return bpe.count(" ".join(lines)) + MARKS * len(lines)
+def _tokens(lines: Sequence[str], marks: int) -> int:
+    told = [line for line in lines if line]
+    return bpe.count(" ".join(told)) + marks * len(told)
 
 
 @cache
@@ -80,16 +88,22 @@ def decisions() -> list[tuple[str, rules.Decision, str]]:
     def near(counted: float, printed: float) -> bool:
         return abs(counted - printed) <= room.around(printed)
 
-    sizes = all(
-        near(counted, printed)
-        for task, said in PRINTED.items()
-        for counted, printed in zip(found[task][:2], said, strict=True)
-    )
+    def all_near(tokens: str) -> bool:
+        return all(
+            near(found[task].lines, lines) and near(getattr(found[task], tokens), most)
+            for task, (lines, most) in PRINTED.items()
+        )
+
+    alone, marked = all_near("tokens"), all_near("marked")
+    sizes = rules.fact(alone) if alone == marked else rules.Decision("inconclusive", 1, 1, 1, "")
     empty = all(near(one.empty, EMPTY) for one in found.values())
-    most = [f"{title(task)} {one.lines} and {one.tokens}" for task, one in found.items()]
+    most = [
+        f"{title(task)} {one.lines} and {one.tokens}, with marks {one.marked}"
+        for task, one in found.items()
+    ]
     mean = [f"{title(task)} {one.empty:.2f}" for task, one in found.items()]
     return [
-        ("memreasoner-053", rules.fact(sizes), f"lines and tokens at most: {'; '.join(most)}"),
+        ("memreasoner-053", sizes, f"lines and tokens at most: {'; '.join(most)}"),
         ("memreasoner-054", rules.fact(empty), f"empty lines on average: {'; '.join(mean)}"),
     ]
 
@@ -99,7 +113,8 @@ def numbers() -> str:
     rows = [("", "lines at most", "tokens at most", "empty lines, mean")]
     for task, one in kept().items():
         lines, tokens = PRINTED[task]
-        cells = f"{one.lines} ({lines})", f"{one.tokens} ({tokens})", f"{one.empty:.2f} ({EMPTY:g})"
+        both = f"{one.tokens} or {one.marked} ({tokens})"
+        cells = f"{one.lines} ({lines})", both, f"{one.empty:.2f} ({EMPTY:g})"
         rows.append((title(task), *cells))
     return "\n".join([*aligned(*rows), "", lines_of_verdicts()])
 

@@ -74,8 +74,9 @@ def _changes(data: pd.DataFrame) -> list[str]:
     lines = []
     for model, cells in data.sort_values("steps").groupby("model", sort=False):
         first, last = cells.iloc[0], cells.iloc[-1]
-        change = last["beyond"] - first["beyond"]
-        said = NOT_RUN if np.isnan(change) else f"{signed(change)} points"
-        lines.append(f"{model}, beyond the cut-off, {last['steps']:,} steps for "
-                     f"{first['steps']:,}: {said}.")  # fmt: skip
+        for name, words in MEASURES.items():
+            change = last[name] - first[name]
+            said = NOT_RUN if np.isnan(change) else f"{signed(change)} points"
+            steps = f"{last['steps']:,} steps for {first['steps']:,}"
+            lines.append(f"{model}, {words}, {steps}: {said}.")
     return lines
