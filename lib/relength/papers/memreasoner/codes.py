@@ -91,7 +91,7 @@ def figure(runs: Runs, number: int) -> Exhibit:
         f"with dots is a run, the thick one their median. The grey line is the median with {ALL}."
     )
     if data.empty:
-        return exhibits.waiting(caption, f"{runs.page}-room", exhibits.training(runs), data)
+        return exhibits.waiting(caption, f"{runs.page}-room", again(runs), data)
     tests = list(middle.columns)
 
     def draw(layout: Layout) -> "Figure":
@@ -105,6 +105,11 @@ def figure(runs: Runs, number: int) -> Exhibit:
     )
     alt = f"Distance of the nearest line of a novel per distance of the wanted line. {told}."
     return exhibit(runs, number, draw, "room", caption, alt, data)
+
+
+def again(runs: Runs) -> str:
+    """The command that trains anew what was recorded before there were such traces."""
+    return f"{exhibits.training(runs)} --refresh"
 
 
 def _panel(axes: "Axes", data: pd.DataFrame, middle: pd.DataFrame, tests: list[str]) -> None:
@@ -142,7 +147,7 @@ def table(runs: Runs) -> Exhibit:
     )
     name = f"{runs.page}-codes"
     if data.empty:
-        return exhibits.waiting(caption, name, exhibits.training(runs), data)
+        return exhibits.waiting(caption, name, again(runs), data)
     seeds = data.groupby("terms")["seed"].nunique()
     columns = {"terms": "text", "seeds": "number", **dict.fromkeys(MEASURES.values(), "number")}
     rows = [
