@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HALF = 2  # the median among the quantiles of a trace
-TICKS = (0.5, 1, 2, 4, 8)
+TICKS = (0.5, 1, 2)
 # What the table has, and what it says of it. Lengths are in units of the spread of the facts.
 MEASURES = {
     "room": "nearest line of a novel, per distance of the wanted line",
