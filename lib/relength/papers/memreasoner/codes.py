@@ -13,20 +13,20 @@ import numpy as np
 import pandas as pd
 
 from relength.papers.memreasoner.experiments import LOSSES, terms_of
-from relength.papers.memreasoner.losses import ALL, in_panels
+from relength.papers.memreasoner.hops_read import HALF
+from relength.papers.memreasoner.losses import ALL, every_seed, in_panels
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.style import LIGHT, Layout, aligned, colour
+from relength.report.style import LIGHT, Layout, aligned
 from relength.specs.spec import RunSpec
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-HALF = 2  # the median among the quantiles of a trace
 TICKS = (0.5, 1, 2)
 # What the table has, and what it says of it. Lengths are in units of the spread of the facts.
 MEASURES = {
@@ -124,16 +124,7 @@ def _panel(axes: "Axes", data: pd.DataFrame, middle: pd.DataFrame, tests: list[s
     axes.set_xticks(x, [test.removesuffix("k") for test in tests])
     if ALL in middle.index:
         axes.plot(x, middle.loc[ALL], color=LIGHT.muted, lw=1.2, alpha=0.6, zorder=2)
-    if data.empty:
-        place = {"transform": axes.transAxes, "ha": "center", "va": "center", "style": "italic"}
-        axes.text(0.5, 0.5, NOT_RUN, color=LIGHT.muted, size=7.5, **place)
-        return
-    shade = colour("MemReasoner")
-    wide = data.pivot(index="test", columns="seed", values="room").loc[tests]
-    for seed in wide:
-        thin = {"lw": 0.5, "alpha": 0.7, "marker": "o", "markersize": 2, "clip_on": False}
-        axes.plot(x, wide[seed], color=shade, zorder=3, **thin)
-    axes.plot(x, wide.median(axis=1), color=shade, lw=1.7, zorder=4)
+    every_seed(axes, data, "test", "room", tests)
 
 
 def table(runs: Runs) -> Exhibit:

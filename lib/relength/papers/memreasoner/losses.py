@@ -21,7 +21,7 @@ from relength.specs.spec import RunSpec
 from relength.tasks.facts import LENGTHS, PLACES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -114,12 +114,22 @@ def _panel(
     axes.set_xticks(x, [length.removesuffix("k") for length in lengths])
     if terms != ALL and ALL in middle.index:
         axes.plot(x, middle.loc[ALL, lengths], color=LIGHT.muted, lw=1.2, alpha=0.6, zorder=2)
+    every_seed(axes, data, "length", "accuracy", lengths)
+
+
+def every_seed(
+    axes: "Axes", data: pd.DataFrame, test: str, value: str, tests: "Sequence[str]"
+) -> None:
+    """Draw a thin line per seed and, of more than two, their median; words where there is none.
+
+    test, value  columns of data: where a point stands among ``tests``, and its height
+    """
     if data.empty:
         place = {"transform": axes.transAxes, "ha": "center", "va": "center", "style": "italic"}
         axes.text(0.5, 0.5, NOT_RUN, color=LIGHT.muted, size=7.5, **place)
         return
-    shade = colour("MemReasoner")
-    wide = data.pivot(index="length", columns="seed", values="accuracy").loc[lengths]
+    x, shade = np.arange(len(tests)), colour("MemReasoner")
+    wide = data.pivot(index=test, columns="seed", values=value).loc[list(tests)]
     for seed in wide:
         thin = {"lw": 0.5, "alpha": 0.7, "marker": "o", "markersize": 2, "clip_on": False}
         axes.plot(x, wide[seed], color=shade, zorder=3, **thin)
