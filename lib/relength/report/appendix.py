@@ -1,5 +1,7 @@
 """Close a notebook: deviations from the paper's runs, costs, and the price of a rebuild."""
 
+from collections import Counter
+from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -57,9 +59,14 @@ def deviations(paper: str) -> Exhibit:
     return Exhibit(html, f"{len(entries)} deviations from the paper's runs.", data)
 
 
-def costs(runs: Runs) -> Exhibit:
-    """Tabulate what is recorded, by scale and device, and what a complete grid would take."""
-    recorded = spent(runs.every, ("scale", "device"))
+def costs(runs: Runs, *beside: Runs) -> Exhibit:
+    """Tabulate what is recorded, by scale and device, and what a complete grid would take.
+
+    beside  the page's further experiments: all are counted together
+    """
+    pages = (runs, *beside)
+    every = list({record["run_id"]: record for one in pages for record in one.every}.values())
+    recorded = spent(every, ("scale", "device"))
     rows = [
         (
             f"recorded, {row.scale}",
@@ -71,9 +78,9 @@ def costs(runs: Runs) -> Exhibit:
         )
         for row in recorded.itertuples()
     ]
-    for device in dict.fromkeys(map(Device.of, runs.every)):
+    for device in dict.fromkeys(map(Device.of, every)):
         for scale in ("reduced", "paper"):
-            estimate = rebuild(runs, scale, device)
+            estimate = rebuild(pages, scale, device)
             rows.append(
                 (
                     f"<i>to rebuild, {scale}, {least_seeds()} seeds</i>",
@@ -143,20 +150,25 @@ def _what_shorter_training_changes(data: pd.DataFrame, runs: Runs) -> str:
     )
 
 
-def rebuild(runs: Runs, scale: Scale, device: Device) -> dict[str, float]:
-    """Trainings, steps and hours of a complete grid on a device, and how many runs have no price.
+def rebuild(every: Sequence[Runs], scale: Scale, device: Device) -> dict[str, float]:
+    """Trainings, steps and hours of complete grids on a device, and how many runs have no price.
 
-    The hours are those of the others (:class:`relength.runs.prices.Prices`).
+    A run that two experiments share counts once. The hours are those of the others
+    (:class:`relength.runs.prices.Prices`).
     """
-    known = Prices(own(runs.experiment, usable(runs.every)), device)
-    grid = runs.experiment.specs(scale, range(least_seeds()))
-    seconds, unpriced = known.total(grid)
-    return {
-        "trainings": len(grid),
-        "steps": sum(map(known.steps, grid)),
-        "hours": seconds / 3600,
-        "unpriced": unpriced,
-    }
+    total = Counter(trainings=0, steps=0, hours=0.0, unpriced=0)
+    counted: set[str] = set()
+    for runs in every:
+        known = Prices(own(runs.experiment, usable(runs.every)), device)
+        whole = runs.experiment.specs(scale, range(least_seeds()))
+        grid = [spec for spec in whole if spec.key not in counted]
+        counted |= {spec.key for spec in grid}
+        seconds, unpriced = known.total(grid)
+        total["trainings"] += len(grid)
+        total["steps"] += sum(map(known.steps, grid))
+        total["hours"] += seconds / 3600
+        total["unpriced"] += unpriced
+    return dict(total)
 
 
 def _who(spec: RunSpec) -> tuple[str, str, str, int]:

@@ -12,10 +12,10 @@ import pandas as pd
 
 from relength.report import attention as heatmaps
 from relength.report import exhibits, reach
-from relength.report.dots import swarm
 from relength.report.exhibits import Exhibit, badges
 from relength.report.grid import BAND, NOT_RUN, Grid
 from relength.report.runs import Runs
+from relength.report.seeds import swarm
 from relength.report.style import LAYOUTS, LIGHT, Layout, beside, canvas, colour, style, svg, title
 from relength.report.tables import flat, printed
 from relength.runs.store import Record, accuracies, epochs_of

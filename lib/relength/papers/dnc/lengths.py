@@ -21,6 +21,7 @@ from relength.report import exhibits, figures, reach
 from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
+from relength.report.seeds import seed_lines
 from relength.report.style import LIGHT, Layout, aligned, canvas, colour, title
 from relength.report.tables import number, short
 from relength.specs import published
@@ -123,15 +124,12 @@ def _panel(
         if not np.isnan(cell.printed) and shortest <= cell.printed <= last:
             ring = {"facecolors": "none", "edgecolors": shade, "linewidths": 0.9}
             axes.scatter([cell.printed], [ABOVE], s=26, alpha=0.85, zorder=4, **ring)
-        lines = data[data["model"] == cell.model].pivot(
-            index="length", columns="seed", values="accuracy"
-        )
-        thin = {"linewidth": 0.45, "alpha": 0.6, "marker": "o" if coarse else "", "markersize": 1.3}
-        for seed in lines:
-            axes.plot(lines.index, lines[seed], color=shade, zorder=2, **thin)
-        if cell.seeds > 2:
-            axes.plot(lines.index, lines.median(axis=1), color=shade, linewidth=1.6, zorder=3)
-        height = float(lines.iloc[-1].median()) if cell.seeds else 50.0
+        own = data[data["model"] == cell.model]
+        marks = {"marker": "o" if coarse else "", "markersize": 1.3, "markeredgewidth": 0}
+        look = {"width": 0.45, "median": 1.6, "alpha": 0.6}
+        seed_lines(axes, own, "length", "accuracy", shade, **look, **marks)
+        at_end = own.loc[own["length"] == own["length"].max(), "accuracy"]
+        height = float(at_end.median()) if cell.seeds else 50.0
         ends[cell.model] = height, nothing or bool(cell.seeds)
     gap = last * ((last / shortest) ** 0.04 - 1) if coarse else 0.04 * (last - shortest)
     reach.labels(axes, ends, last, gap=gap)

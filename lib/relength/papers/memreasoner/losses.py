@@ -16,6 +16,7 @@ from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
+from relength.report.seeds import seed_lines
 from relength.report.style import LIGHT, Layout, aligned, canvas, colour
 from relength.specs.spec import RunSpec
 from relength.tasks.facts import LENGTHS, PLACES
@@ -128,13 +129,12 @@ def every_seed(
         place = {"transform": axes.transAxes, "ha": "center", "va": "center", "style": "italic"}
         axes.text(0.5, 0.5, NOT_RUN, color=LIGHT.muted, size=7.5, **place)
         return
-    x, shade = np.arange(len(tests)), colour("MemReasoner")
-    wide = data.pivot(index=test, columns="seed", values=value).loc[list(tests)]
-    for seed in wide:
-        thin = {"lw": 0.5, "alpha": 0.7, "marker": "o", "markersize": 2, "clip_on": False}
-        axes.plot(x, wide[seed], color=shade, zorder=3, **thin)
-    if wide.shape[1] > 2:
-        axes.plot(x, wide.median(axis=1), color=shade, lw=1.7, zorder=4)
+    placed = data.assign(place=data[test].map({name: k for k, name in enumerate(tests)}))
+    thin = {"width": 0.5, "alpha": 0.7, "marker": "o", "markersize": 2, "markeredgewidth": 0}
+    seed_lines(
+        axes, placed, "place", value, colour("MemReasoner"), median=1.7, clip_on=False, zorder=3,
+        **thin,
+    )  # fmt: skip
 
 
 def table(runs: Runs) -> Exhibit:

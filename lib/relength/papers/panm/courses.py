@@ -10,6 +10,7 @@ from relength.report.exhibits import Exhibit
 from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
+from relength.report.seeds import seed_lines
 from relength.report.style import LIGHT, Layout, canvas, colour, over_percent, title
 
 if TYPE_CHECKING:
@@ -126,9 +127,9 @@ def lines(axes: "Axes", own: pd.DataFrame, runs: Runs, columns: list[str]) -> No
                   color=LIGHT.muted, transform=axes.transAxes)  # fmt: skip
         return
     strong, *thin = columns
-    for (model, arm, _), run in own.groupby(["model", "arm", "seed"], sort=False):
-        look = {"color": colour(model), "ls": dashes(runs, model, arm)}
+    for (model, arm), seeds in own.groupby(["model", "arm"], sort=False):
+        shade, dashed = colour(model), dashes(runs, model, arm)
         for column in thin:
-            axes.plot(run["epoch"], run[column], lw=0.5, alpha=0.6, **look)
-        axes.plot(run["epoch"], run[strong], lw=1.2, **look)
+            seed_lines(axes, seeds, "epoch", column, shade, width=0.5, alpha=0.6, ls=dashed)
+        seed_lines(axes, seeds, "epoch", strong, shade, width=1.2, ls=dashed)
     epochs_below(axes, int(own["epoch"].max()))

@@ -10,10 +10,10 @@ import pandas as pd
 from relength.papers.panm import overhead
 from relength.papers.panm.weights import weights
 from relength.report import exhibits
-from relength.report.dots import swarm
 from relength.report.exhibits import COMPUTED, MEASURED, Exhibit, rows_table, titled
 from relength.report.figures import drawn
 from relength.report.grid import NOT_RUN
+from relength.report.seeds import swarm
 from relength.report.style import LIGHT, Layout, beside, canvas, colour
 from relength.runs.prices import Device
 from relength.runs.store import Store

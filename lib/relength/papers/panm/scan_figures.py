@@ -10,6 +10,7 @@ from relength.report.exhibits import Exhibit
 from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
+from relength.report.seeds import seed_lines
 from relength.report.style import ARM_LABELS, LIGHT, Layout, canvas, colour, over_percent
 from relength.report.tables import printed
 
@@ -102,9 +103,8 @@ def over_steps(runs: Runs, number: int) -> Exhibit:
             if own.empty:
                 axes.text(steps / 2, 50, NOT_RUN, ha="center", va="center", size=7,
                           style="italic", color=LIGHT.muted)  # fmt: skip
-            for _, run in own.groupby("seed"):
-                axes.plot(run["step"], run["held_out"], lw=0.6, color=LIGHT.ink, alpha=0.6)
-                axes.plot(run["step"], run["beyond"], lw=1.2, color=colour(PANM["name"]))
+            seed_lines(axes, own, "step", "held_out", LIGHT.ink, width=0.6, alpha=0.6)
+            seed_lines(axes, own, "step", "beyond", colour(PANM["name"]), width=1.2)
         return figure
 
     caption = (

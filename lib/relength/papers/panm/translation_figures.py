@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from relength.papers.panm.courses import courses, dashes, epochs_below, head_of, name_lines
+from relength.papers.panm.courses import courses, epochs_below, head_of, lines, name_lines
 from relength.papers.panm.translation_experiments import LAYERS, SPLITS
 from relength.report.exhibits import Exhibit
 from relength.report.figures import exhibit
@@ -100,11 +100,10 @@ def over_epochs(runs: Runs, number: int, artifact: str, tested: str) -> Exhibit:
         axes = figure.add_axes(box / ([layout.width, height] * 2))
         over_percent(axes)
         _heights(axes, pd.concat([data["test"], data["trained"]]))
-        for (model, arm, _), run in data.groupby(["model", "arm", "seed"], sort=False):
-            look = {"color": colour(model), "ls": dashes(part, model, arm)}
-            axes.plot(run["epoch"], run["trained"], lw=0.5, alpha=0.6, **look)
-            axes.plot(run["epoch"], run["test"], lw=1.2, **look)
-        epochs_below(axes, int(data["epoch"].max()) if len(data) else 2)
+        if data.empty:
+            epochs_below(axes, 2)
+        else:
+            lines(axes, data, part, ["test", "trained"])
         return figure
 
     caption = (

@@ -1,13 +1,14 @@
-"""Every run as a dot, none hidden behind another, and their median as a bar.
+"""Every seed in sight, beside the median of all: dots with a bar, or thin curves with a strong one.
 
-seaborn draws the dots. It is imported with the first of them, so that pages without dots need no
-time for it.
+seaborn draws them. It is imported with the first of them, so that pages without them need no time
+for it.
 """
 
 from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
@@ -57,3 +58,36 @@ def swarm(
     for place in np.unique(places):
         middle = np.median(values[places == place])
         line(middle, place - bar, place + bar, color=LIGHT.ink, linewidth=1.3, zorder=4)
+
+
+def seed_lines(
+    axes: Axes,
+    data: pd.DataFrame,
+    x: str,
+    y: str,
+    shade: str,
+    *,
+    width: float,
+    median: float | None = None,
+    **look,
+) -> None:
+    """A line per seed and, of more than two seeds, a stronger one at their median.
+
+    data    a row per point, with the columns ``x``, ``y`` and ``seed``
+    width   width of a seed's line in points
+    median  width of the median's line; None: no such line
+    look    of the seeds' lines, as matplotlib names it
+    """
+    import seaborn
+
+    if data.empty:
+        return
+    points = {"x": data[x].to_numpy(), "y": data[y].to_numpy()}  # arrays: they name no axis
+    common = {**points, "color": shade, "legend": False, "ax": axes}
+    seeds = data["seed"].to_numpy()
+    seaborn.lineplot(units=seeds, estimator=None, linewidth=width, **common, **look)
+    if median is not None and len(np.unique(seeds)) > 2:
+        seaborn.lineplot(
+            estimator="median", errorbar=None, linewidth=median, zorder=look.get("zorder", 2) + 1,
+            **common,
+        )  # fmt: skip

@@ -1,9 +1,10 @@
-"""Every run has a dot of its own, at its value, and each row a bar at its median."""
+"""Every run has a dot or a line of its own, at its values, and all of them a median."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from relength.report.dots import swarm
+from relength.report.seeds import seed_lines, swarm
 from relength.report.style import WIDE, canvas
 
 
@@ -33,3 +34,26 @@ def test_equal_values_lie_side_by_side_and_every_dot_has_its_value(orient):
 def test_a_row_too_narrow_for_its_dots_keeps_them_all():
     _, dots, _ = drawn("h", [50.0] * 60 + [20.0], [0] * 60 + [1])
     assert len(dots) == 61 and (dots[:60, 1] >= -0.5).all() and (dots[:60, 1] <= 0.5).all()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_a_seed_is_a_line_and_more_than_two_have_their_median(count):
+    steps, heights = [1, 10, 100], np.random.default_rng(0).random((4, 3))[:count]
+    points = pd.DataFrame(
+        [(k, x, y) for k, row in enumerate(heights) for x, y in zip(steps, row, strict=True)],
+        columns=["seed", "step", "height"],
+    ).sample(frac=1, random_state=1)
+    axes = canvas(WIDE, 2).add_axes((0, 0, 1, 1))
+    axes.set_xscale("log")
+    seed_lines(axes, points, "step", "height", "#123456", width=0.5, median=2.0, ls="--")
+    assert axes.get_xlabel() == axes.get_ylabel() == ""
+    thin = [line for line in axes.lines if line.get_linewidth() == 0.5 and len(line.get_xdata())]
+    assert {line.get_linestyle() for line in thin} == {"--"}
+    assert np.allclose(
+        sorted(tuple(line.get_ydata()) for line in thin), sorted(map(tuple, heights))
+    )
+    strong = [line for line in axes.lines if line.get_linewidth() == 2.0 and len(line.get_xdata())]
+    assert len(strong) == (count > 2)
+    for line in strong:
+        assert np.allclose(line.get_xdata(), steps)
+        assert np.allclose(line.get_ydata(), np.median(heights, axis=0))
