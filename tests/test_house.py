@@ -1,20 +1,24 @@
 """The house: arrows go down, a paper is one folder, the book of the others stands without it."""
 
+import importlib
 import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 import yaml
 from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
 
 from relength.errors import RelengthError
+from relength.models import MODELS
 from relength.paths import ROOT
 from relength.report import style
 from relength.specs import registry
 from relength.specs.paper import Paper
+from relength.tasks import TASKS
+from relength.training import provenance
 
 LIB = ROOT / "lib" / "relength"
 # Where names of models and tasks are at home.
@@ -98,6 +102,43 @@ def test_a_folder_without_a_paper_is_named(monkeypatch):
     monkeypatch.setattr(registry, "PAPERS", ("nobody",))
     with pytest.raises(RelengthError, match=r"papers/nobody.*PAPERS"):
         registry.papers.__wrapped__()
+
+
+def test_what_a_paper_brings_is_registered_beside_the_rest(monkeypatch, tmp_path):
+    folder = tmp_path / "relength_made_up"
+    folder.mkdir()
+    (folder / "tasks.py").write_text("TASKS = {'own': int}")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    class Bringing(Paper):
+        def load(self, text):
+            module, _, name = text.partition(":")
+            return getattr(importlib.import_module(f"relength_made_up.{module}"), name)
+
+    plain = {"title": "", "short": "", "idea": "", "cited": ""}
+    paper = Bringing(name="made_up", brings=("tasks",), **plain)
+    monkeypatch.setattr(registry, "papers", lambda: {"made_up": paper})
+    assert registry.tasks.__wrapped__() == {**TASKS, "own": int}
+    assert registry.models.__wrapped__() == MODELS
+    sys.modules["relength_made_up.tasks"].TASKS["copy"] = int
+    with pytest.raises(RelengthError, match=r"'copy' of lib/relength/papers/made_up/tasks is"):
+        registry.tasks.__wrapped__()
+
+
+@pytest.mark.parametrize(
+    "file, trains",
+    [
+        ("tasks/base.py", True),
+        ("papers/pointing/tasks.py", True),
+        ("papers/pointing/models/summary.py", True),
+        ("papers/pointing/protocols.py", True),
+        ("papers/pointing/experiments.py", False),
+        ("papers/tasks.py", False),
+        ("report/tables.py", False),
+    ],
+)
+def test_a_paper_s_own_tasks_models_and_protocols_are_training_code(file, trains):
+    assert provenance.trains(PurePosixPath(file)) == trains
 
 
 def test_two_papers_cannot_colour_one_model_differently(monkeypatch):

@@ -12,17 +12,22 @@ from relength.specs import published
 
 def test_counts_of_artifacts_claims_and_cells():
     artifacts, claims = published.artifacts(), published.prose_claims()
-    assert len(artifacts) == 87
     assert artifacts["artifact"].is_unique
-    assert claims.groupby("paper").size().to_dict() == {
-        "panm": 97,
-        "mla": 63,
-        "dnc": 70,
-        "memreasoner": 57,
-    }
-    with_numbers = artifacts.loc[artifacts["values"] != "", "artifact"]
-    assert len(with_numbers) == 49
-    assert sum(len(published.table(name)) for name in with_numbers) == 2294
+    found = {}
+    for paper, own in artifacts.groupby("paper"):
+        tables = own.loc[own["values"] != "", "artifact"]
+        cells = sum(len(published.table(name)) for name in tables)
+        found[paper] = len(own), len(tables), cells, int((claims["paper"] == paper).sum())
+    # Artifacts, those with numbers, their cells, claims of the prose: of these four papers.
+    assert (
+        found.items()
+        >= {
+            "mla": (8, 8, 752, 63),
+            "panm": (34, 15, 545, 97),
+            "dnc": (25, 6, 420, 70),
+            "memreasoner": (20, 20, 577, 57),
+        }.items()
+    )
 
 
 def test_every_table_is_numeric_and_names_itself():

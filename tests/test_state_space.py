@@ -495,6 +495,12 @@ def test_impossible_settings_are_refused_before_anything_is_trained(given, said)
         spec(**given)
 
 
+def test_a_memory_is_enlarged_in_models_alone_that_can():
+    task, training = {"name": "dnc_copy"}, {"name": "state_space", "test_slots": 500}
+    with pytest.raises(RelengthError, match="test_slots: model SRNN has no memory"):
+        make_spec(task=task, model="SRNN", training=training, scale="smoke", seed=0)
+
+
 def test_pairs_are_asked_for_in_regularised_models_alone():
     assert spec(constraint="compression", pairs=16).training.pairs == 16
 

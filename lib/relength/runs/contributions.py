@@ -23,7 +23,7 @@ from relength.specs import registry
 from relength.specs.claim_files import digest_of, file_of, said
 from relength.specs.experiments import experiments
 from relength.specs.margins import MARGINS
-from relength.training.provenance import PACKAGE, TRAINING_CODE, fingerprint
+from relength.training.provenance import PACKAGE, fingerprint, trains
 
 
 def added(store: Store, base: str, root: Path = ROOT) -> list[Record]:
@@ -193,7 +193,7 @@ def code_of(commit: str, root: Path = ROOT) -> str | None:
         for member in archive:
             if member.isfile() and member.name.endswith(".py"):
                 name = PurePosixPath(member.name).relative_to(package)
-                if name.parts[0] in TRAINING_CODE:
+                if trains(name):
                     files[name.as_posix()] = archive.extractfile(member).read()
     return fingerprint(files)
 

@@ -89,6 +89,8 @@ class Paper:
 
     Its runs:
 
+    brings       which of ``tasks``, ``models`` and ``protocols`` no other paper has: modules or
+                 packages of its folder with a registry of this name, ``TASKS`` say, as in the rooms
     experiments  in the order in which their runs are worth having
     borrowed     notebooks without runs of their own: the experiment and the artifacts whose runs
                  they show, no artifact for all of its runs and a question that the paper does not
@@ -141,6 +143,7 @@ class Paper:
     columns: Mapping[str, str] = field(default_factory=dict)
     recounts: str = ""
 
+    brings: tuple[str, ...] = ()
     experiments: tuple[Experiment, ...] = ()
     borrowed: Mapping[str, tuple[str, tuple[str, ...]] | None] = field(default_factory=dict)
     main: str = ""

@@ -75,10 +75,28 @@ def metrics() -> tuple[str, ...]:
     return tuple(name for paper in papers().values() for name in paper.metrics)
 
 
+def _with_papers(room: str, kind: str) -> dict[str, Any]:
+    """What a room registers, and what papers bring of the same kind.
+
+    Raises RelengthError where a paper brings a name that is taken.
+    """
+    name = kind.upper()
+    found = dict(getattr(import_module(room), name))
+    for paper in papers().values():
+        brought = paper.load(f"{kind}:{name}") if kind in paper.brings else {}
+        for taken in found.keys() & brought.keys():
+            raise RelengthError(
+                f"The {kind.removesuffix('s')} {taken!r} of lib/relength/papers/{paper.name}/"
+                f"{kind} is registered already: give it another name."
+            )
+        found |= brought
+    return found
+
+
 @cache
 def tasks() -> "dict[str, type[Task]]":
     """Every task by name."""
-    return import_module("relength.tasks").TASKS
+    return _with_papers("relength.tasks", "tasks")
 
 
 def refused(task: str) -> str:
@@ -89,12 +107,12 @@ def refused(task: str) -> str:
 @cache
 def models() -> "dict[str, Model]":
     """Every model by name: its ``config``, and its ``module``, which is imported when asked for."""
-    return import_module("relength.models").MODELS
+    return _with_papers("relength.models", "models")
 
 
 def protocols() -> dict[str, type]:
     """Every protocol by name."""
-    return import_module("relength.training.protocols").PROTOCOLS
+    return _with_papers("relength.training.protocols", "protocols")
 
 
 def test_metrics() -> "dict[str, Metric]":

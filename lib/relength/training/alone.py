@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from relength.kernels.hashing import step_key
-from relength.models import MODELS
+from relength.specs import registry
 from relength.specs.spec import RunSpec
 from relength.stopping import time_is_up
 from relength.streams import dropout_key
@@ -57,7 +57,8 @@ class Trained:
 
 def build(spec: RunSpec, device: str = "cpu") -> torch.nn.Module:
     """The spec's model with its initial weights."""
-    model = MODELS[spec.model.name].module(spec.model, *spec.task.shape).initialise(spec.seed)
+    module = registry.models()[spec.model.name].module
+    model = module(spec.model, *spec.task.shape).initialise(spec.seed)
     arithmetic.check(spec.training, device)
     if torch.device(device).type != "cpu":
         model.fused = False  # the fused loops are a CPU's

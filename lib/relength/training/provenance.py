@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from relength import git
@@ -40,6 +40,8 @@ TRAINING_CODE = (
     "kernels",
     "training",
 )
+# Of a paper's folder it is what registers tasks, models and protocols, see specs.paper.
+BROUGHT = ("tasks", "models", "protocols")
 
 
 def collect(
@@ -121,21 +123,31 @@ def warn_without_commit() -> None:
 @cache
 def code_fingerprint() -> str:
     """12 hex digits over the files that training and evaluation depend on."""
-    files = {}
-    for name in TRAINING_CODE:
-        path = PACKAGE / name
-        for file in path.rglob("*.py") if path.is_dir() else filter(Path.is_file, [path]):
-            files[file.relative_to(PACKAGE).as_posix()] = file.read_bytes()
-    return fingerprint(files)
+    every = {file.relative_to(PACKAGE): file for file in PACKAGE.rglob("*.py")}
+    return fingerprint(
+        {name.as_posix(): file.read_bytes() for name, file in every.items() if trains(name)}
+    )
+
+
+def trains(file: PurePath) -> bool:
+    """Tell whether a file, by its path below the package, is training code."""
+    return _place(file) is not None
+
+
+def _place(file: PurePath) -> int | None:
+    """A number by which training code is put in order, room by room; None for other code."""
+    room, *inside = file.parts
+    if room == "papers":
+        brought = len(inside) > 1 and inside[1].removesuffix(".py") in BROUGHT
+        return len(TRAINING_CODE) if brought else None
+    return TRAINING_CODE.index(room) if room in TRAINING_CODE else None
 
 
 def fingerprint(files: Mapping[str, bytes]) -> str:
     """12 hex digits over training code: {path below the package: content}, in any order."""
     digest = hashlib.sha256()
-    for name in TRAINING_CODE:
-        inside = [Path(file) for file in files if Path(file).parts[0] == name]
-        for file in sorted(inside):
-            digest.update(file.as_posix().encode() + b"\0" + files[file.as_posix()])
+    for file in sorted(map(PurePath, files), key=lambda file: (_place(file), file)):
+        digest.update(file.as_posix().encode() + b"\0" + files[file.as_posix()])
     return digest.hexdigest()[:12]
 
 

@@ -10,7 +10,6 @@ import pandas as pd
 from relength.errors import RelengthError
 from relength.specs import registry
 from relength.specs.margins import ROUNDING, Level, Margin, Margins
-from relength.tasks import TASKS
 from relength.tasks.metrics import Metric
 from relength.verdicts import rules, stats
 from relength.verdicts.claim_history import Origin
@@ -402,7 +401,7 @@ class Reading:
     def in_distribution(self, model: str, task: str) -> float | None:
         """Median result on the lengths trained on, if recorded."""
         runs = self.evidence.runs(self.scale, model, self.arms[model], task)
-        known = TASKS[task]().known_test
+        known = registry.tasks()[task]().known_test
         value = float(runs.loc[runs["test"] == known, self.evidence.source.metric].median())
         return None if np.isnan(value) else value
 
@@ -414,7 +413,7 @@ class Reading:
             case LevelPart() | SomePart():
                 return part.level != "solved"
             case ValuePart() if part.above is not None:
-                task = TASKS[part.task]()
+                task = registry.tasks()[part.task]()
                 longest = task.splits()[task.known_test].longest
                 return any(value < longest for value in part.printed.values())
             case LongestPart():

@@ -79,6 +79,7 @@ class ConstrainedDNCConfig(ModelConfig):
     """
 
     kind: ClassVar[Kind] = CHANNELS
+    enlarges: ClassVar[bool] = True
 
     name: Literal["Constrained DNC"] = "Constrained DNC"
     arm: Literal["paper"] = "paper"
@@ -106,7 +107,6 @@ class ConstrainedDNCConfig(ModelConfig):
 
     @property
     def regularised(self) -> bool:
-        """Tell whether its row of the paper adds a term on the cell states to the loss."""
         return self.constraint in ("regularisation", "both")
 
     @staticmethod

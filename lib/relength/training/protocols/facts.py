@@ -122,7 +122,7 @@ class Facts(FixedSamples):
 
     def loss(self, task: "Task", model: "Module", batch: "Batch", key: "Tensor | None") -> "Tensor":
         """Eq. 1, as a sum that is minimised; of a model without further terms its first alone."""
-        if not model.supervised:
+        if not getattr(model, "supervised", False):
             return super().loss(task, model, batch, key)
         outputs, terms = model.with_terms(batch, key, tuple(self.weights))
         loss = task.loss(outputs, batch)
@@ -142,7 +142,7 @@ class Facts(FixedSamples):
 
     def before_test(self, model: "Module") -> None:
         """Give the query update its strength at test (Section 4.1)."""
-        if model.supervised:
+        if getattr(model, "supervised", False):
             model.for_test()
 
     def traces(self, spec: "RunSpec", model: "Module", device: str) -> dict[str, Any]:

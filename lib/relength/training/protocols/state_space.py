@@ -86,20 +86,24 @@ class StateSpace(FreshSamples):
                 f"protocol {self.name} trains tasks that are read whole and then written, and "
                 f"{task.name} is none"
             )
-        slots = getattr(model, "slots", None)
-        if slots is not None and self.test_slots is not None and self.test_slots < slots:
+        if self.test_slots is not None and not model.enlarges:
             raise ValueError(
-                f"test_slots: a memory of {slots} slots can be enlarged for a test, and not "
+                f"test_slots: model {model.name} has no memory that can be enlarged for a test: "
+                "leave test_slots empty"
+            )
+        if self.test_slots is not None and self.test_slots < model.slots:
+            raise ValueError(
+                f"test_slots: a memory of {model.slots} slots can be enlarged for a test, and not "
                 f"become one of {self.test_slots}"
             )
-        if getattr(model, "regularised", False):
+        if model.regularised:
             steps = task.least_steps(task.train_lengths[0])
             if why := _too_few(steps, self.pairs):
                 raise ValueError(why)
 
     def loss(self, task: "Task", model: "Module", batch: "Batch", key: "Tensor | None") -> "Tensor":
         """The task's loss, or in regularised models its weighted mean with that of close states."""
-        if not model.regularised:
+        if not getattr(model, "regularised", False):
             return super().loss(task, model, batch, key)
         outputs, states = model.with_states(batch, key)
         close = closest_pairs(states, batch.input_lengths, self.pairs)
