@@ -197,7 +197,7 @@ def test_a_wrong_file_is_an_error_that_names_the_fault(tmp_path, changes, senten
     ("right", "wrong", "sentence"),
     [
         ("experiment: mla_table2", "experiment: mla_table1", "no experiment 'mla_table1'"),
-        ("judged_arm: released", "judged_arm: mended", "no run in the arm 'mended'"),
+        ("judged_arm: released", "judged_arm: mended", "no run in the reading 'mended'"),
         ("experiment: mla_table2", "experiment: mla_scan", "mla_scan has no run of"),
     ],
 )

@@ -51,7 +51,7 @@ def run(
     ] = None,
     task: Annotated[list[str] | None, typer.Option(help="Only these tasks (repeatable).")] = None,
     model: Annotated[list[str] | None, typer.Option(help="Only these models (repeatable).")] = None,
-    arm: Annotated[list[str] | None, typer.Option(help="Only these arms (repeatable).")] = None,
+    arm: Annotated[list[str] | None, typer.Option(help="Only these readings (repeatable).")] = None,
     key: Annotated[
         list[str] | None, typer.Option(help="Only the runs of these keys (repeatable).")
     ] = None,

@@ -36,8 +36,8 @@ def notes(state: dict[str, Any], every: bool) -> Iterator[str]:
     yield (
         "Runs: recorded, of five seeds of everything; those that two experiments share count in "
         "both. Seeds: the fewest in any cell of the judged "
-        f"arm. Rest: what is missing, as time of {_device(**state['device'])}, by runs recorded "
-        "on it."
+        f"reading. Rest: what is missing, as time of {_device(**state['device'])}, by runs "
+        "recorded on it."
     )
     artifacts = state["artifacts"].values()
     waiting = {

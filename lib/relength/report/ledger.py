@@ -178,7 +178,7 @@ def _claim(row: Any, claim: Claim, runs: RunsByCell) -> str:
         ("To decide it", plain(row.needed)),
         ("Other readings", plain(readings(row.others))),
         ("Artifact", artifact_link(row.artifact, page_of(row.artifact, claim.source.experiment))),
-        ("Kind", f"{row.kind}, judged on the arm {row.arm}{_q(row)}"),
+        ("Kind", f"{row.kind}, judged on the reading {row.arm}{_q(row)}"),
     ]
     if not claim.not_testable:
         facts += [
@@ -273,7 +273,7 @@ def _query(claim: Claim) -> str:
     source = claim.source
     return (
         f"records of `{source.experiment}`, metric `{source.metric}` of the checkpoint "
-        f"`{source.checkpoint}`, arm `{source.judged_arm}`; recompute it with "
+        f"`{source.checkpoint}`, reading `{source.judged_arm}`; recompute it with "
         f"`relength claims {claim.paper}`"
     )
 

@@ -647,8 +647,8 @@ def verdicts(runs: Runs) -> Exhibit:
     )
     caption = (
         f"<b>Verdicts on the claims of the prose.</b> {badges(runs.scale, runs.freshness)} "
-        f"{basis} Claims are judged on the arm <i>{runs.experiment.judged_arm}</i>.{besides} The "
-        "last column has the verdicts on other readings."
+        f"{basis} Claims are judged on the reading <i>{runs.experiment.judged_arm}</i>.{besides} "
+        "The last column has the verdicts on other readings."
     )
     data = ledger[[*VERDICT_COLUMNS]]
     name = f"{runs.page}-verdicts"

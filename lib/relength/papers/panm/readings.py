@@ -78,25 +78,25 @@ CONTRASTS = (
         )
     ),
     Contrast(
-        "a random base address in tests, instead of 0 (arm repaired)",
+        "a random base address in tests, instead of 0 (repaired)",
         _runs(MAIN, "repaired"),
         _runs(SECOND, "repaired"),
         ALL_CHANGED,
     ),
     Contrast(
-        "base address 0 in tests, instead of a random one (arm released)",
+        "base address 0 in tests, instead of a random one (released)",
         _runs(MAIN, "released"),
         _runs(SECOND, "released"),
         ALL_CHANGED,
     ),
     Contrast(
-        "base address 0 in training, too, instead of a random one (arm repaired)",
+        "base address 0 in training, too, instead of a random one (repaired)",
         _runs(MAIN, "repaired"),
         _runs(SECOND, "fixed-base"),
         ALL_CHANGED,
     ),
     *(
-        Contrast(f"{what} (arm {arm})", _runs(MAIN, arm), _runs(SECOND, arm), [task])
+        Contrast(f"{what} ({arm})", _runs(MAIN, arm), _runs(SECOND, arm), [task])
         for what, task in (
             ("the rule of Mix as in its example, instead of the text's", "panm_mix"),
             ("all tokens in Dynamic Recall, instead of one", "panm_dynamic_recall"),

@@ -262,7 +262,7 @@ def panm_size() -> str:
     }
     text = sorted({sizes["paper"], sizes["repaired"]})
     return (
-        f"With the text's sizes the arms paper and repaired have "
+        f"With the text's sizes the readings paper and repaired have "
         f"{' and '.join(f'{size:,}' for size in text)} parameters. With the code's there are "
         f"{sizes['released']:,} that are used."
     )
