@@ -78,14 +78,14 @@ def alone(whole: FactsToAnswer, i: int) -> FactsToAnswer:
 
 
 @pytest.mark.parametrize("temporal", TEMPORAL)
-def test_what_a_sample_gives_does_not_depend_on_its_batch(temporal):
+def test_memreasoner_answers_a_sample_alike_in_any_batch(temporal):
     ours = model(temporal=temporal)
     together = ours(batch())
     for i in range(3):
         torch.testing.assert_close(ours(alone(batch(), i))[0], together[i])
 
 
-def test_of_a_plain_decoder_neither():
+def test_a_plain_decoder_answers_a_sample_alike_in_any_batch():
     together = gpt()(batch())
     for i in range(3):
         torch.testing.assert_close(gpt()(alone(batch(), i))[0], together[i])

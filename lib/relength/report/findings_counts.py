@@ -149,7 +149,7 @@ def unequal_seeds(runs: Runs) -> UnequalSeeds:
 
 
 def _furthest_apart(runs: Runs) -> pd.DataFrame:
-    """As :func:`ends`, with the test beyond training whose seeds are furthest apart as longest."""
+    """Tabulate :func:`ends` with the test beyond training at which a cell's seeds differ most."""
     parts = []
     for (task, model, arm), cell in ends(runs).groupby(["task", "model", "arm"]):
         values = {test: runs.values(model, arm, task, test) for test in runs.tests[task]}

@@ -46,7 +46,7 @@ def in_force(survey: Survey) -> str:
         rows,
         name="tab-margins",
         caption="What counts as the same value, what the words mean, how many seeds are judged. "
-        "Those after the seeds change no verdict, and the last four were chosen when most of these "
+        "The rows below the seeds change no verdict. The last four were chosen when most of these "
         "runs were known.",
     )
 

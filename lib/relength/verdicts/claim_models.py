@@ -610,7 +610,8 @@ def check_runs(source: Source, needed: Iterable[Part]) -> None:
     arms, cells = _planned(found)
     if source.judged_arm not in arms:
         raise RelengthError(
-            f"{found.name} has no run in the reading {source.judged_arm!r}: it has {', '.join(arms)}."
+            f"{found.name} has no run in the reading {source.judged_arm!r}: "
+            f"it has {', '.join(arms)}."
         )
     for model, task in (cell for part in needed for sample in part.samples for cell in sample):
         if (model, task) not in cells:

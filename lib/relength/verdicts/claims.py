@@ -490,7 +490,7 @@ def _common_seeds(sample: Sample, scale: str, arms: dict[str, str], evidence: Ev
 
 
 def _better(judged: rules.Staged) -> str:
-    """For claims that results better than claimed speak against: that it is so."""
+    """Say that our runs do better than claimed, if that speaks against the claim; else nothing."""
     if not judged.whole.exceeds:
         return ""
     count = sum(judged.parts[i].exceeds for i in judged.lost)

@@ -160,7 +160,7 @@ def needed(need: Need | None) -> str:
 
 
 def dated(changed: Sequence[str] | None) -> str:
-    """Word what of a claim changed after its first run: *its rule and scope changed …*."""
+    """Name the fields of a claim that changed after its first run: *its rule changed …*."""
     if changed is None:
         return "the claim is not dated"
     if changed == (NEW,):

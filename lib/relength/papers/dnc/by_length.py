@@ -1,8 +1,8 @@
 """Accuracy at each input length, with the memory of training and with a larger one.
 
 A run is tested at every length from 2 to 100, and once more, at fewer lengths, after its memory of
-50 slots was replaced by one of 500. Of each there is a table of longest inputs, at which the median
-over runs is above 95 %, and one of what the runs' means over lengths are like.
+50 slots was replaced by one of 500. For each memory the paper prints two tables: the longest inputs
+at which the median over runs is above 95 %, and statistics of the runs' means over lengths.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ ABOVE = 95.0  # percent, Tables II and V
 
 @dataclass(frozen=True)
 class Memory:
-    """With which memory runs were tested, and where the paper prints what they reach.
+    """The memory that runs were tested with, and where the paper prints their results.
 
     checkpoint  the recorded weights whose tests these are
     figure      accuracy against length

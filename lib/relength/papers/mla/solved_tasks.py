@@ -45,7 +45,7 @@ def solved_by_reading(runs: Runs, data: pd.DataFrame) -> pd.DataFrame:
 
 
 def _solved_alone(runs: Runs, model: str, arm: str, cells: pd.DataFrame) -> pd.Series:
-    """By seed, in how many tasks every test of these cells is solved; of the seeds of all tasks."""
+    """Count the tasks that a seed solves in all these cells, for each seed that every task has."""
     level, tasks = load_margins().levels["solved"], []
     for task, tests in cells.groupby("task")["test"]:
         seeds = [record["spec"]["seed"] for record in runs.cell(model, arm, task)]

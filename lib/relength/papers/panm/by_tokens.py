@@ -145,7 +145,7 @@ def at_twice(runs: Runs) -> pd.DataFrame:
 
 
 def _step_by_step(runs: Runs) -> str:
-    """By task, what the repair and the code change of the text's reading at 2(L+1)."""
+    """Word how many points repair and code gain over the text at 2(L+1), task by task."""
     data = at_twice(runs)
     if data.empty:
         return ""
@@ -269,11 +269,13 @@ def _several(runs: Runs, seeds: int) -> pd.DataFrame:
 
 
 def _telling(data: pd.DataFrame, runs: Runs) -> pd.DataFrame:
-    """With columns `floor`, what knowing the first symbol gives, `telling`, and `earned`.
+    """Add the columns `floor`, `telling` and `earned` to printed cells.
 
-    A printed number tells readings apart if it is of a length beyond L+1 and comes out with one
-    reading and not with another. Up to L+1 it may only say which reading has learnt the task. It is
-    earned if it is above the floor by more than the margin.
+    floor    percent that knowing the first symbol alone gives
+    telling  whether the printed number tells readings apart: it is of a length beyond L+1, and
+             comes out with one reading and not with another. Up to L+1 it may only say which
+             reading has learnt the task.
+    earned   whether the printed number is above the floor by more than the margin
     """
     tasks = {spec.task.name: spec.task for spec in runs.specs}
     floors = [first_symbol_alone(tasks[row.task], row.test) for row in data.itertuples()]

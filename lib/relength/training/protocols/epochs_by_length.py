@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class LastOfLosses(Selection):
-    """The last weights, by a rule that looks at losses: so the curve has the losses, too."""
+    """A rule that selects the last weights, and still has the losses measured for the curve."""
 
     @property
     def words(self) -> str:
