@@ -267,7 +267,7 @@ def asides(paper: str, data: pd.DataFrame, survey: Survey) -> str:
 
 
 def _trained(data: pd.DataFrame) -> str:
-    """With what share of the paper's training some numbers were made, in words."""
+    """Word the share of the paper's training that numbers were made with."""
     share, at_paper = effort(data), int((data["scale"] == "paper").sum())
     if share is None:
         return "all trained at the paper's own scale"

@@ -95,7 +95,7 @@ def standing(survey: Survey) -> Standing:
 
 
 def outcomes(survey: Survey) -> str:
-    """For each paper whether it held up, printed against ours, and its claims by verdict."""
+    """Tell of each paper whether it held up: printed against ours, and its claims by verdict."""
     parts = [_held(paper, survey) for paper in registry.papers().values()]
     by_runs, counts = survey.ledger["page"] == "", standing(survey)
     made = f"{counts.trainings:,} trainings ({counts.hours:,.1f} hours)"

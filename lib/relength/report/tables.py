@@ -470,7 +470,7 @@ def _seeds_phrase(data: pd.DataFrame) -> str:
 
 
 def flat(data: pd.DataFrame) -> pd.DataFrame:
-    """For download: every seed in one text column."""
+    """Write the values of all seeds into one text column, for download."""
     return data.assign(values=[" ".join(f"{v:.6g}" for v in row) for row in data["values"]])
 
 

@@ -62,7 +62,7 @@ class Asked(NamedTuple):
 
 
 class World:
-    """Who is where and who has what.
+    """The places of persons and things, and the holders of things.
 
     places   of every person, and of every thing that nobody has
     holders  of things that somebody has
@@ -100,13 +100,13 @@ class World:
 
 
 def about_person(fact: Fact, told: list[Fact]) -> Asked:
-    """Where the person of a fact is now."""
+    """Ask where the person of a fact is now."""
     last = _last_move(fact.who, told)
     return Asked(fact.who, last.what, (last,))
 
 
 def about_thing(fact: Fact, told: list[Fact]) -> Asked | None:
-    """Where the thing of a fact is now; None where no two facts tell it."""
+    """Ask where the thing of a fact is now; None where no two facts tell it."""
     if fact.act == "move":
         return None
     had = next(one for one in reversed(told) if one.act != "move" and one.what == fact.what)

@@ -36,7 +36,7 @@ class Table(ABC):
 
     @abstractmethod
     def parts(self, line: str, most: int) -> list[Hashable]:
-        """What a line is cut up into: every ``most`` words or tokens, in the form of ``known``."""
+        """Cut a line into parts of ``most`` words or tokens, in the form of ``known``."""
 
     @abstractmethod
     def tensors(self, width: int) -> "tuple[Tensor, ...]":

@@ -284,13 +284,13 @@ class FactsTask(Task, ABC):
         return _vocabulary(self.words, self.source)
 
     def table(self) -> Table:
-        """What turns texts into numbers, without any sentence so far."""
+        """Return a table that turns texts into numbers, without any sentence so far."""
         if self.decoder:
             return TokenTable(self.encoder, self.decoder)
         return WordTable(self.vocabulary)
 
     def rows_of(self, line: str) -> int:
-        """How many rows of a batch a line takes."""
+        """Count the rows of a batch that a line takes."""
         if self.encoder:
             return len(token_parts(self.encoder, line, self.sentence_words))
         return 1 if self.decoder else max(-(-len(books.words(line)) // self.sentence_words), 1)

@@ -28,7 +28,7 @@ def folder(name: str) -> Path | None:
 
 
 def lacks_libraries() -> str:
-    """Which library of the extra ``language`` is not installed, if one is not."""
+    """Name a library of the extra ``language`` that is not installed; empty if all are."""
     for library in LIBRARIES:
         if find_spec(library) is None:
             return f"the library {library} is not installed ({EXTRA})"
@@ -36,7 +36,7 @@ def lacks_libraries() -> str:
 
 
 def lacks(name: str) -> str:
-    """Why a pretrained model cannot be used here; empty if it can."""
+    """Say why a pretrained model cannot be used here; empty if it can."""
     if folder(name) is None:
         return f"weights: {name} is neither a folder nor in Hugging Face's cache"
     return ""

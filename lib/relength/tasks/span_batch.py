@@ -39,7 +39,7 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True)
 class Spans:
-    """What a model has found: the tokens (B, 2) int64, first and last, and their scores (B,)."""
+    """The answers of a model: first and last token (B, 2) int64, and their scores (B,)."""
 
     tokens: "Tensor"
     scores: "Tensor"

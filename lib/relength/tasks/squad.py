@@ -302,7 +302,7 @@ class Squad(Task):
 
 
 def _beginnings(size: int, room: int, stride: int) -> list[int]:
-    """Where the windows of a text begin: every ``stride`` tokens until one reaches its end.
+    """List where the windows of a text begin: every ``stride`` tokens until one reaches its end.
 
     >>> _beginnings(10, 6, 3), _beginnings(9, 6, 3), _beginnings(10, 6, 0)
     ([0, 3, 6], [0, 3], [0])

@@ -41,7 +41,7 @@ class Layer(nn.Module):
         self.norm_attention, self.norm_forward = nn.LayerNorm(d), nn.LayerNorm(d)
 
     def initial_of(self, name: str, random: np.random.Generator) -> np.ndarray:
-        """As PyTorch draws its own layer: attention weights Xavier uniform, its biases 0."""
+        """Draw as PyTorch's own layer does: attention weights Xavier uniform, its biases 0."""
         if name == "query_key_value.weight":
             shape = self.query_key_value.weight.shape
             bound = np.sqrt(6 / sum(shape))
@@ -93,7 +93,7 @@ class Transformer(FreeRunning):
         self.output = nn.Linear(config.hidden_size, classes)
 
     def initial_of(self, name: str, random: np.random.Generator) -> np.ndarray:
-        """As released: embedding and output weights uniform in ±0.1, output bias 0."""
+        """Draw as released: embedding and output weights uniform in ±0.1, output bias 0."""
         if name in ("embedding.weight", "output.weight"):
             return random.uniform(-0.1, 0.1, self.get_parameter(name).shape)
         return np.zeros(self.output.bias.shape) if name == "output.bias" else NotImplemented

@@ -138,7 +138,7 @@ def adapted_maps(whole: nn.Module, name: str) -> list[str]:
 
 
 def _transposed(whole: nn.Module, maps: list[str]) -> bool:
-    """Whether these maps keep their weights as (inputs, outputs), as GPT-2's do."""
+    """Tell whether these maps keep their weights as (inputs, outputs), as GPT-2's do."""
     from transformers.pytorch_utils import Conv1D
 
     return any(

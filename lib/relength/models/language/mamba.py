@@ -126,7 +126,7 @@ class Mamba(LanguageModel):
         self.final = nn.RMSNorm(config.width)
 
     def _initial(self, name: str, random: np.random.Generator) -> np.ndarray | None:
-        """As Mamba starts: taps as PyTorch's convolutions, step sizes evenly in their logarithm."""
+        """Draw Mamba's start: taps as PyTorch's convolutions, step sizes even in the logarithm."""
         shape = self.get_parameter(name).shape
         match name.rpartition(".")[2]:
             case "taps" | "tap_bias":

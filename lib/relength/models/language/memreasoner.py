@@ -70,8 +70,10 @@ class Found(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What Algorithm 1 knows before it decodes: of each hop the readout z̃_r (B, D), the place i*
-    (B,) of the nearest line, and what is found there.
+    """The results of Algorithm 1 before it decodes.
+
+    Each list has an item per hop: the readout z̃_r (B, D), the place i* (B,) of the nearest line,
+    and what is found there.
     """
 
     codes: Codes

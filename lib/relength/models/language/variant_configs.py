@@ -50,7 +50,7 @@ class VariantConfig(MemReasonerConfig):
 
     @staticmethod
     def row(model: Mapping[str, Any]) -> str:
-        """As the paper's tables name it, or in their manner."""
+        """Name the model as the paper's tables do, or in their manner."""
         if own := SUPERVISION[model["supervised"]] or EPOCHS[model["trained"]]:
             return own
         if model["test_update"] != USUAL_UPDATE:
@@ -140,5 +140,5 @@ class WithoutMemoryConfig(GPTConfig):
 
     @staticmethod
     def row(model: Mapping[str, Any]) -> str:
-        """As Table 16 names it."""
+        """Name the model as Table 16 does."""
         return "MemReasoner\\memory"

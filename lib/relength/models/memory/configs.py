@@ -111,7 +111,7 @@ class ConstrainedDNCConfig(ModelConfig):
 
     @staticmethod
     def row(model: Mapping[str, Any]) -> str:
-        """As the paper's tables and Figure 5 name it."""
+        """Name the model as the paper's tables and Figure 5 do."""
         constraint = CONSTRAINTS.get(model["constraint"])
         match model["controller"]:
             case "ffnn":

@@ -131,7 +131,7 @@ class DNC(Machine):
         self.output = nn.Linear(d + reads, classes)
 
     def initial_of(self, name: str, random: np.random.Generator) -> np.ndarray:
-        """As released: a random orthogonal output matrix, the rest as PyTorch draws it."""
+        """Draw as released: a random orthogonal output matrix, the rest as PyTorch does."""
         if name != "output.weight":
             return NotImplemented
         rows, columns = self.output.weight.shape

@@ -65,10 +65,10 @@ class ESBN(FreeRunning):
         return None  # scale and gain stay 1, offset and bias 0
 
     def initial_of(self, name: str, random: np.random.Generator) -> np.ndarray:
-        """As the ESBN authors draw them: biases 0, normal weights.
+        """Draw as the ESBN authors do: biases 0, weights normal.
 
-        Kaiming's before a ReLU, else Xavier's, for each block of the LSTM on its own and with gain
-        5/3 for the candidate cell.
+        The weights are Kaiming's before a ReLU, else Xavier's. Each block of the LSTM is drawn on
+        its own, that of the candidate cell with gain 5/3.
         """
         shape = self.get_parameter(name).shape
         rows, columns = shape if len(shape) == 2 else (0, 0)

@@ -89,7 +89,7 @@ class NTM(Machine):
         self.register_buffer("first_read", read.float(), persistent=False)
 
     def initial_of(self, name: str, random: np.random.Generator) -> np.ndarray:
-        """As released: Xavier uniform (gain 1.4 in the heads), biases normal with 0.01."""
+        """Draw as released: Xavier uniform (gain 1.4 in the heads), biases normal with 0.01."""
         if name.startswith("controller"):
             return NotImplemented
         shape = self.get_parameter(name).shape

@@ -133,7 +133,7 @@ class GRUs(nn.Module):
         return gru_update(x_gates, torch.baddbmm(self.bias_hh, h, self.weight_hh.mT), h)
 
     def initial(self, name: str, random: np.random.Generator) -> np.ndarray:
-        """As PyTorch draws a GRU: ±1/√hidden."""
+        """Draw as PyTorch does for a GRU: uniform in ±1/√hidden."""
         bound = 1 / math.sqrt(self.weight_hh.shape[2])
         return random.uniform(-bound, bound, getattr(self, name).shape)
 

@@ -63,5 +63,5 @@ class Seq2SeqConfig(ModelConfig):
 
     @staticmethod
     def row(model: Mapping[str, Any]) -> str:
-        """As tables name the model: those of Table 4 by what OneStepAttn is without."""
+        """Name the model as tables do: in Table 4 by what OneStepAttn is without."""
         return model["name"].removeprefix("OneStepAttn ")

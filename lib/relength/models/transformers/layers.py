@@ -121,7 +121,7 @@ class Stacked(Switched):
         self.layers = nn.ModuleList(self.layer(sizes, relative) for _ in range(count))
 
     def initial_of(self, name: str, random: np.random.Generator) -> np.ndarray:
-        """As released: embeddings Kaiming normal where positions are added to them, else Xavier."""
+        """Draw as released: embeddings Kaiming normal if positions are added, else Xavier."""
         if name != "embedding.weight":
             return NotImplemented
         tokens, width = shape = self.embedding.weight.shape

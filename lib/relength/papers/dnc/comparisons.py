@@ -1,4 +1,4 @@
-"""Which approaches differ by more than chance: Tables 4 and 7, ours beside the printed p values.
+"""Tests of which approaches differ by more than chance: Tables 4 and 7, our p values beside theirs.
 
 A Mann-Whitney U test compares the runs of two approaches by their means over lengths. It counts
 all orders, those of equal runs too: the difference of mean ranks is U on another scale. SciPy does

@@ -131,7 +131,7 @@ def readings() -> pd.DataFrame:
 
 
 def readings_table() -> Exhibit:
-    """Which readings of the test and of its correction the printed numbers allow."""
+    """Tabulate how many printed numbers each reading of the test and its correction cannot give."""
     data = readings()
     caption = (
         f"<b>Which test was it?</b> {exhibits.COMPUTED} For each reading, how many of the printed "

@@ -1,4 +1,4 @@
-"""What MemReasoner sees in training: lines, tokens and empty lines of bAbI, counted.
+"""Counts of the lines, tokens and empty lines of bAbI that MemReasoner sees in training.
 
 Source: Section 4.1 and Appendix A.2. Counting takes bAbI, which is not part of the package, so that
 the counts are kept; the tests count again what ``training_text.json`` keeps.
@@ -45,9 +45,12 @@ RULE_CHANGED = ("memreasoner-053",)
 
 
 class Counts(NamedTuple):
-    """Of a task's training questions: most lines, most tokens, and the mean of empty lines.
+    """Counts over a task's training questions.
 
-    tokens  without marks;  marked: with them
+    lines   the most of one question
+    tokens  the most of one question, without marks
+    marked  the same with marks
+    empty   the mean number of empty lines
     """
 
     lines: int

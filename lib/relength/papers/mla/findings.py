@@ -37,7 +37,7 @@ SAME = ("MonoAttn", TWICE)
 
 
 def discoveries(survey: Survey) -> str:
-    """For the chapter in short: what no table of the paper shows, in numbers, a line each."""
+    """List the findings that no table of the paper shows: a line each, with its numbers."""
     lines = (_ways, _bounds, _luck, _mixed, _far)
     found = [line for of in lines for line in of(survey)]
     return "\n".join(f"- {line}" for line in found) + "\n" if found else NOTHING

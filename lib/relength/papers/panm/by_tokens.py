@@ -66,7 +66,7 @@ def away(runs: Runs) -> Away | None:
 
 
 def away_from_print(paper: str, runs: Runs) -> str:
-    """By task, how far each reading is from print beyond L+1, and whose numbers are nearest."""
+    """Tabulate by task how far each reading is from print beyond L+1; say which is nearest."""
     found = away(runs)
     if found is None:
         return ""

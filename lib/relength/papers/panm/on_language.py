@@ -79,7 +79,7 @@ class Setting(NamedTuple):
     seeds: int
 
     def gain(self, value: float) -> float:
-        """By how much a number is better than that of the network alone."""
+        """Return by how much a number is better than that of the network alone."""
         return self.sign * (value - self.alone)
 
     @property

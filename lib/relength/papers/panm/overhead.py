@@ -144,7 +144,7 @@ def _trainer(model: "FreeRunning", batch: Batch) -> Callable[[], None]:
 
 
 def shares(pair: dict[str, Any]) -> list[float]:
-    """With pointers over without, round by round."""
+    """Divide the time with pointers by the time without, round by round."""
     return [own / bare for own, bare in zip(pair["with"], pair["bare"], strict=True)]
 
 

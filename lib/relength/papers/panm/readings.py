@@ -252,7 +252,7 @@ def nearness(main: Runs, second: Runs) -> Exhibit:
 
 
 def nearest(main: Runs, second: Runs) -> str:
-    """For each task the readings that are nearest to print and furthest from it."""
+    """Name for each task the readings that are nearest to print and furthest from it."""
     said = []
     for task, data in beside_printed(main, second).groupby("task", sort=False):
         ours = data[data["reading"] != PRINTED].drop_duplicates("reading")

@@ -1,4 +1,4 @@
-"""What twice the steps change, on one cut-off of SCAN and for two models."""
+"""The effect of twice the steps on two models, at one cut-off of SCAN."""
 
 from html import escape
 
