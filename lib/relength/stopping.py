@@ -29,7 +29,7 @@ def asked() -> bool:
 
 
 def exit_code(left: int) -> int:
-    """Return the exit code of a command that leaves so many things undone: 0 unless it was stopped.
+    """Return the exit code of a command with ``left`` things undone: 0 unless it was stopped.
 
     128 and the signal's number, as a shell has it: 130 for Ctrl-C, 143 for SIGTERM.
     """

@@ -14,8 +14,11 @@ SECONDS = 2.0
 
 
 class Ways(NamedTuple):
-    """A call of our way, one of the other, and what a call must do at least, if that is of
-    interest: :func:`relength.bench.speed.limits_of`.
+    """Two functions to time, ready to be called.
+
+    ours    calls our way once
+    other   calls the other way once
+    limits  the least work of a call (:func:`relength.bench.speed.limits_of`), if of interest
     """
 
     ours: "Step"

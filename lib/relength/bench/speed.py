@@ -75,7 +75,7 @@ def measure(
     workers: int | None = None,
     device: str = "cpu",
 ) -> dict[str, Any]:
-    """Run-steps per second on ``task``: what trains one step of one run counts one.
+    """Measure run-steps per second on ``task``: one step of one run counts one.
 
     The model is that of the paper whose task it is (``Paper.speed``). All ways take turns,
     ``rounds`` times, so that a noisy machine disturbs them alike. Returns the median rates, the
@@ -139,8 +139,7 @@ def keep(store: Store, outcome: dict[str, Any], device: str = "cpu") -> None:
 
 
 def limits(task: str, device: str = "cpu") -> dict[str, Any]:
-    """Return what a step must do at least, and what one core and the device were seen to do in a
-    second.
+    """Compute the least work of a step; measure what one core and the device do in a second.
 
     Keys: flops_per_step (of the matrix products), bytes_per_step (weights and moments, read and
     written once), flops_per_second and bytes_per_second by kind of device.

@@ -22,7 +22,7 @@ def plain_loop(task: str) -> type[Any]:
 
 
 def _paper(task: str) -> Paper:
-    """The first paper that trains on a task, else the first whose speed is measured.
+    """Return the first paper that trains on a task, else the first whose speed is measured.
 
     Raises RelengthError for a task or a paper that is not there.
     """

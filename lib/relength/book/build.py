@@ -138,7 +138,7 @@ def _begin(state: Survey, out: Path) -> None:
 
 
 def _write(name: str) -> Path | None:
-    """Write a passage and return its path; or the data of the page of provenance, which have none.
+    """Write a passage and return its path; None for the data of the page of provenance.
 
     A process that is asked for several of them does together only once what they share.
     """

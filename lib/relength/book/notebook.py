@@ -146,8 +146,9 @@ def runs(
     models: Sequence[str] | None = None,
     page: str = "",
 ) -> Runs:
-    """The runs of an experiment that the parameters ask for; trains what is missing only if they
-    say so.
+    """Read the runs of an experiment that the parameters ask for.
+
+    What is missing is trained only if the parameters say so.
 
     artifacts  only the runs that these tables and figures are made from
     models     only runs of these models
@@ -311,8 +312,7 @@ def refresh(path: Path | str) -> Path:
 
 
 def normalise(notebook: "NotebookNode") -> None:
-    """Keep what is compared, drop the rest, so that a committed notebook is small and its diffs are
-    readable.
+    """Drop the outputs that are not compared: a committed notebook is small, its diffs readable.
 
     Outputs stay in cells tagged :data:`CHECKED`; their count is always 1, so that a cell added
     above changes nothing here (without a count nbval compares nothing).

@@ -46,8 +46,10 @@ def store_of(results: Path) -> Any:
 
 
 def device_of(name: str, store: Any) -> Any:
-    """At whose prices to plan. Without a GPU here, those of the one most recorded, if there is any:
-    plans are also made for machines elsewhere.
+    """Return the device at whose prices to plan.
+
+    Without a GPU here that is the GPU with the most records, if there is any: plans are also made
+    for machines elsewhere.
     """
     from relength.report.agenda import most_recorded
     from relength.runs.executors import check_device, gpu_here

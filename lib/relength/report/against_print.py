@@ -100,8 +100,9 @@ def printed(paper: str) -> int:
 
 
 def effort(data: pd.DataFrame) -> float | None:
-    """The median share of the paper's training samples that runs at reduced scale have seen, over
-    some :func:`numbers`; None where none is of that scale.
+    """Compute the median share of the paper's training samples that runs at reduced scale saw.
+
+    data: some :func:`numbers`. None where none is of that scale.
     """
     reduced = data[data["scale"] == "reduced"]
     cells = reduced.groupby(["experiment", "model", "arm", "task"], sort=False).size()
@@ -174,7 +175,7 @@ def outliers(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def mostly(data: pd.DataFrame) -> tuple[str, int] | None:
-    """The model or the task with most of the numbers that do not come out, and how many they are.
+    """Name the model or task with most of the numbers that do not come out, and their count.
 
     None where neither has a third of them, or two have as many; a model or a task that all numbers
     are of says nothing.
@@ -198,7 +199,7 @@ def decided(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def held(every: Count, middle: Count) -> str:
-    """The word for a paper of which so many numbers come out, and so many of the hard ones.
+    """Return the word for a paper, by how many of all and of the hard numbers come out.
 
     Numbers at the floor and the ceiling come out easily, so that they alone make no word.
 

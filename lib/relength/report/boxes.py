@@ -30,9 +30,7 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def told(row: Any) -> str:
-    """Word what is seen of a claim, what runs at the paper's own scale say, and what keeps it
-    open.
-    """
+    """Word what our runs say of a claim, at the paper's own scale too, and what keeps it open."""
     scale = f" ({row.scale})" if row.scale else ""
     return sentences(f"{row.seen}{scale}{row.at_full_scale}", kept_open(row))
 
@@ -111,7 +109,7 @@ def of_claims(shown: Iterable[str], survey: Survey) -> str:
 
 
 def by_reading(shown: Iterable[str], survey: Survey) -> str:
-    """The same claims, each reading's verdict and how many of its seeds agree: a table to skim.
+    """Tabulate for each claim the readings' verdicts and how many of their seeds agree.
 
     Empty where none of them is in the ledger.
     """
@@ -158,7 +156,7 @@ def _with_votes(shown: str, votes: str) -> str:
 
 
 def of_effects(paper: str, titles: Mapping[str, str], survey: Survey) -> str:
-    """Differences between paper, code and us, and what each was measured to change.
+    """Tabulate differences between paper, code and us, and the measured effect of each.
 
     titles: of entries of the page of deviations, with what the box calls the difference
     """
@@ -294,9 +292,7 @@ def _between_in_words(found: Numbers) -> str:
 
 
 def _told_beside(judged: claims.Numbers) -> str:
-    """Count those numbers that come out and could hardly fail, and the verdicts that are
-    fragile.
-    """
+    """Count the numbers that come out and could hardly fail, and the fragile verdicts."""
     words = ""
     if judged.reproduced:
         words += (

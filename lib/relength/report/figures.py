@@ -392,8 +392,9 @@ def attention(
     tasks: Sequence[str],
     models: Sequence[str],
 ) -> Exhibit:
-    """Draw where models look while they write one sample of unseen length: for each cell, a run
-    of median accuracy at that length.
+    """Draw where models look while they write one sample of unseen length.
+
+    Each cell shows a run of median accuracy at that length.
     """
     records = runs_to_look_at(runs, tasks, models)
     paper = registry.papers()[runs.experiment.paper]

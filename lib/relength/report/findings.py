@@ -61,7 +61,7 @@ from relength.verdicts.claims import (
 def conclusion(
     paper: str, survey: Survey, further: Callable[[str, Runs], str] | None = None
 ) -> str:
-    """The chapter in short: the claims in words that are decided, by verdict, and how many are not.
+    """Sum up the chapter: the decided claims in words by verdict, and the number of open ones.
 
     further: what a paper adds about the runs of its main table
     """
@@ -158,7 +158,7 @@ def _come_out(runs: Runs, data: pd.DataFrame) -> str:
 
 
 def luck(paper: str, survey: Survey) -> str:
-    """Cells whose seeds are far apart, and of which one seed solves what another fails at.
+    """Show the cells whose seeds are far apart, and those where one seed solves and one fails.
 
     At the longest test where outputs are right or wrong as a whole. Where they are right in parts,
     of which the longest test leaves few to all, at the test at which seeds are furthest apart.

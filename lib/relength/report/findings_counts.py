@@ -82,8 +82,9 @@ def is_solved(value: float) -> bool:
 
 
 class Known(NamedTuple):
-    """Runs that know the lengths they were trained on, and what these do at the longest test.
+    """The runs that know the lengths they were trained on, by what they do at the longest test.
 
+    knows                           their number
     states                          {state of :func:`relength.report.outcomes.ends`: runs}
     perfect, flawed                 of those, runs without an error on known lengths, and with one
     perfect_solve, flawed_solve     how many of each solve the longest test
@@ -126,10 +127,11 @@ def known_by_reading(runs: Runs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 class UnequalSeeds(NamedTuple):
-    """Cells of several seeds: how many, those further apart than the margin, and the opposed ones.
+    """The cells of several seeds, by how far their seeds are apart.
 
-    apart    the rows of each such cell
-    opposed  cells of which one seed solves what another fails at
+    repeated  the number of cells
+    apart     the rows of each cell whose seeds are further apart than the margin
+    opposed   the number of cells of which one seed solves what another fails at
     """
 
     repeated: int

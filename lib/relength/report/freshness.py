@@ -17,7 +17,7 @@ EARLIER = "replayed with an earlier version"
 
 
 class Freshness(NamedTuple):
-    """The number of runs that are shown, and of those that code was seen to give again.
+    """Counts of the runs that are shown, and of those that code was seen to reproduce.
 
     fresh    made by today's code, or reproduced by it
     earlier  reproduced by an earlier version of the code, and not looked at since

@@ -330,8 +330,9 @@ def _answered_first() -> str:
 
 
 def _importance(row: Any) -> tuple[bool, bool, bool, str]:
-    """The order without a question: the example, then claims in words, then numbers; with runs
-    before those without.
+    """Return the key that sorts claims without a question: example, claims in words, numbers.
+
+    Claims with runs come before those without.
     """
     return row.claim != _answered_first(), not row.prose, row.seeds == 0, row.claim
 
@@ -392,9 +393,7 @@ def _question(row: Any, claim: Claim | None) -> tuple[str, str]:
 
 @cache
 def _which(artifact: str, source: str) -> str:
-    """Name the table of a number where another one of its experiment prints the same rows and
-    columns.
-    """
+    """Name the table of a number if another of its experiment prints the same rows and columns."""
     printed = published.artifacts().set_index("artifact")["values"]
     tables = {
         name: set(published.table(name)[["row", "column"]].itertuples(index=False, name=None))

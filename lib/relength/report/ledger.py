@@ -58,8 +58,9 @@ DOWNLOAD = (
 
 
 class UsedRun(NamedTuple):
-    """The facts that pages give of a run behind a claim: some columns of
-    :attr:`relength.report.scoreboard.Survey.runs`.
+    """A run behind a claim, as pages show it.
+
+    The fields are columns of :attr:`relength.report.scoreboard.Survey.runs`.
     """
 
     experiment: str
@@ -218,9 +219,7 @@ def _computed(row: Any) -> str:
 
 
 def severity_words(row: Any) -> str:
-    """Say of a printed number that comes out how many other rows of its column come out as well,
-    and what one symbol gives.
-    """
+    """Say how many other rows of a number's column come out too, and what one symbol gives."""
     if pd.isna(row.rivals):
         return ""
     others = int(row.rivals)

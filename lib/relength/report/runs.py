@@ -230,8 +230,9 @@ class Runs:
 
     @cached_property
     def _claims(self) -> list[claims.Claim]:
-        """The claims that these runs decide, on the artifacts that they are shown for; where these
-        are all that the experiment makes, also those on artifacts that it does not make.
+        """The claims that these runs decide on the artifacts that they are shown for.
+
+        If these are all artifacts of the experiment, claims on other artifacts belong to them too.
         """
         made = self.experiment.artifacts
         whole = self.artifacts == made

@@ -580,7 +580,7 @@ def numbers(runs: Runs, artifact: str | None = None) -> str:
 
 
 def beside(runs: Runs, cell: tuple[str, str, str], artifacts: dict[str, str]) -> str:
-    """One cell of several tables, of equal runs seed by seed, beside what each prints.
+    """Word one cell in several tables: equal runs seed by seed, beside what each table prints.
 
     cell: row, task and test, of the row's judged arm; artifacts: {table: its metric}
     """

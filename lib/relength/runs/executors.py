@@ -139,8 +139,9 @@ def executor(workers: int, device: str = "cpu") -> Iterator[Executor]:
 
 
 def _start_worker(parent: int, flag: Any) -> None:
-    """One thread per process, memory kept once it was used, warnings as the command prints them, no
-    process that outlives its parent.
+    """Set a worker up: one thread, memory kept once used, warnings as the command prints them.
+
+    The process ends with its parent.
     """
     import torch
 

@@ -90,8 +90,10 @@ def missing(runs: Iterable[Run], *stores: Store) -> list[Run]:
 def in_words(
     found: Experiment, specs: Iterable[RunSpec], recorded: Container[str], noun: str = ""
 ) -> str:
-    """Word how many of an experiment's runs are recorded: *30 of 320*, or *0 of 880 of its own and
-    90 of 240 shared with another* where another experiment's file keeps a part of them.
+    """Word how many of an experiment's runs are recorded: *30 of 320*.
+
+    Where another experiment's file keeps a part of them: *0 of 880 of its own and 90 of 240 shared
+    with another*.
 
     recorded  keys of runs
     noun      what is counted, as " runs"

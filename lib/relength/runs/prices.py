@@ -92,7 +92,9 @@ class Prices:
         return self._paces.get(_work(spec))
 
     def steps(self, spec: RunSpec) -> int:
-        """Optimiser steps: the median of recorded runs that differ in the seed only, or the most
+        """Estimate the optimiser steps of a run.
+
+        That is the median of recorded runs that differ in the seed only; without any, the most
         that the protocol allows.
         """
         return self._steps.get(cell(spec)) or spec.training.most_steps(spec.task)
@@ -127,8 +129,9 @@ def own(experiment: Experiment, records: Iterable[Record]) -> Iterator[OwnRun]:
 
 
 def device_seconds(record: Record) -> float:
-    """Return what a run took, evaluation included: of a core, or its share of a GPU; 0 if it
-    failed.
+    """Return the seconds that a run took of a core, or its share of a GPU's; 0 if it failed.
+
+    Evaluation is included.
     """
     cost = record.get("cost", {})
     seconds = cost.get("training_seconds", 0.0) + cost.get("evaluation_seconds", 0.0)

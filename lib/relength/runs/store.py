@@ -341,8 +341,9 @@ def digest_of(records: Iterable[Record]) -> bytes:
 
 
 def _read(file: Path) -> tuple[list[bytes], list[bytes]]:
-    """The digests of the lines of a file, and the lines; these are empty where the file is as it
-    was when it was last read here.
+    """Return the digests of a file's lines, and the lines.
+
+    There are no lines where the file is as it was when it was last read here.
     """
     state = file.stat()
     mark = (state.st_mtime_ns, state.st_size, state.st_ino)

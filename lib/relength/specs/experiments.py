@@ -215,8 +215,9 @@ def shown_by(notebook: str) -> tuple[Experiment, tuple[str, ...]] | None:
 
 
 def anchor_of(artifact: str, page: str) -> str:
-    """Return the end of links to an artifact on a page, where several pages share it: its name
-    alone on the first page that shows it.
+    """Return the anchor of an artifact on a page.
+
+    It is the artifact's name on the first page that shows it; elsewhere the page's name follows.
     """
     makers = [found.name for found in experiments().values() if artifact in found.artifacts]
     return f"{artifact}-{page.partition('_')[2]}" if page in makers[1:] else artifact
@@ -237,7 +238,7 @@ def _printed(artifact: str) -> set[tuple[str, str]]:
 
 @cache
 def same_runs_as(artifact: str) -> str:
-    """The table that prints another number of every run behind a table; empty if there is none.
+    """Name the table that prints another number of the same runs; empty if there is none.
 
     Whoever counts printed numbers over several tables counts such runs once, for that other table.
     """

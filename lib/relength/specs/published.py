@@ -69,8 +69,9 @@ def prints_tests(artifact: str) -> bool:
 
 
 def statistic(*artifacts: str) -> Literal["mean", "median"]:
-    """Return what the paper's printed numbers are of its seeds: means where it prints a spread
-    beside them, medians otherwise, as for no artifact at all.
+    """Tell whether the paper's printed numbers are means or medians of its seeds.
+
+    They are means where it prints a spread beside them, else medians, as for no artifact at all.
     """
     spread = [table(artifact)["spread"].notna().any() for artifact in artifacts]
     return "mean" if spread and all(spread) else "median"

@@ -126,8 +126,10 @@ class Task(BaseModel, ABC):
         return self.tests[0]
 
     def text_sizes(self) -> tuple[tuple[int, int], ...]:
-        """Tokens of the longest source, and of its target with its end: of all tests, or of each
-        where they differ. None where only the data or a pretrained tokenizer could tell.
+        """Count the tokens of the longest source, and of its target with its end.
+
+        There is one pair for all tests, or one of each where they differ; none where only the data
+        or a pretrained tokenizer could tell.
         """
         return ()
 

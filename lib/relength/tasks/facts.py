@@ -111,8 +111,9 @@ def subject(question: str) -> str:
 
 
 def named(written: str, question: str, labels: tuple[str, ...]) -> set[str]:
-    """The labels that BABILong's rule finds in what was written: up to the first full stop, and
-    without those that the question names already.
+    """Find the labels of BABILong's rule in what was written.
+
+    It reads to the first full stop, and leaves out labels that the question names already.
 
     >>> sorted(named("the garden, not the office. Kitchen", "Where is Mary?", PLACES))
     ['garden', 'office']

@@ -52,7 +52,7 @@ class Chain(NamedTuple):
     names: tuple[str, ...]
 
     def lines(self, before: str = "") -> list[str]:
-        """Say it in words; ``before``: what stands before a variable that is assigned.
+        """Write the chain as lines; ``before`` stands before a variable that is assigned.
 
         >>> Chain("16438", ("AAAAA", "BBBBB")).lines()
         ['VAR AAAAA = 16438', 'VAR BBBBB = AAAAA']

@@ -150,7 +150,7 @@ class Scores(NamedTuple):
 
 
 class Course:
-    """Applies the protocol of a spec to what one interval after the other brings.
+    """The training of one run: applies the protocol of its spec, interval by interval.
 
     An interval is what lies between two evaluations; records and progress call it epoch.
     """

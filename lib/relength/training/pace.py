@@ -16,11 +16,11 @@ PACED = 10  # steps that tell the pace of a run, after as many that warm up
 
 
 def step_seconds(specs: tuple[RunSpec, ...], device: str) -> float:
-    """Seconds per step of one run when these are trained as one program, its share of evaluations
-    included; not its tests.
+    """Measure the seconds per step of one run when these runs are trained as one program.
 
-    Measured on copies of the runs with less to train on, whose steps and evaluations are the same.
-    One run on a CPU is trained alone.
+    They include the run's share of evaluations, and not its tests. Measured on copies of the runs
+    with less to train on, whose steps and evaluations are the same. One run on a CPU is trained
+    alone.
     """
     small = [_small(spec) for spec in specs]
     with arithmetic.policy(specs[0].training, device):

@@ -459,7 +459,7 @@ class Stack:
 
     @torch.no_grad()
     def results(self) -> dict[str, Trained]:
-        """Return what each finished run hands to its record, by key; test them together.
+        """Test the finished runs together; return what each hands to its record, by key.
 
         Runs that have failed, or go on, are left out.
         """

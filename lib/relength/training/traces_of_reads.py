@@ -79,8 +79,11 @@ def _right(task: Any, batch: Any, i: int, look: "Looked") -> bool:
 
 
 def summed(looked: "list[Looked]", lines: list[Kinds], right: list[bool]) -> dict[str, Any]:
-    """The numbers of :func:`reads` over some questions: what was read and written, what the lines
-    are, and whether the answers are right.
+    """Sum the numbers of :func:`reads` over some questions.
+
+    looked  what was read and written
+    lines   what the lines are
+    right   whether the answers are right
     """
     hops = len(looked[0].read)
     first: dict[str, list[int]] = {}

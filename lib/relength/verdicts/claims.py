@@ -348,8 +348,9 @@ def _judge_arm(
     margins: Margins,
     current: str | None,
 ) -> Verdict:
-    """instead: {model: arm} for the models that have the arm; the others keep their judged one.
+    """Judge a claim in one arm.
 
+    instead: {model: arm} for the models that have the arm; the others keep their judged one
     current: the hash of the margins; None where nobody asks what has changed since the runs
     """
     if claim.not_testable:

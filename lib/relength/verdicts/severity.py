@@ -39,8 +39,9 @@ class Severity(NamedTuple):
         return self.come_out / self.others if self.others else None
 
     def hardly_fails(self, margins: Margins) -> bool | None:
-        """Tell whether one symbol suffices, or so many rows come out that the number could hardly
-        fail; None if that is unknown.
+        """Tell whether the number could hardly fail; None if that is unknown.
+
+        It could not if one symbol suffices, or if enough other rows come out.
         """
         if self.suffices:
             return True
@@ -99,8 +100,9 @@ def _of_part(part: ValuePart, artifact: str, evidence: Evidence, margins: Margin
 
 @cache
 def _one_symbol(name: str, task: str, test: str) -> float | None:
-    """Percent of a test set, by the place in the input that is worth most; the task as an
-    experiment has it. None for a task that does not copy symbols.
+    """Compute the percent of a test set that knowing one place of the input gives, at best.
+
+    The task is as the experiment has it. None for a task that does not copy symbols.
     """
     config = next(s.task for s in experiment(name).specs("reduced", [0]) if s.task.name == task)
     if not isinstance(config, AlgorithmicTask):

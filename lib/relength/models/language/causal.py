@@ -134,8 +134,10 @@ class CausalModel(nn.Module):
     def scores(
         self, prompt: Tensor, vectors: Tensor, lengths: Tensor, key: Tensor | None
     ) -> Tensor:
-        """Scores (B, T, vocabulary) for the prompt's vectors (B, S, d), of which the last ones
-        count, and for those (B, T, d) before each token.
+        """Score the vocabulary (B, T, vocabulary).
+
+        vectors  (B, T, d), those before each token
+        prompt   (B, S, d), the prompt's vectors; the last ones of each row count
         """
         return self.scoring(vectors)
 

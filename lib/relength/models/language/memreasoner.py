@@ -61,9 +61,7 @@ class Codes(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The find of a hop: the code (B, D) that the decoder hears, and the words (B, L) of the
-    line that it is of.
-    """
+    """The line that a hop finds: its code (B, D), which the decoder hears, and its words (B, L)."""
 
     code: Tensor
     line: Tensor
@@ -227,8 +225,9 @@ class MemReasoner(LanguageModel):
         return Codes(unordered, ordered, place < batch.input_lengths[:, None], query)
 
     def iterative_read(self, batch: FactsToAnswer, key: Tensor | None = None) -> Reading:
-        """Algorithm 1, IterativeRead, but for its line 9: to decode is :meth:`_answer`, with the
-        answer given, or :meth:`_words`, without it.
+        """Run Algorithm 1, IterativeRead, without its line 9, which decodes.
+
+        With the answer given :meth:`_answer` decodes, without it :meth:`_words`.
 
         There are always ``hops`` reads; the paper's loop has τ alone. A sample whose readouts have
         come closer than τ reads no more, whatever the others of its batch do: its last readout is

@@ -171,7 +171,7 @@ def readings_in_words() -> str:
 
 
 def two_sided() -> str:
-    """Count the printed differences that are significant, and would be if p were twice as large.
+    """Count the significant differences as printed, and those that remain if p is doubled.
 
     A p value of one direction is half of that of both, before the correction and after it.
     """
@@ -227,7 +227,7 @@ def directions() -> str:
 
 
 def least(first: int, second: int) -> float:
-    """The smallest p of one direction that so many runs can reach: all of one above all others.
+    """Compute the least one-sided p of so many runs: all of one approach above all others.
 
     >>> least(3, 3)
     0.05

@@ -73,8 +73,10 @@ def _traced(runs: Runs) -> Iterator[tuple[tuple[str, str, str, int], list[dict[s
 
 
 def firsts(runs: Runs) -> pd.DataFrame:
-    """A row per traced run and test: model, arm, task, seed, test, the :data:`PARTS` of its
-    questions in percent, which sum to 100, and ``lucky``, percent answered though not read.
+    """Tabulate the percent of questions of each kind, by traced run and test.
+
+    Columns: model, arm, task, seed, test; the :data:`PARTS`, which sum to 100; and ``lucky``,
+    answered though not read.
     """
     rows = []
     for who, traces in _traced(runs):

@@ -182,8 +182,9 @@ def numbers(runs: Runs) -> str:
 
 
 def outcome(runs: Runs) -> str:
-    """Say in words what leaving each term out does at the shortest and longest context with
-    books, seed by seed beside the run with all terms.
+    """Word the effect of leaving out each term, seed by seed beside the run with all terms.
+
+    It is told at the shortest and the longest context with books.
     """
     data = accuracies(runs)
     wide = data.pivot(index=["length", "seed"], columns="terms", values="accuracy")

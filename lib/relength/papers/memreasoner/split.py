@@ -44,8 +44,9 @@ PARTS = {
 
 
 def shares(runs: Runs) -> pd.DataFrame:
-    """A row per run that tells what it reads, and test. Columns: model, arm, task, seed, test, and
-    the four parts of its questions in percent, which sum to 100.
+    """Tabulate the parts of the questions, by test and by run that tells what it reads.
+
+    Columns: model, arm, task, seed, test, and the four parts in percent, which sum to 100.
     """
     rows = []
     for model, arm in runs.rows:
@@ -127,8 +128,11 @@ def stacked(runs: Runs, middle: pd.DataFrame, parts: dict[str, Part], layout: La
 def in_a_grid(
     layout: Layout, panels: int, lines: int, across: int = 3, foot: float = 0.28
 ) -> "tuple[Figure, float, list[Axes]]":
-    """A drawing with so many panels, ``across`` in a row and one on a phone, its height in inches,
-    and the panels; above them is room for a key of so many lines, and below each one ``foot``.
+    """Make a figure with a grid of panels; return it, its height in inches, and the panels.
+
+    lines   lines of the key above all panels
+    across  panels in a row; on a phone there is one
+    foot    inches below each panel
     """
     across = 1 if layout.narrow else min(panels, across)
     down = -(-panels // across)

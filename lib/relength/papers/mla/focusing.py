@@ -79,7 +79,7 @@ def divergence(target: Sequence[str], prediction: Sequence[str]) -> Divergence |
 
 
 def once_more(target: Sequence[str]) -> np.ndarray:
-    """Mark the symbols (steps,) of a target of ReCopy that write the digit before them once more.
+    """Mark the symbols (steps,) of a target of ReCopy that repeat the digit before them.
 
     Of two equal digits in a row each is written as often as the rule says.
 

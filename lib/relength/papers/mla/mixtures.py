@@ -41,7 +41,7 @@ def unmixed(model: str) -> str:
 
 
 def standing_for(model: str, source: str) -> tuple[str, str] | None:
-    """Row and arm whose runs are those of a mixed model in a reading; None if it is another's.
+    """Name the row and arm whose runs stand for a mixed model in a reading; None if none do.
 
     >>> standing_for("Mix MonoAttn PR", "frozen"), standing_for("Mix OneStepAttn", "frozen")
     (('Mix RMonoAttn PR', 'repaired'), None)

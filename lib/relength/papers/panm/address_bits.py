@@ -71,9 +71,7 @@ def _most_frequent(k: int) -> float:
 
 
 def steps_right(accuracy: float, length: int) -> float:
-    """The number of steps known that a token accuracy in percent comes from, where every other
-    is left to chance.
-    """
+    """Compute the number of known steps from a token accuracy in percent; others are guesses."""
     return length * (CLASSES * accuracy / 100 - 1) / (CLASSES - 1)
 
 
@@ -175,8 +173,12 @@ def _lost(spec: RunSpec) -> list[float]:
 
 
 class Panel(NamedTuple):
-    """One panel of bits: rows of :func:`wrong`, how often each bit would be wrong by chance, how
-    many addresses training has to tell apart, what stands over it.
+    """One panel of the figure of bits.
+
+    data    rows of :func:`wrong`
+    chance  how often each bit would be wrong by chance
+    apart   the number of addresses that training has to tell apart
+    label   what stands over the panel
     """
 
     data: pd.DataFrame
@@ -232,7 +234,7 @@ def _bits_panel(axes: "Axes", panel: Panel, last: bool, first: bool) -> None:
 
 
 def faults(main: Runs) -> pd.DataFrame:
-    """A row per reading: what pointers have right where they are wrong, at 2(L+1), both tasks.
+    """Tabulate by reading which bits wrong pointers have right, at 2(L+1) on both tasks.
 
     Columns: arm, seeds, wrong (percent of steps), low (percent of the wrong ones that have every
     bit right that training needs), low_chance (the same, if they pointed at any other slot alike),
@@ -260,8 +262,10 @@ def faults(main: Runs) -> pd.DataFrame:
 
 
 def _steps(spec: RunSpec, bits: np.ndarray, most: int) -> np.ndarray:
-    """(samples * T, 5), of each step: whether it is wrong, has its low bits right, how likely that
-    is by chance, has one bit wrong, how likely that is.
+    """Tell five things of each step (samples * T, 5).
+
+    Whether it is wrong, whether its low bits are right, how likely that is by chance, whether one
+    bit is wrong, how likely that is.
     """
     asked = most.bit_length() - 1
     bases = pointing.bases(spec, len(bits))

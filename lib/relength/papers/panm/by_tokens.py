@@ -317,8 +317,9 @@ def near_where_told_apart(
 
 
 class KnownTokens(NamedTuple):
-    """Runs that know their lengths by tokens, and what these have right at the longest test.
+    """The runs that know their lengths by tokens, at the longest test.
 
+    knows   their number
     median  percent of tokens right
     best    the run furthest above the floor, which is what the first symbol alone gives
     """

@@ -24,7 +24,7 @@ CODE = ("papers.panm.covering", "streams")
 
 
 def sequences_needed(addresses: int, lengths: Sequence[int], random: np.random.Generator) -> int:
-    """Sequences until each of so many addresses was in one; their lengths uniform over `lengths`.
+    """Count the sequences until each address was in one; lengths are uniform over `lengths`.
 
     Bases are drawn in blocks until all is covered.
     """

@@ -151,7 +151,7 @@ def pointer_heads(scale: Scale, seed: int) -> list[RunSpec]:
 
 
 def _watched(scale: Scale, seed: int, model: dict[str, Any], task: str) -> RunSpec:
-    """A run whose learning curve has the test at 2(L+1), too.
+    """Specify a run whose learning curve has the test at 2(L+1), too.
 
     After the first seed it is the main table's run, without that curve, where that table has one.
     """
@@ -170,8 +170,7 @@ def long_to_short(scale: Scale, seed: int) -> list[RunSpec]:
 
 
 def readings(scale: Scale, seed: int) -> list[RunSpec]:
-    """Return the runs that show what each contradiction between text and code is worth, beside the
-    arms of the main table.
+    """Return the runs that the main table lacks to price each difference between text and code.
 
     The code with one thing as in the text; base addresses in tests as the other arms have them, and
     in training never drawn; the second readings of Mix and Dynamic Recall; those baselines that
@@ -211,7 +210,7 @@ LONGEST_TRAINED = (4, 5, 8, 9, 16, 17)  # pairs with a power of two between them
 
 
 def training_lengths(scale: Scale, seed: int) -> list[RunSpec]:
-    """Beyond the paper: Copy, learnt on lengths from 1 to each of these, and the same tests of all.
+    """Return runs on Copy that learn lengths from 1 to a limit, which differs; beyond the paper.
 
     Among n addresses in a row, those bits tell one from another that count to the next power of
     two, and no further bit ever has to. If a pointer learns these bits alone, it is right at as

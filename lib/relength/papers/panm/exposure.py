@@ -129,7 +129,7 @@ def table(data: pd.DataFrame) -> Exhibit:
 
 
 def in_training() -> pd.DataFrame:
-    """Sequences that the runs of our arms see, and need: per scale and number of bits, 5 repeats.
+    """Tabulate the sequences that our runs see and need, by scale and bits, in 5 repeats.
 
     Lengths are uniform from 1 to L, as in training; every sequence counts as drawn alone, although
     those of one batch have one length.

@@ -230,7 +230,7 @@ def sized() -> rules.Decision:
 
 
 def decisions(measured: dict[str, Any] | None) -> list[tuple[str, rules.Decision | None]]:
-    """(claim, what its rule says of the rounds, or of sizes); None where nothing is measured.
+    """Decide the claims by the measured rounds or sizes; None where nothing is measured.
 
     The margin is that for ratios of costs. Where a claim is about every backbone, each is a part,
     but not the baseline of the tables, which is twice as wide as the encoder of the PANM beside it;
@@ -296,9 +296,7 @@ def sizes_table() -> Exhibit:
 
 
 def verdicts(measured: dict[str, Any] | None) -> Exhibit:
-    """Tabulate what the measurement says of each claim about speed, and the count of that about
-    size.
-    """
+    """Tabulate the verdicts on the claims about speed, by measurement, and on that about size."""
     said = published.prose_claims().set_index("claim_id")["claim"]
     columns = {"claim": "text", "what the paper says": "prose wide", "seen": "prose"}
     columns |= {"verdict": "text"}

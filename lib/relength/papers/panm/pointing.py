@@ -66,11 +66,10 @@ def places(task: Task, test: str, count: int) -> np.ndarray:
 
 
 def told_apart(count: int) -> int:
-    """Return how many addresses the bits count that tell ``count`` addresses in a row from one
-    another.
+    """Return how far the bits count that tell ``count`` addresses in a row apart.
 
-    It is the next power of two: of n consecutive numbers no two are equal modulo any power of two
-    from n on, whatever the first, and no higher bit is needed to know which is which.
+    That is to the next power of two: of n consecutive numbers no two are equal modulo any power
+    of two from n on, whatever the first, and no higher bit is needed to know which is which.
     """
     return 1 << (count - 1).bit_length()
 

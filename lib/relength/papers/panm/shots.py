@@ -28,8 +28,11 @@ REDUCED = f"relength run {SHOTS} --scale reduced --seeds 1"
 
 
 class Prompt(NamedTuple):
-    """The longest prompt of a test: its task, the letters of the question, letters in all, words
-    and letters in all.
+    """The longest prompt of a test.
+
+    length   letters of the question
+    letters  letters of the prompt
+    symbols  words and letters of the prompt
     """
 
     task: str

@@ -159,8 +159,9 @@ def summaries(store: Store, seeds: int) -> list[Summary]:
 
 
 def _settings(source: Source, runs: Runs) -> list[tuple[str, str]]:
-    """(task, test) of the settings that a group averages over: those its tables print, and of a
-    figure all tests beyond the lengths trained on.
+    """List (task, test) of the settings that a group averages over.
+
+    Of a table these are the tests that it prints, of a figure all beyond the lengths trained on.
     """
     found: dict[tuple[str, str], None] = {}
     for artifact in source.artifacts:
