@@ -28,9 +28,10 @@ from relength.report import (
     scoreboard,
 )
 from relength.report.grid import NOT_RUN
+from relength.report.markdown import slug
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey, survey
-from relength.report.style import marks, verdict_kind
+from relength.report.style import marks, readings, verdict_kind
 from relength.runs.store import Store
 from relength.specs import published, registry
 from relength.specs.experiments import experiment
@@ -80,14 +81,15 @@ def held(state: Survey, paper: str) -> str:
 
 
 def answers(state: Survey) -> dict[str, dict[str, str]]:
-    """{what a claim says: {term: text}} of every answer, in order."""
+    """{anchor of a claim: {term: text}} of every answer, in order."""
     found = {}
     for body in re.findall(r'<details class="answer".*?</details>', landing.answers(state)):
         says = html.unescape(re.search(r'class="says">(.*?)</span>', body)[1])
         pairs = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", body)
         verdict = re.search(r'<summary>.*class="verdict [^"]*">(.*?)</span>', body)[1]
         facts = {term: html.unescape(re.sub("<[^>]*>", "", text)) for term, text in pairs}
-        found[says] = {"verdict": verdict, **facts}
+        anchor = re.search(r'href="claims_ledger\.html#claim-(.*?)"', body)[1]
+        found[anchor] = {"says": says, "verdict": verdict, **facts}
     return found
 
 
@@ -185,27 +187,30 @@ def test_every_verdict_has_a_square_of_its_own():
 
 
 def test_a_stranger_finds_the_example_first_and_everything_about_it(full):
-    first, *_ = answers(full).items()
-    says, facts = first
-    assert says == "OneStepAttn solves ReCopy at length 100 (100 %)"
+    anchor, facts = next(iter(answers(full).items()))
+    row = full.ledger.set_index("claim").loc[landing.front().claim]
+    assert anchor == slug("mla-table-2/OneStepAttn/recopy/100") == slug(row.name)
+    assert re.findall(r"\d+", facts["says"]) == ["100", "100"]  # length, percent
     assert facts["verdict"] == "reproduced (paper)"
-    assert facts["seeds"] == "5 (number 0, 1, 2, 3, 4), at paper scale"
-    assert "hand" in facts["machine"] and "PyTorch" in facts["machine"]
-    assert "commit" in facts["code version"]
+    assert re.findall(r"\d+", facts["seeds"]) == ["5", *"01234"] and "paper" in facts["seeds"]
+    assert "hand" in facts["machine"] and facts["code version"]
     assert "--model OneStepAttn --task recopy --arm released" in facts["train it again"]
-    assert facts["train it again"].endswith("needs an installation, about 11 min of a core of hand")
-    assert '</code><small>needs <a href="rerun.html">' in landing.answers(full)
-    assert facts["other readings"].startswith("as in the text: ")
+    assert " 11 min" in facts["train it again"] and 'href="rerun.html"' in landing.answers(full)
+    assert facts["other readings"] == readings(row["others"]) != ""
 
 
 def test_every_claim_has_an_answer_and_numbers_say_what_the_paper_prints(full):
     found = answers(full)
     assert len(found) == len(full.ledger)
-    assert "Content fails on ReCopy at length 15 (19.1 %)" in found
-    assert "LocAttn partly solves ReCopy at length 15 (79.6 %)" in found
-    assert "OneStepAttn fails on Inv ReCopy at length 100 (0 %)" in found
-    contradicted = found["LocAttn solves Copy at length 15 (99.8 %)"]
-    assert contradicted["verdict"] == "contradicted (paper)"
+    numbers = {
+        "Content/recopy/15": ["15", "19.1"],
+        "LocAttn/recopy/15": ["15", "79.6"],
+        "OneStepAttn/inv_recopy/100": ["100", "0"],
+        "LocAttn/copy/15": ["15", "99.8"],
+    }
+    said = {cell: found[slug(f"mla-table-2/{cell}")] for cell in numbers}
+    assert {c: re.findall(r"[\d.]+", facts["says"]) for c, facts in said.items()} == numbers
+    assert said["LocAttn/copy/15"]["verdict"] == "contradicted (paper)"
 
 
 def test_without_runs_an_answer_names_no_machine_but_says_how_to_train(empty):
