@@ -130,14 +130,16 @@ def chromium():
 @pytest.fixture(scope="session")
 def book(tmp_path_factory) -> Path:
     """The folder of pages: those of `make book`, unless something has changed since."""
+    from pages import is_current
+
     from relength.book import build as bookbuild  # a second to import
 
-    if bookbuild.is_current(bookbuild.BUILD / "html", RESULTS):
+    if is_current(bookbuild.BUILD / "html", RESULTS):
         return bookbuild.BUILD / "html"
     every = tmp_path_factory.getbasetemp()  # of all processes that test at the same time
     every = every.parent if os.environ.get("PYTEST_XDIST_WORKER") else every
     with FileLock(every / "book.lock"):
-        if not bookbuild.is_current(every / "book" / "html", RESULTS):
+        if not is_current(every / "book" / "html", RESULTS):
             bookbuild.render(RESULTS, every / "book", say=lambda _: None)
     return every / "book" / "html"
 

@@ -1,6 +1,7 @@
 """The pages of the book, as tests find them."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 import yaml
@@ -19,6 +20,14 @@ TEMPLATES = {
     "guide_task": "commands and files to paste",
     "search": "what only a script fills",
 }
+
+
+def is_current(made: Path, results: Path) -> bool:
+    """Tell whether `make book` would make the pages or notebooks in a folder as they are."""
+    from relength.book import build as bookbuild  # a second to import
+
+    sources = made / bookbuild.SOURCES
+    return sources.exists() and sources.read_text() == bookbuild.fingerprint(results)
 
 
 def toc() -> list[str]:

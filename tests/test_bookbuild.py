@@ -14,6 +14,7 @@ import nbformat
 import pytest
 from docutils import nodes
 from docutils.core import publish_doctree
+from pages import is_current
 
 from relength.book import build as bookbuild
 from relength.book import warm
@@ -349,12 +350,12 @@ def sources(tmp_path, monkeypatch):
 def test_a_book_is_current_until_something_changes_that_it_is_made_from(sources, changed, current):
     html, results = sources / "html", sources / "results"
     html.mkdir()
-    assert not bookbuild.is_current(html, results)
+    assert not is_current(html, results)
     (html / bookbuild.SOURCES).write_text(bookbuild.fingerprint(results))
-    assert bookbuild.is_current(html, results)
+    assert is_current(html, results)
     (sources / changed).parent.mkdir(parents=True, exist_ok=True)
     (sources / changed).write_text("changed")
-    assert bookbuild.is_current(html, results) == current
+    assert is_current(html, results) == current
 
 
 @pytest.mark.parametrize(("part", "word"), [(0.5, "within"), (1, "within"), (1.5, "over")])

@@ -10,9 +10,10 @@ import nbformat
 import papermill
 import pytest
 from nbclient import NotebookClient
+from notebook_form import SECTIONS, problems
 
 from relength.book import notebook
-from relength.book.notebook import Parameters, TrainingLine, normalise, parameters, problems
+from relength.book.notebook import Parameters, TrainingLine, normalise, parameters
 from relength.errors import RelengthError
 from relength.paths import NOTEBOOKS, RESULTS, ROOT
 from relength.report import runs as runs_of_pages
@@ -187,7 +188,7 @@ def test_the_training_line_leaves_one_output_and_none_where_nothing_is_trained()
 
 def a_notebook(**changes) -> nbformat.NotebookNode:
     """A small notebook of the right form."""
-    cells = [nbformat.v4.new_markdown_cell(f"## {name}") for name in notebook.SECTIONS]
+    cells = [nbformat.v4.new_markdown_cell(f"## {name}") for name in SECTIONS]
     names = (f"{name} = {field.default!r}" for name, field in Parameters.model_fields.items())
     cell = nbformat.v4.new_code_cell("\n".join(names))
     cell.metadata.tags = ["parameters"]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from pages import is_current
 
-from relength.book import build as bookbuild
 from relength.book import execution
 from relength.book.notebook import CHECKED, normalise
 from relength.paths import EXECUTED, NOTEBOOKS, RESULTS
@@ -27,7 +27,7 @@ def tagged(cell: nbformat.NotebookNode, tag: str) -> bool:
 def executed(tmp_path_factory) -> Callable[[Path], nbformat.NotebookNode]:
     """Reads a notebook as `make book` has left it, or executes it now."""
     folder = EXECUTED
-    if not bookbuild.is_current(EXECUTED, RESULTS):
+    if not is_current(EXECUTED, RESULTS):
         folder = tmp_path_factory.mktemp("executed")
 
     def read(path: Path) -> nbformat.NotebookNode:

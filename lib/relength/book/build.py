@@ -86,12 +86,6 @@ def fingerprint(results: Path) -> str:
     return digest.hexdigest()
 
 
-def is_current(made: Path, results: Path) -> bool:
-    """Tell whether another :func:`render` would build the pages in ``html`` as they are."""
-    sources = made / SOURCES
-    return sources.exists() and sources.read_text() == fingerprint(results)
-
-
 def execute_notebooks(results: Path, out: Path = EXECUTED) -> list[Path]:
     """Let papermill execute every notebook on the records in ``results``; returns what it wrote."""
     return execution.execute_all(sorted(NOTEBOOKS.glob("*.ipynb")), out, results)

@@ -406,7 +406,7 @@ def parts(line: Expectation, artifact: str, source: Source) -> list[Part]:
     named = set(line.models).union(*(models or () for models in others))
     runs = source.experiment, source.checkpoint
     _known(named | ({line.than} - {None}), known_rows(artifact, *runs))
-    tests = _matching(line.cells, known_cells(artifact, *runs), artifact)
+    tests = lengths_by_task(line.cells, known_cells(artifact, *runs), artifact)
     by_longest = line.longest or line.length_ratio or line.by == "longest"
     if by_longest and source.longest_above is None:
         raise RelengthError(f"{artifact} has no longest_above, which the longest test needs.")
@@ -426,7 +426,7 @@ def parts(line: Expectation, artifact: str, source: Source) -> list[Part]:
             for task in tests
         ]
     if line.harder_than:
-        easier = _matching(line.harder_than, run_cells(artifact, *runs), artifact)
+        easier = lengths_by_task(line.harder_than, run_cells(artifact, *runs), artifact)
         order = {"relation": "better", "by": "mean", "tests": easier, "other_tests": tests}
         return [OrderPart(model=model, other=model, **order) for model in line.models]
     if line.better_than_best_of:
@@ -518,14 +518,6 @@ def printed_rows(artifact: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(row for row, _ in _printed_cells(artifact)))
 
 
-def lengths_by_task(patterns: tuple[str, ...], artifact: str) -> dict[str, tuple[str, ...]]:
-    """{task: tests} of the :func:`known_cells` that match a pattern, in their order.
-
-    "*" stands for anything; the test "longest" is the last one of each task.
-    """
-    return _matching(patterns, known_cells(artifact), artifact)
-
-
 def statistic_part(artifact: str, cell: Any, source: Source) -> ValuePart:
     """A printed statistic over the tests of one row and task."""
     shortest, longest = source.over
@@ -546,9 +538,14 @@ def statistic_part(artifact: str, cell: Any, source: Source) -> ValuePart:
     )
 
 
-def _matching(
+def lengths_by_task(
     patterns: tuple[str, ...], cells: pd.DataFrame, artifact: str
 ) -> dict[str, tuple[str, ...]]:
+    """Return {task: tests} of the cells of an artifact that match a pattern, in their order.
+
+    "*" stands for anything; the test "longest" is the last one of each task. Raises RelengthError
+    for a pattern that matches no cell.
+    """
     tests: dict[str, list[str]] = {}
     for cell in cells[["task", "test"]].drop_duplicates().itertuples():
         tests.setdefault(cell.task, []).append(cell.test)
