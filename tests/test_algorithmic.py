@@ -63,7 +63,7 @@ def test_tests_have_the_lengths_that_the_tables_print(name):
 
 
 @every_task
-def test_training_ends_at_the_first_test_and_the_checkpoint_is_selected_at_the_second(name):
+def test_training_ends_at_the_first_test_and_selects_the_checkpoint_at_the_second(name):
     task = TASKS[name]()
     longest, unseen = map(int, task.tests[:2])
     splits = task.splits()

@@ -121,7 +121,7 @@ def test_the_vocabulary_is_that_of_training_and_the_rest_is_unknown(put):
     assert UNK not in task.dataset("train", 0).targets
 
 
-def test_a_part_of_the_training_samples_belongs_to_the_seed_and_a_test_set_to_the_task(put):
+def test_training_samples_belong_to_the_seed_and_test_sets_to_the_task(put):
     numbered = [(f"Did M{i} win", f"SELECT M{i}") for i in range(50)]
     parts = {"trainIdxs": list(range(40)), "devIdxs": [40], "testIdxs": list(range(40, 50))}
     put(members(numbered, parts))

@@ -768,7 +768,7 @@ def mla_as_printed(mla) -> pd.DataFrame:
 
 
 @pytest.mark.weekly
-def test_the_printed_tables_reproduce_what_the_paper_says_of_them_but_for_known_sentences(
+def test_the_printed_tables_bear_out_the_papers_sentences_but_for_known_ones(
     mla_as_printed,
 ):
     prose = mla_as_printed[~mla_as_printed.index.str.contains("/")]["verdict"]

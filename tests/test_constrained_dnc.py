@@ -321,7 +321,7 @@ def test_weightings_usage_and_links_are_what_the_nature_paper_says():
             assert (link.sum(1) <= 1 + 1e-12).all() and (link.sum(2) <= 1 + 1e-12).all()
 
 
-def test_usage_teaches_the_write_weighting_nothing_here_and_something_in_the_equations():
+def test_usage_teaches_the_write_weighting_in_the_equations_and_not_here():
     size = dnc_memory.interface_size(5, 3)
     for rules in (dnc_memory.DEEPMIND, dnc_memory.EQUATIONS):
         emitted = torch.randn(2, 1, size, dtype=torch.float64, requires_grad=True)

@@ -256,7 +256,7 @@ def test_a_run_began_as_long_before_its_end_as_it_took(branch):
     assert contributions.began(failed) == "2026-03-01T00:01:00Z"
 
 
-def test_records_of_commits_that_a_branch_has_are_merged_and_so_are_those_that_name_none(branch):
+def test_records_of_commits_on_a_branch_are_merged_and_so_are_those_without_a_commit(branch):
     """Of this branch and of another one; a commit is older than a run that began right after it."""
     elsewhere = branch.record(1)
     branch.git("switch", "main")

@@ -118,7 +118,7 @@ def test_each_thread_captures_all_its_graphs_on_the_stream_that_it_works_on(cuda
     assert len(set(in_threads(work))) == 4
 
 
-def test_graphs_of_one_stack_share_memory_and_go_when_another_captures_in_their_thread(cuda):
+def test_graphs_of_a_stack_share_memory_and_go_when_another_captures_in_their_thread(cuda):
     first, second = Graphs("cuda"), Graphs("cuda")
     with on_own_stream("cuda"):
         first.run("short", lambda: None, [])

@@ -167,7 +167,7 @@ def test_the_page_is_about_no_claim(runs):
     assert tables.verdict_counts(page) == "No claim of the paper is about these runs alone."
 
 
-def test_budgets_are_half_once_and_twice_the_steps_and_share_the_middle_with_the_main_page():
+def test_budgets_are_half_once_and_twice_the_steps_and_the_middle_is_the_main_pages():
     specs = WHEN.specs("reduced", range(5))
     assert [(s.row, s.training.steps, s.training.select_from) for s in specs] == [
         (row, steps, steps // 2)

@@ -722,7 +722,7 @@ def test_panm_is_set_beside_the_best_baseline_that_has_runs(tmp_path, empty):
     assert "| Copy | 20 | 45 | 45 | 60 | 40 (LSTM) | 84 |" in said
 
 
-def test_the_development_set_reaches_the_first_unseen_length_as_the_sentence_on_selection_says():
+def test_the_development_set_reaches_the_first_unseen_length():
     for spec in experiment("mla_table2").specs("reduced", [0]):
         splits, unseen = spec.task.splits(), spec.task.tests[1:]
         assert len(unseen) == 3, "the sentence speaks of three"

@@ -244,7 +244,7 @@ def test_the_command_names_models_not_rows_and_every_arm_that_is_judged():
     assert "--model 'Location Attention'" in both and "--arm released --arm paper" in both
 
 
-def test_the_picture_shows_the_scale_with_most_runs_and_says_not_run_where_there_are_none(
+def test_the_picture_shows_the_scale_with_most_runs_and_without_any_says_not_run(
     full, begun, empty
 ):
     assert exhibits.badge("paper") in landing.picture(full)

@@ -303,7 +303,7 @@ def test_the_linked_states_are_the_most_similar_ones_of_training(width):
         np.testing.assert_allclose(link, drawn[list(pair)], atol=0.11)
 
 
-def test_a_compressed_state_stays_in_its_square_and_a_free_one_leaves_where_it_was_trained():
+def test_a_compressed_state_stays_in_its_square_and_a_free_one_leaves_it():
     squeezed, free = compressed(), drifting()
     assert np.abs(squeezed).max() < 1
     trained, later = free[:IN_TRAINING], free[IN_TRAINING:]

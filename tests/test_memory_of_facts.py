@@ -129,7 +129,7 @@ def test_small_singular_values_in_the_three_readings(rows):
         assert left.tolist() == pytest.approx([7.7e-8, 0.194, 0.849, 0.99998], rel=0.05)
 
 
-def test_the_iteration_starts_from_a_multiple_of_the_transpose_and_says_when_it_diverges():
+def test_the_iteration_starts_from_a_scaled_transpose_and_says_when_it_diverges():
     a = drawn(5, 3, 5)
     torch.testing.assert_close(memory.iterated(a, 1, START), 2 * START * a.T - START**2 * (
         a.T @ a @ a.T))  # fmt: skip

@@ -140,7 +140,7 @@ def test_an_answer_is_of_words_of_the_line_that_was_read_and_the_end():
         assert set(torch.nonzero(chances[i, 0] > 1e-12).flatten().tolist()) == there
 
 
-def test_chances_of_places_are_those_of_the_equation_and_add_up_for_a_word_said_twice():
+def test_chances_of_places_follow_the_equation_and_add_up_for_a_word_said_twice():
     ours, own = copying(), alone(batch(), 1)
     twice = own.sentences.clone()
     twice[own.inputs[0]] = torch.tensor([7, 8, 7, 0, 0, 0])  # every line says 7 twice
@@ -174,7 +174,7 @@ def test_slopes_of_the_copying_decoder_are_those_of_finite_differences(name):
     assert float(own.grad[place]) == pytest.approx(slope(loss, own, place), rel=1e-4)
 
 
-def test_its_words_do_not_depend_on_the_batch_and_what_reconstructs_lines_is_memreasoners():
+def test_its_words_are_alike_in_any_batch_and_lines_are_rebuilt_as_memreasoner_does():
     ours, whole = copying(), batch()
     scores = ours(whole)
     for i in range(3):

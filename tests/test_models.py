@@ -253,7 +253,7 @@ def test_one_step_attention_walks_one_position_a_token_at_any_length(arm, s):
 
 
 @pytest.mark.parametrize("arm", ["paper", "released"])
-def test_one_step_bounds_the_centre_and_not_the_place_that_the_next_step_is_counted_from(arm):
+def test_one_step_bounds_the_centre_and_not_the_place_where_the_next_step_begins(arm):
     """A wide focus is cut off at the end of the source: its mean is not its centre."""
     module, s = moved("OneStepAttn", arm), 49
     memory = lay_out(torch.zeros(1, s, 4, dtype=torch.float64), torch.tensor([s]))

@@ -140,7 +140,7 @@ def test_lengths_trained_on_and_tested_meet_and_do_not_cross(name):
 
 
 @needs_data
-def test_the_vocabulary_has_the_commonest_training_words_and_no_word_of_the_test_alone():
+def test_the_vocabulary_has_the_commonest_training_words_and_none_of_the_test_alone():
     task = Multi30K50(**FEW)
     counts = Counter(w for pair in task.samples("train") for side in pair for w in side)
     known, left_out = set(task.vocabulary[4:]), set(counts) - set(task.vocabulary)

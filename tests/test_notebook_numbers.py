@@ -249,7 +249,7 @@ def test_verdicts_are_counted_once_each_and_not_run_where_there_is_no_run(path):
     assert counted.get("printed cells", {}).get("not run", 0) == len(missing)
 
 
-def test_every_notebook_belongs_to_an_experiment_or_is_said_to_have_no_runs_of_its_own():
+def test_every_notebook_belongs_to_an_experiment_or_is_said_to_have_no_own_runs():
     assert {path.stem for path in PATHS} >= set(borrowed())
     for path in PATHS:
         shown_by(path.stem)  # an error for a notebook that is named after nothing

@@ -208,7 +208,7 @@ def test_tasks_and_models_without_a_walking_pointer_have_no_bits():
         assert bool(found) == (spec.model.name == "PANM" and spec.task.name in pointing.WALKS)
 
 
-def test_reading_one_of_the_slots_that_look_alike_knows_as_many_steps_as_there_are_looks():
+def test_reading_one_of_the_slots_that_look_alike_knows_a_step_per_look():
     for most, length in ((4, 20), (16, 40), (16, 80), (32, 80), (100, 20)):
         accuracy = address_bits.expected(most, length)
         assert address_bits.steps_right(accuracy, length) == pytest.approx(min(most, length))

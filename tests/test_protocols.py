@@ -328,7 +328,7 @@ def test_a_protocol_chooses_from_fixed_samples_alone_and_in_a_stack():
         assert_same(together[own.key], train(own), rel=1e-8)
 
 
-def test_a_price_is_that_of_runs_with_equal_steps_whatever_their_protocol_calls_its_settings():
+def test_a_price_is_that_of_runs_with_equal_steps_in_any_protocol():
     device = Device("cpu", "a processor")
     cost = {"steps": 12, "training_seconds": 5.0, "evaluation_seconds": 1.0}
     made = {"cost": cost, "provenance": {"device": device.kind, "device_name": device.name}}

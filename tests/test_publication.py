@@ -290,9 +290,7 @@ def test_an_archive_holds_every_page_and_equal_pages_give_an_equal_archive(tmp_p
     assert editions.archive(html, tmp_path / "third").read_bytes() != first.read_bytes()
 
 
-def test_without_chromium_the_pdf_is_refused_in_one_sentence_before_anything_is_built(
-    monkeypatch, tmp_path
-):
+def test_without_chromium_the_pdf_is_refused_before_anything_is_built(monkeypatch, tmp_path):
     from relength.cli import pages
 
     monkeypatch.setattr(editions.shutil, "which", lambda name: None)

@@ -345,7 +345,7 @@ def test_a_run_made_on_a_gpu_is_made_again_on_one():
     assert str(Device("cuda", "a GPU")) == "a GPU"
 
 
-def test_the_page_of_provenance_warns_where_the_code_has_changed_since_runs_were_replayed(tmp_path):
+def test_the_page_of_provenance_warns_of_code_changed_since_the_last_replay(tmp_path):
     state = survey(tmp_path, record(COPY))
     for code in ("000000000000", code_fingerprint()):
         state.store.freshness.write_text(json.dumps({"code": code, "stale": [], "probes": []}))

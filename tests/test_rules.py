@@ -171,7 +171,7 @@ def test_one_failing_part_contradicts_only_after_holm():
     assert [rules.seeds_for_parts(k, MARGINS) for k in (1, 2, 3, 4, 8)] == [5, 6, 6, 7, 8]
 
 
-def test_stage_two_asks_for_what_holm_needs_and_at_reduced_scale_for_a_seed_of_its_own():
+def test_stage_two_asks_for_what_holm_needs_and_at_least_what_its_scale_asks_for():
     for parts in range(1, 41):
         for scale, least in MARGINS.stage_two.items():
             n = rules.seeds_for_parts(parts, MARGINS, scale)

@@ -558,7 +558,7 @@ def test_nothing_is_begun_when_somebody_has_asked_to_stop(tiny, store, monkeypat
 
 
 @pytest.mark.parametrize("together", [1, 2], ids=["alone", "stacked"])
-def test_a_state_of_other_code_is_put_aside_and_the_log_says_that_and_why_the_run_starts_anew(
+def test_a_state_of_other_code_is_put_aside_and_the_log_says_why_the_run_starts_anew(
     tiny, store, monkeypatch, together
 ):
     specs = [tiny(epochs=2, seed=seed) for seed in range(together)]

@@ -680,7 +680,7 @@ def test_a_test_that_is_not_there_cannot_be_watched():
 
 
 @pytest.mark.parametrize("optimiser", ["rmsprop", "adam"])
-def test_replicas_that_are_ahead_wait_and_everyone_resumes_as_if_nothing_had_happened(
+def test_replicas_that_are_ahead_wait_and_all_resume_as_if_nothing_had_happened(
     tmp_path, optimiser
 ):
     """Their batches have one length, which belongs to the interval."""
