@@ -144,10 +144,11 @@ def _abstract(store: Store) -> str:
     trained = sum(record["status"] == "ok" for record in store.records())
     papers = "; ".join(registry.papers()[paper].title for paper in judged["paper"].unique())
     return (
-        "We train the models of four papers on length generalisation again, from scratch and in "
-        "one library, and compute from the recorded runs which of the papers' claims hold, by "
-        f"margins that were fixed before the runs. So far {trained} trainings are recorded, those "
-        f"of settings mended since among them. Of {by_runs.sum()} claims in the texts ({papers}) "
+        f"We train the models of {len(registry.papers())} papers on length generalisation again, "
+        "from scratch and in one library, and compute from the recorded runs which of the papers' "
+        f"claims hold, by margins that were fixed before the runs. So far {trained} trainings are "
+        "recorded, those of settings mended since among them. Of "
+        f"{by_runs.sum()} claims in the texts ({papers}) "
         f"that take training, the verdicts are: {counted(Counter(prose[by_runs]['verdict']))}. Of "
         f"{(~by_runs).sum()} that are calculated, simulated or measured: "
         f"{counted(Counter(prose[~by_runs]['verdict']))}."

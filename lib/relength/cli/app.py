@@ -12,7 +12,7 @@ from relength.errors import RelengthError
 
 app = typer.Typer(
     name="relength",
-    help="Rebuild the tables and figures of four papers on length generalisation.",
+    help="Rebuild the tables and figures of papers on length generalisation.",
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )

@@ -96,7 +96,7 @@ def status(
     every: Annotated[bool, typer.Option("--all", help="What is not begun, too.")] = False,
     as_json: Json = False,
 ) -> None:
-    """The artifacts of the four papers: runs and seeds per scale, what the rest costs, verdicts."""
+    """The artifacts of all papers: runs and seeds per scale, what the rest costs, verdicts."""
     from relength.report import coverage
     from relength.report.scoreboard import status as scoreboard
 

@@ -33,7 +33,7 @@ def name_of(artifact: str) -> str:
 
 
 def artifacts() -> pd.DataFrame:
-    """Tables and figures of all four papers.
+    """Tables and figures of all papers.
 
     Columns: artifact ("<paper>-table-2"), paper, kind (table or figure), title, metric, protocol,
     needs, values (file below this folder, or empty), notes. Empty cells are empty strings.
@@ -53,7 +53,7 @@ def table(artifact: str) -> pd.DataFrame:
     row = artifacts().query("artifact == @artifact")
     if row.empty:
         raise RelengthError(
-            f"There is no artifact {artifact!r}: `relength list` shows those of the four papers."
+            f"There is no artifact {artifact!r}: `relength list` shows those of all papers."
         )
     name = row["values"].item()
     if not name:
