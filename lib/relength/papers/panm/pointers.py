@@ -17,6 +17,7 @@ from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
+from relength.report.seeds import seed_lines
 from relength.report.style import (
     ARM_LABELS,
     LIGHT,
@@ -387,19 +388,19 @@ def over_time(runs: Runs, number: int) -> Exhibit:
 
     counted = {_figure(artifact): what for artifact, _, (what, _) in panels}
     caption = (
-        "How pointers learn. A line is the share of right tokens at length 2(L+1) over training "
-        "steps, the mean of the seeds whose course is recorded. The band is the standard deviation "
-        "of several seeds. The number at a line counts its pointers: "
+        "How pointers learn. A thin line is one seed: the share of right tokens at length 2(L+1) "
+        "over training steps. A strong line is the median where more than two seeds have a course "
+        "recorded. The number at the lines counts their pointers: "
         f"{'; '.join(f'{what} ({figure})' for figure, what in counted.items())}."
     )
     ends = data[data["step"] == data.groupby("artifact")["step"].transform("max")]
     parts = [
-        f"{title(task)} ({_figure(artifact)}) with {count}, {ARM_LABELS[arm]}: {cell.mean():.0f} %"
-        for (artifact, task, count, arm), cell in ends.groupby(
+        f"{title(task)} ({_figure(artifact)}) with {count}, {ARM_LABELS[arm]}: {middle:.0f} %"
+        for (artifact, task, count, arm), middle in ends.groupby(
             ["artifact", "task", "pointers", "arm"], sort=False
-        )["accuracy"]
-    ]
-    alt = f"Accuracy at 2(L+1) over training. At the end: {'; '.join(parts) or NOT_RUN}."
+        )["accuracy"].median().items()
+    ]  # fmt: skip
+    alt = f"Accuracy at 2(L+1) over training. Medians at the end: {'; '.join(parts) or NOT_RUN}."
     return exhibit(runs, number, draw, "over-time", caption, alt, data)
 
 
@@ -435,23 +436,15 @@ def _over_time_panel(axes, data: pd.DataFrame, counts: Sequence[str], steps: int
         beside(axes, NOT_RUN, (steps / 2, 50), 0, ha="center", color=LIGHT.muted, size=7,
                style="italic")  # fmt: skip
         return
-    import seaborn  # here, since it takes time that a page without such a figure can save
-    from matplotlib.colors import to_rgba
+    from matplotlib.colors import to_hex
 
-    depths = zip(counts, np.linspace(0.25, 1, len(counts)), strict=True)
-    seaborn.lineplot(
-        x=data["step"].to_numpy(),
-        y=data["accuracy"].to_numpy(),
-        hue=data["pointers"].to_numpy(),
-        palette={count: to_rgba(colour("PANM"), depth) for count, depth in depths},
-        errorbar="sd",
-        err_kws={"linewidth": 0, "alpha": 0.1},
-        linewidth=1.3,
-        legend=False,
-        ax=axes,
-    )
-    means = data.groupby(["pointers", "step"])["accuracy"].mean().groupby("pointers").last()
-    ends = [(height, count) for count, height in means.items()]
+    depths = dict(zip(counts, np.linspace(0.4, 1, len(counts)), strict=True))
+    ends = []
+    for count, own in data.groupby("pointers"):
+        shade = to_hex((colour("PANM"), depths[count]), keep_alpha=True)
+        seed_lines(axes, own, "step", "accuracy", shade, width=0.8, median=1.8)
+        last = own.loc[own["step"] == own["step"].max(), "accuracy"]
+        ends.append((float(last.median()), count))
     for (_, count), height in zip(sorted(ends), apart(sorted(y for y, _ in ends)), strict=True):
         axes.text(steps * 1.02, height, count, size=6.8, va="center", color=LIGHT.ink)
 
