@@ -36,6 +36,15 @@ def test_a_row_too_narrow_for_its_dots_keeps_them_all():
     assert len(dots) == 61 and (dots[:60, 1] >= -0.5).all() and (dots[:60, 1] <= 0.5).all()
 
 
+def test_a_dot_without_a_shade_is_a_ring():
+    axes = canvas(WIDE, 2).add_axes((0, 0, 1, 1))
+    ring = {"edgecolor": "#123456", "linewidth": 0.9}
+    swarm(axes, [10, 90], [0, 0], ["none", "#123456"], size=4, bar=None, **ring)
+    (dots,) = axes.collections
+    assert [face[3] for face in dots.get_facecolors()] == [0, 1]
+    assert dots.get_linewidths() == [0.9] and (dots.get_edgecolors()[:, 3] == 1).all()
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_a_seed_is_a_line_and_more_than_two_have_their_median(count):
     steps, heights = [1, 10, 100], np.random.default_rng(0).random((4, 3))[:count]

@@ -13,6 +13,7 @@ from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
+from relength.report.seeds import swarm
 from relength.report.style import LAYOUTS, LIGHT, Layout, canvas, colour, style, svg, title
 from relength.report.tables import comparison, flat
 from relength.specs import registry
@@ -147,10 +148,9 @@ def _line(axes: "Axes", rows: pd.DataFrame, lift: float) -> tuple[float, bool]:
     for line in lines:  # two seeds have no median: a line each
         thick = 1.5 if line is medians else 0.8
         axes.plot(x, np.array(line) + lift, color=shade, linewidth=thick, zorder=2, clip_on=False)
-    for i, values in enumerate(rows["values"]):
-        spread = 0.05 * (np.arange(len(values)) - (len(values) - 1) / 2)
-        dots = np.array(values, float) + lift
-        axes.scatter(i + spread, dots, s=7, color=shade, linewidth=0, zorder=3, clip_on=False)
+    places = np.repeat(x, [len(values) for values in rows["values"]])
+    dots = np.concatenate(rows["values"].to_list()) + lift
+    swarm(axes, dots, places, shade, size=2.65, orient="v", bar=None, clip_on=False)
     return float(medians[-1] + lift), True
 
 

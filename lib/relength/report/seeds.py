@@ -32,6 +32,7 @@ def swarm(
     shades  a colour for all dots or one for each
     size    diameter in points
     bar     half the length of the bar at each row's median, in rows; None: no bar
+    look    of the dots; a dot of the shade "none" with an ``edgecolor`` is a ring
     """
     import seaborn
 
@@ -47,10 +48,9 @@ def swarm(
         native_scale=True,
         legend=False,
         size=size,
-        linewidth=0,
         warn_thresh=1,  # where a row has no room for all dots, the outer ones overlap
         ax=axes,
-        **look,
+        **{"linewidth": 0, **look},
     )
     if bar is None:
         return

@@ -20,6 +20,7 @@ from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
+from relength.report.seeds import swarm
 from relength.report.style import ARM_LABELS, LIGHT, Layout, aligned, canvas, colour, title
 from relength.report.tables import printed, short
 from relength.specs.spec import RunSpec
@@ -193,12 +194,13 @@ def _panels(layout: Layout, rows: Sequence[Sequence[Panel]], heads: Sequence[str
     height = row * len(rows) + head + foot
     figure = canvas(layout, height)
     wide = (layout.width - left - 0.1) / len(rows[0])
+    dot = 2.7 if layout.narrow else 3.6  # points
     for i, panels in enumerate(rows):
         for j, panel in enumerate(panels):
             x, y = left + j * wide, foot + (len(rows) - 1 - i) * row
             size = (wide - 0.16) / layout.width, (row - 0.34) / height
             axes = figure.add_axes((x / layout.width, y / height, *size))
-            _bits_panel(axes, panel, last=i == len(rows) - 1, first=j == 0)
+            _bits_panel(axes, panel, dot, last=i == len(rows) - 1, first=j == 0)
             where = {"transform": axes.transAxes, "color": LIGHT.ink}
             axes.text(0, 1.09, panel.label, size=7.5, **where)
             if heads and i == 0:
@@ -206,7 +208,7 @@ def _panels(layout: Layout, rows: Sequence[Sequence[Panel]], heads: Sequence[str
     return figure
 
 
-def _bits_panel(axes: "Axes", panel: Panel, last: bool, first: bool) -> None:
+def _bits_panel(axes: "Axes", panel: Panel, dot: float, last: bool, first: bool) -> None:
     values = [2**i for i in range(SHOWN_BITS)]
     axes.set_facecolor(LIGHT.surface)
     axes.set(xlim=(-0.6, SHOWN_BITS - 0.4), ylim=(-6, 66))
@@ -220,13 +222,9 @@ def _bits_panel(axes: "Axes", panel: Panel, last: bool, first: bool) -> None:
     if panel.data.empty:
         axes.text(0.5, 0.5, NOT_RUN, transform=axes.transAxes, ha="center", va="center", size=7,
                   color=LIGHT.muted, style="italic")  # fmt: skip
-    for i, value in enumerate(values):
-        shares = panel.data.loc[panel.data["bit"] == value, "wrong"].to_numpy()
-        spread = np.linspace(-0.22, 0.22, len(shares)) if len(shares) > 1 else [0] * len(shares)
-        look = {"s": 13, "color": colour("PANM"), "alpha": 0.65, "linewidths": 0, "zorder": 3}
-        axes.scatter(i + np.array(spread), shares, clip_on=False, **look)
-        if len(shares):
-            axes.plot([i - 0.34, i + 0.34], [np.median(shares)] * 2, color=LIGHT.ink, lw=1.3)
+    places = np.log2(panel.data["bit"].to_numpy(dtype=float))
+    look = {"size": dot, "alpha": 0.65, "clip_on": False}
+    swarm(axes, panel.data["wrong"], places, colour("PANM"), orient="v", **look)
     for i, share in enumerate(panel.chance):
         axes.plot([i - 0.12, i + 0.12], [share] * 2, color=LIGHT.second, lw=1.6, zorder=2)
     if last:

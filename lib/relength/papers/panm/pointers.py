@@ -17,7 +17,7 @@ from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.seeds import seed_lines
+from relength.report.seeds import seed_lines, swarm
 from relength.report.style import (
     ARM_LABELS,
     LIGHT,
@@ -464,13 +464,10 @@ def _heads_panel(axes, data: pd.DataFrame, arms: Sequence[str], counts: Sequence
     axes.set_xticks(range(len(counts)), [count.replace(" ", "\n") for count in counts])
     over_percent(axes)
     shade = colour("PANM")
-    for k, arm in enumerate(arms):
-        for count, cell in data[data["arm"] == arm].groupby("pointers"):
-            x = counts.index(count) + 0.34 * (k - (len(arms) - 1) / 2)
-            values = cell["accuracy"].to_numpy()
-            spread = x + 0.03 * (np.arange(len(values)) - (len(values) - 1) / 2)
-            face = shade if k == 0 else "none"
-            axes.scatter(spread, values, s=14, facecolors=face, edgecolors=shade, linewidths=0.9)
-            axes.hlines(np.median(values), x - 0.13, x + 0.13, color=LIGHT.ink, linewidth=1.3)
+    middle = data["arm"].map({arm: k - (len(arms) - 1) / 2 for k, arm in enumerate(arms)})
+    places = data["pointers"].map(counts.index) + 0.34 * middle
+    shades = np.where(data["arm"] == arms[0], shade, "none")
+    look = {"size": 3.4, "edgecolor": shade, "linewidth": 0.9, "clip_on": False}
+    swarm(axes, data["accuracy"], places, shades, orient="v", bar=0.13, **look)
     if data.empty:
         beside(axes, NOT_RUN, (0.5, 50), 0, ha="center", color=LIGHT.muted, size=7, style="italic")

@@ -10,7 +10,7 @@ from relength.report.exhibits import Exhibit
 from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.seeds import seed_lines
+from relength.report.seeds import seed_lines, swarm
 from relength.report.style import ARM_LABELS, LIGHT, Layout, canvas, colour, over_percent
 from relength.report.tables import printed
 
@@ -57,8 +57,8 @@ def by_cut_off(runs: Runs, number: int) -> Exhibit:
                 continue
             medians = own.groupby("cut_off")["accuracy"].median().sort_index()
             axes.plot(medians.index.map(places), medians, lw=1.2, color=colour(model), alpha=0.8)
-            x = own["cut_off"].map(places) + 0.08 * (own["seed"] - own["seed"].mean())
-            axes.scatter(x, own["accuracy"], s=8, color=colour(model), linewidth=0, zorder=3)
+            x, shade = own["cut_off"].map(places), colour(model)
+            swarm(axes, own["accuracy"], x, shade, size=2.8, orient="v", bar=None)
         return figure
 
     caption = (

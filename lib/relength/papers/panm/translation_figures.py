@@ -11,6 +11,7 @@ from relength.report.exhibits import Exhibit
 from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
+from relength.report.seeds import swarm
 from relength.report.style import LIGHT, Layout, canvas, colour, over_percent, title
 
 # Of a logarithmic axis, and their tens: the first ones that are few enough.
@@ -58,15 +59,14 @@ def by_layers(runs: Runs, number: int) -> Exhibit:
             _heights(axes, own["lowest"])
             for k, (model, seeds) in enumerate(own.groupby("family", sort=False)):
                 shift = 0.12 * (2 * k - 1)
-                for arm, dots in seeds.groupby("arm"):
-                    judged = arm != "repaired"
-                    axes.scatter(
-                        dots["layers"] + shift, dots["lowest"], s=12, zorder=3,
-                        color=colour(model) if judged else "none", edgecolor=colour(model),
-                        linewidth=0.7,
-                    )  # fmt: skip
-                medians = seeds[seeds["arm"] != "repaired"].groupby("layers")["lowest"].median()
-                axes.plot(medians.index + shift, medians, lw=1, color=colour(model))
+                judged, shade = seeds["arm"] != "repaired", colour(model)
+                swarm(
+                    axes, seeds["lowest"], seeds["layers"] + shift,
+                    np.where(judged, shade, "none"), size=3.5, orient="v", bar=None,
+                    edgecolor=shade, linewidth=0.7,
+                )  # fmt: skip
+                medians = seeds[judged].groupby("layers")["lowest"].median()
+                axes.plot(medians.index + shift, medians, lw=1, color=shade)
         return figure
 
     caption = (
