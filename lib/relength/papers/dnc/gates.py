@@ -121,12 +121,9 @@ def _histogram(
     for phase, sign in (("encoding", -1), ("decoding", 1)):
         counts = np.array(record["memory"]["modes"][gate][phase], dtype=float)
         heights = counts / counts.max() * side * 0.92
-        edges = x + np.arange(len(counts)) * width / len(counts)
-        look = {"color": colour(model), "alpha": 0.9 if sign < 0 else 0.5, "linewidth": 0}
-        axes.bar(
-            edges, sign * heights,
-            width=width / len(counts) * 0.92, bottom=y + side, align="edge", **look,
-        )  # fmt: skip
+        edges = np.linspace(x, x + width, len(counts) + 1)
+        look = {"color": colour(model), "alpha": 0.9 if sign < 0 else 0.5, "rwidth": 0.92}
+        axes.hist(edges[:-1], edges, weights=sign * heights, bottom=y + side, **look)
     axes.plot([x, x + width], [y + side] * 2, color=LIGHT.muted, linewidth=0.6)
     words = {"size": 7, "color": LIGHT.ink, "ha": "center", "va": "top"}
     axes.text(x + width / 2, y + 2 * side + 0.03, f"{mean_accuracy(record):.0f} %", **words)
