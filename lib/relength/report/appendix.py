@@ -9,6 +9,7 @@ import pandas as pd
 
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, csv, rows_table
+from relength.report.html import fill
 from relength.report.runs import Runs
 from relength.report.scoreboard import costs as spent
 from relength.report.scoreboard import priced
@@ -34,19 +35,6 @@ def deviations(paper: str) -> Exhibit:
     every = load(paper)
     entries = [entry for entry in every if entry.kind in LISTED]
     columns = dict.fromkeys(("what", "the paper", "here, and why", "expected effect"), "prose")
-    rows = [
-        (
-            f"<b>{escape(e.title)}</b><br><small>{escape(e.applies)}</small>",
-            "".join(
-                f"<p>{source}: {escape(says)}</p>"
-                for source, says in (("Text", e.paper), ("Code", e.released))
-                if says != "Nothing."
-            ),
-            f"<p>{escape(e.here)}</p><p><small>{escape(e.why)}</small></p>",
-            escape(e.effect),
-        )
-        for e in entries
-    ]
     data = pd.DataFrame([e.model_dump(exclude={"measure", "recount"}) for e in entries])
     name = f"{paper}-deviations"
     caption = (
@@ -55,7 +43,8 @@ def deviations(paper: str) -> Exhibit:
         f"{len(every) - len(entries)} points in which text, code and tables of the paper "
         "contradict each other."
     )
-    html = exhibits.table(rows_table(columns, rows), caption, name, [csv(name, data)])
+    body = fill("deviations", columns=columns, rows=entries)
+    html = exhibits.table(body, caption, name, [csv(name, data)])
     return Exhibit(html, f"{len(entries)} deviations from the paper's runs.", data)
 
 

@@ -617,15 +617,13 @@ def verdicts(runs: Runs) -> Exhibit:
         "other readings": "prose",
     }
     rows = [
-        (
-            row.claim,
-            _saying(row),
-            " ".join([_verdict_badge(row.label), *map(_mark, marks(row))]),
-            f"<p>{escape(row.seen + row.at_full_scale)}</p>"
-            + (f"<p><small>Fragile: {escape(row.otherwise)}</small></p>" if row.otherwise else "")
-            + (f"<p><small>To decide: {escape(row.needed)}</small></p>" if row.needed else ""),
-            escape(readings(row.others)) or "–",
-        )
+        {
+            **row._asdict(),
+            "seen": row.seen + row.at_full_scale,
+            "others": readings(row.others),
+            "shape": verdict_kind(row.label),
+            "marks": marks(row),
+        }
         for row in prose.itertuples()
     ]
     if ledger["margins_changed"].eq(True).any():
@@ -653,7 +651,7 @@ def verdicts(runs: Runs) -> Exhibit:
     data = ledger[[*VERDICT_COLUMNS]]
     name = f"{runs.page}-verdicts"
     links = [exhibits.csv(name, data), exhibits.notebook(runs.page)]
-    html = exhibits.table(exhibits.rows_table(columns, rows), caption, name, links)
+    html = exhibits.table(fill("verdicts", columns=columns, rows=rows), caption, name, links)
     return Exhibit(html, verdict_counts(runs), data)
 
 
@@ -662,20 +660,6 @@ def judged_alone(runs: Runs) -> dict[str, list[str]]:
     prose = runs.ledger[~runs.ledger["claim"].str.contains("/")]
     others = prose[~prose["arm"].isin([runs.experiment.judged_arm, ""])]
     return others.groupby("arm")["claim"].agg(list).to_dict()
-
-
-def _saying(row) -> str:
-    quote = f"<p><small>“{escape(row.quote)}”</small></p>" if row.quote else ""
-    scope = f"<p><small><i>{escape(row.scope)}</i></small></p>" if row.scope else ""
-    return f"<p>{escape(row.statement)}</p>{quote}{scope}"
-
-
-def _verdict_badge(label: str) -> str:
-    return f'<span class="verdict verdict-{verdict_kind(label)}">{label}</span>'
-
-
-def _mark(words: str) -> str:
-    return f'<span class="verdict verdict-mark">{words}</span>'
 
 
 def counts_of_verdicts(runs: Runs) -> dict[str, dict[str, int]]:

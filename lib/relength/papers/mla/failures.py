@@ -8,7 +8,6 @@ unseen length, which can be shown symbol by symbol.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +20,7 @@ from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.figures import exhibit
 from relength.report.grid import NOT_COUNTED, NOT_RUN, Grid
+from relength.report.html import fill
 from relength.report.runs import Runs
 from relength.report.style import LIGHT, TEXT_SHARE, Layout, aligned, colour, title
 from relength.report.tables import number as shown_number
@@ -400,10 +400,15 @@ def _shown(model: str, target: Sequence[str], prediction: Sequence[str]) -> tupl
     """Cells of a table: how many symbols are right, what comes then, and both sequences."""
     found, written = divergence(target, prediction), _until_end(prediction)
     shade = f"color-mix(in srgb, {colour(model)} {TEXT_SHARE}%, var(--rl-ink))"
-    right = f'<span style="color: {shade}">{_spelled(written[: found.right])}</span>'
-    wrong = f'<span style="color: var(--rl-warning)">{_spelled(written[found.right :])}</span>'
-    wanted = f"{_spelled(target[: found.right])} | {_spelled(target[found.right :])}"
-    return f"{found.right} of {len(target)}", found.kind, f"{right} | {wrong}<br>{wanted}"
+    sequences = fill(
+        "sequences",
+        shade=shade,
+        right=_spelled(written[: found.right]),
+        wrong=_spelled(written[found.right :]),
+        wanted_right=_spelled(target[: found.right]),
+        wanted_wrong=_spelled(target[found.right :]),
+    )
+    return f"{found.right} of {len(target)}", found.kind, sequences
 
 
 def _until_end(tokens: Sequence[str]) -> list[str]:
@@ -412,4 +417,4 @@ def _until_end(tokens: Sequence[str]) -> list[str]:
 
 
 def _spelled(tokens: Sequence[str]) -> str:
-    return escape(" ".join("E" if token == END else token for token in tokens))
+    return " ".join("E" if token == END else token for token in tokens)
