@@ -176,11 +176,11 @@ def test_what_a_paper_brings_is_registered_beside_the_rest(monkeypatch, tmp_path
     plain = {"title": "", "short": "", "idea": "", "cited": ""}
     paper = Bringing(name="made_up", brings=("tasks",), **plain)
     monkeypatch.setattr(registry, "papers", lambda: {"made_up": paper})
-    assert registry.tasks.__wrapped__() == {**TASKS, "own": int}
-    assert registry.models.__wrapped__() == MODELS
+    assert registry.tasks() == {**TASKS, "own": int}
+    assert registry.models() == MODELS
     sys.modules["relength_made_up.tasks"].TASKS["copy"] = int
     with pytest.raises(RelengthError, match=r"'copy' of lib/relength/papers/made_up/tasks is"):
-        registry.tasks.__wrapped__()
+        registry.tasks()
 
 
 @pytest.mark.parametrize(

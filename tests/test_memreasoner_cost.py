@@ -56,6 +56,7 @@ def test_times_stand_beside_the_printed_ratios(tmp_path):
     assert [one.claim for one in page.decided(store)] == list(page.QUOTES)
 
 
+@pytest.mark.weekly  # a process for each length and model
 @lacking
 def test_an_input_is_measured_with_no_sentences_but_its_own(monkeypatch):
     monkeypatch.setattr(reading_time, "LENGTHS", ("0k", "1k"))

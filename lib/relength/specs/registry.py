@@ -93,7 +93,6 @@ def _with_papers(room: str, kind: str) -> dict[str, Any]:
     return found
 
 
-@cache
 def tasks() -> "dict[str, type[Task]]":
     """Every task by name."""
     return _with_papers("relength.tasks", "tasks")
@@ -104,7 +103,6 @@ def refused(task: str) -> str:
     return import_module("relength.tasks").refused(task)
 
 
-@cache
 def models() -> "dict[str, Model]":
     """Every model by name: its ``config``, and its ``module``, which is imported when asked for."""
     return _with_papers("relength.models", "models")
