@@ -30,9 +30,8 @@ editions: $(READY) ## Build what a release carries: the PDF, an archive of the p
 # What `make test` leaves out are the tests marked `weekly`, and the notebooks in kernels of their own
 # but for one: it compares what `make book` has executed.
 # Files are taken in the order that tests/conftest.py gives them, not in that of their numbers of
-# tests, by so many processes at the same time (`make test WORKERS=5`).
-# One process more than CI has cores, as some tests wait for a browser or for other processes.
-WORKERS ?= 3
+# tests, by so many processes at the same time (`make test WORKERS=4`).
+WORKERS ?= 2
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --nbval-lax --nbval-current-env \
   --nbval-cell-timeout 300 -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests
 

@@ -148,7 +148,11 @@ def test_on_a_phone_a_table_of_numbers_may_scroll_and_one_of_sentences_may_not(c
 
 
 @pytest.mark.parametrize(
-    "page, table", [("provenance", "table.runs"), ("environment", "#tab-machines")]
+    "page, table",
+    [
+        pytest.param("provenance", "table.runs", marks=pytest.mark.weekly),
+        ("environment", "#tab-machines"),
+    ],
 )
 def test_on_a_phone_a_table_with_many_columns_is_a_list_of_cards(chromium, origins, page, table):
     window = Window(chromium, View("light", PHONE))

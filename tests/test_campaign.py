@@ -369,8 +369,9 @@ def first_record(file: Path, process) -> None:
 @pytest.mark.smoke
 @pytest.mark.parametrize(
     ("workers", "number", "code"),
-    [pytest.param(1, signal.SIGTERM, 143, marks=pytest.mark.weekly), (2, signal.SIGINT, 130)],
+    [(1, signal.SIGTERM, 143), (2, signal.SIGINT, 130)],
 )
+@pytest.mark.weekly  # tests/test_cli.py kills one and terminates another
 def test_a_stopped_campaign_ends_in_good_order_says_so_and_loses_nothing(
     tmp_path, python, workers, number, code
 ):

@@ -37,7 +37,13 @@ def run(program: str, *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("command", ["list", "claims mla", "plan --most 3", "status --json"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("list", "claims mla", "status --json"),
+        pytest.param("plan --most 3", marks=pytest.mark.weekly),
+    ],
+)
 def test_a_command_that_reads_needs_no_torch(command):
     program = "from relength.cli.main import main; sys.argv[0] = 'relength'; main()"
     assert run(program, *command.split()).strip()
