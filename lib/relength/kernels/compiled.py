@@ -203,8 +203,9 @@ def attend(t, h, keys, scores, lengths, weights, cosine):
             lengths[t, b] = length
         for s in range(places):
             total = keys.dtype.type(0)
-            for j in range(d):
-                total += h[b, j] * keys[b, s, j]
+            if scores[b, s] != -np.inf:
+                for j in range(d):
+                    total += h[b, j] * keys[b, s, j]
             weights[t, b, s] = scores[b, s] + total / length
         _normalise(weights[t, b])
 
@@ -223,6 +224,8 @@ def attend_gradient(t, grad, h, keys, lengths, weights, score_grads, h_grad, cos
         for s in range(places):
             score_grad = weights[t, b, s] * (grad[b, s] - mean)
             score_grads[t, b, s] = score_grad
+            if weights[t, b, s] == 0:  # masked
+                continue
             if cosine:  # the part along the state, which its length takes out
                 total = keys.dtype.type(0)
                 for j in range(d):

@@ -98,31 +98,37 @@ class _Linear(Function):
         )
 
 
+def firsts(steps: Tensor, counts: Sequence[int] | None) -> Sequence[Tensor]:
+    """Of each step of (T, …, B, c), the first samples, as many as ``counts`` says, or all."""
+    if counts is None:
+        return steps.unbind()
+    return [step.narrow(-2, 0, n) for step, n in zip(steps.unbind(), counts, strict=True)]
+
+
+def rows(steps: Tensor, counts: Sequence[int] | None) -> Tensor:
+    """Those samples of (T, B, c) below each other: (rows, c)."""
+    if counts is None or counts[-1] == steps.shape[1]:
+        return steps.flatten(0, 1)
+    return torch.cat(firsts(steps, counts))
+
+
 class Gates:
     """The gates of a GRU at every step: activations going forwards, gradients coming back.
 
-    x_gates (T, …, 3·d), input bias included;  states (T + 1, …, d), of which the first is given
+    x_gates  (T, …, 3·d), input bias included
+    states   (T + 1, …, d), of which the first is given
+    counts   how many samples of (T, B, …) take part in each step, ever fewer; None if all do
     """
 
-    def __init__(self, x_gates: Tensor, states: Tensor):
+    def __init__(self, x_gates: Tensor, states: Tensor, counts: Sequence[int] | None = None):
         d = states.shape[-1]
         shape = x_gates.shape[:-1]
-        self.states, self.h_gates = states, torch.empty_like(x_gates)
+        self.states, self.h_gates, self.counts = states, torch.empty_like(x_gates), counts
         self.rz, self.n = x_gates.new_empty(*shape, 2 * d), x_gates.new_empty(*shape, d)
         # Views of every step, made at once: taking them one by one costs as much as computing.
-        self.steps = list(
-            zip(
-                self.h_gates[..., : 2 * d],
-                self.h_gates[..., 2 * d :],
-                self.rz,
-                self.rz[..., :d],
-                self.rz[..., d:],
-                self.n,
-                states[:-1],
-                states[1:],
-                strict=True,
-            )
-        )
+        every = (self.h_gates[..., : 2 * d], self.h_gates[..., 2 * d :], self.rz)
+        every += (self.rz[..., :d], self.rz[..., d:], self.n, states[:-1], states[1:])
+        self.steps = list(zip(*(firsts(x, counts) for x in every), strict=True))
 
     def split(self, x_gates: Tensor) -> tuple[Tensor, Tensor]:
         """The part of gates r and z, (..., 2·d), and that of n, (..., d)."""
@@ -152,30 +158,46 @@ class Gates:
 
     def backwards(self, t: int) -> None:
         """From ``carried``, the gradient of the state of step t, to x_grads, h_grads, direct."""
-        compiled.gate_gradients(t, self.carried_array, *self.arrays, self.direct_array)
+        n = None if self.counts is None else self.counts[t]
+        compiled.gate_gradients(t, self.carried_array[:n], *self.arrays, self.direct_array)
 
 
-def scan(x_gates: Tensor, weight: Tensor, bias: Tensor, first: Tensor | None = None) -> Tensor:
+def scan(
+    x_gates: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    first: Tensor | None = None,
+    counts: Sequence[int] | None = None,
+) -> Tensor:
     """States (S, D, B, d) of D independent GRUs.
 
     x_gates (S, D, B, 3·d), input bias included; weight (D, 3·d, d); bias (D, 3·d); first (D, B, d)
     are the states before, zero if not given
+
+    counts  how many of the samples take each step, ever fewer, of a single GRU; all if not given.
+            States of the others are zero
     """
-    return _Scan.apply(x_gates, weight, bias, first)
+    return _Scan.apply(x_gates, weight, bias, first, counts)
 
 
 class _Scan(Function):
     @staticmethod
     def forward(
-        ctx: Any, x_gates: Tensor, weight: Tensor, bias: Tensor, first: Tensor | None
+        ctx: Any,
+        x_gates: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        first: Tensor | None,
+        counts: Sequence[int] | None,
     ) -> Tensor:
         length, directions, batch, _ = x_gates.shape
         states = x_gates.new_zeros(length + 1, directions, batch, weight.shape[2])
         if first is not None:
             states[0] = first
-        gates = Gates(x_gates := x_gates.contiguous(), states)
+        gates = Gates(x_gates := x_gates.contiguous(), states, counts)
         weight_t, bias = weight.transpose(1, 2), bias[:, None]
-        inputs = zip(*gates.split(x_gates), states, gates.h_gates, strict=False)
+        every = (*gates.split(x_gates), states[:-1], gates.h_gates)
+        inputs = zip(*(firsts(x, counts) for x in every), strict=True)
         for t, (x_rz, x_n, h, h_gates) in enumerate(inputs):
             affine(bias, h, weight_t, h_gates)
             gates.forwards(t, x_rz, x_n)
@@ -187,19 +209,24 @@ class _Scan(Function):
     @once_differentiable
     def backward(ctx: Any, grads: Tensor) -> tuple[Tensor | None, ...]:
         (weight,) = ctx.saved_tensors
-        gates = ctx.gates
+        gates, counts = ctx.gates, ctx.gates.counts
         gates.turn(grads.contiguous())
         for t in range(len(grads) - 1, -1, -1):
             gates.backwards(t)
-            affine(gates.direct, gates.h_grads[t], weight, gates.carried)
+            n = None if counts is None else counts[t]
+            affine(gates.direct[:, :n], gates.h_grads[t][:, :n], weight, gates.carried[:, :n])
         per_direction = [
-            product(h_grads.flatten(0, 1).T, before.flatten(0, 1))
+            product(rows(h_grads, counts).T, rows(before, counts))
             for h_grads, before in zip(
                 gates.h_grads.unbind(1), gates.states[:-1].unbind(1), strict=True
             )
         ]
         first_grad = gates.carried if ctx.needs_input_grad[3] else None
-        return gates.x_grads, torch.stack(per_direction), gates.h_grads.sum(2).sum(0), first_grad
+        bias_grads = [rows(h_grads, counts).sum(0) for h_grads in gates.h_grads.unbind(1)]
+        for t, n in enumerate(counts or ()):
+            gates.x_grads[t, :, n:] = 0
+        both = torch.stack(per_direction), torch.stack(bias_grads)
+        return gates.x_grads, *both, first_grad, None
 
 
 class Kernel(Protocol):

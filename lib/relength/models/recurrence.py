@@ -5,7 +5,7 @@ one gets its input already reversed per sample.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -64,11 +64,16 @@ class GRU(nn.Module):
             states.append(h)
         return torch.stack(states, dim=1)
 
-    def fast_scan(self, x_gates: Tensor, h: Tensor | None = None) -> Tensor:
-        """The same as :meth:`scan`, on a CPU and not under vmap."""
+    def fast_scan(
+        self, x_gates: Tensor, h: Tensor | None = None, counts: Sequence[int] | None = None
+    ) -> Tensor:
+        """The same as :meth:`scan`, on a CPU and not under vmap.
+
+        counts  how many of the samples take each step, ever fewer; states of the others are zero
+        """
         first = None if h is None else h[None]
         gates = x_gates.transpose(0, 1)[:, None]
-        states = fast.scan(gates, self.weight_hh[None], self.bias_hh[None], first)
+        states = fast.scan(gates, self.weight_hh[None], self.bias_hh[None], first, counts)
         return states[:, 0].transpose(0, 1)
 
 

@@ -14,6 +14,7 @@ pointers of a sequence be computed before the first token is written.
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -181,11 +182,21 @@ class Pointing(nn.Module, ABC):
         """The addresses (B, L, b) whose mean is the new pointer."""
         return bank
 
-    def forward(self, bank: Tensor, first: Tensor, steps: int, mask: Tensor | None) -> Tensor:
+    def forward(
+        self,
+        bank: Tensor,
+        first: Tensor,
+        steps: int,
+        mask: Tensor | None,
+        counts: Sequence[int] | None = None,
+    ) -> Tensor:
         """Weights w^a (H, B, T, L) of all steps.
 
         bank (B, L, b);  first: p^a_0 (H, B, b);  mask (B, L), True where there is a slot, or
         (B, T, L) if that differs from step to step
+
+        counts  how many of the samples take each step, ever fewer, where :func:`quick`; all if not
+                given. Weights of the others are zero
         """
         addresses, growing = self.read_back(bank), mask is not None and mask.ndim == 3
         if quick(self, bank) and not growing:
@@ -193,8 +204,9 @@ class Pointing(nn.Module, ABC):
             if mask is not None:
                 shares = shares.masked_fill(~mask, -math.inf)
             cell = self.gru.weight_ih, self.gru.weight_hh, self.gru.bias_ih, self.gru.bias_hh
-            weights = point(cell, keys, shares, addresses, first, steps, self.cosine)
-            return weights.permute(1, 2, 0, 3)
+            counts = counts or [len(bank)] * steps
+            weights = point(cell, keys, shares, addresses, first, counts, self.cosine)
+            return weights.transpose(1, 2)
         keys = self.keys(bank).mT
         p, h, kept = first, first.new_zeros(*first.shape[:2], self.hidden_size), []
         for t in range(steps):

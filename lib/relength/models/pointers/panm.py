@@ -18,7 +18,7 @@ nothing of it on what has been written. So all of it is computed for all steps a
 controller goes step by step.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -59,13 +59,18 @@ class Mode2(nn.Module):
         self.query = mlps(heads, inputs, mlp_size, memory_size)
 
     def forward(
-        self, mode1: Tensor, memory: Tensor, mask: Tensor | None, key: Tensor | None
+        self,
+        mode1: Tensor,
+        memory: Tensor,
+        mask: Tensor | None,
+        key: Tensor | None,
+        writing: "Writing | None" = None,
     ) -> tuple[Tensor, Tensor]:
         """Values (B, T, H·d) and weights (H, B, T, L) for mode1 (B, T, inputs).
 
         mask: (B, L), or (B, T, L) if it differs from step to step
         """
-        q = self.query(mode1.flatten(0, 1)[None]).unflatten(1, mode1.shape[:2])  # Eq. 4
+        q = where_written(lambda x: self.query(x[None]), mode1, writing)  # Eq. 4
         cosine = F.normalize(q, dim=3) @ F.normalize(memory, dim=2).mT
         mask = mask[:, None] if mask is not None and mask.ndim == 2 else mask
         weights = masked_softmax(cosine / self.temperature, mask)  # Eq. 5
@@ -88,17 +93,59 @@ class Controller(nn.Module):
         self.inner = nn.Linear(inputs + memory_size, mlp_size)  # g^o, with the next
         self.output = nn.Linear(mlp_size, classes)
 
-    def forward(self, reading: "Reading", z: Tensor | None, h: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, reading: "Reading", z: Tensor | None, h: Tensor, writing: "Writing | None" = None
+    ) -> tuple[Tensor, Tensor]:
         """Scores (B, T, classes) and the last state (B, d), from the state before."""
         values = torch.cat([reading.mode1, reading.mode2], dim=2)
         x = values if z is None else torch.cat([values, z], dim=2)
+        linear = fast.linear if quick(self, x) else F.linear
+
+        def gates(x: Tensor) -> Tensor:
+            return linear(x, self.gru.weight_ih, self.gru.bias_ih)
+
+        def output(x: Tensor) -> Tensor:
+            inner = linear(x, self.inner.weight, self.inner.bias)
+            return linear(torch.relu(inner), self.output.weight, self.output.bias)
+
+        x_gates = where_written(gates, x, writing)
         if quick(self, x):
-            linear, scan = fast.linear, self.gru.fast_scan
+            counts = None if writing is None else writing.counts
+            states = self.gru.fast_scan(x_gates, h, counts)  # Eq. 7
         else:
-            linear, scan = F.linear, self.gru.scan
-        states = scan(linear(x, self.gru.weight_ih, self.gru.bias_ih), h)  # Eq. 7
-        inner = linear(torch.cat([values, states], dim=2), self.inner.weight, self.inner.bias)
-        return linear(torch.relu(inner), self.output.weight, self.output.bias), states[:, -1]
+            states = self.gru.scan(x_gates, h)
+        scores = where_written(output, torch.cat([values, states], dim=2), writing)
+        return scores, states[:, -1]
+
+
+class Writing(NamedTuple):
+    """Which samples of a batch write at which steps, those that write longest first.
+
+    counts  at each of T steps, how many
+    places  (R,) where they are among the B·T places of the batch
+    """
+
+    counts: list[int]
+    places: Tensor
+
+    @classmethod
+    def of(cls, steps: Tensor) -> "Writing":
+        """For samples that write so many steps (B,), in descending order."""
+        going_on = torch.arange(int(steps[0]), device=steps.device) < steps[:, None]  # (B, T)
+        return cls(going_on.sum(0).tolist(), going_on.flatten().nonzero()[:, 0])
+
+
+def where_written(map_of: Callable[[Tensor], Tensor], x: Tensor, writing: Writing | None) -> Tensor:
+    """Map (rows, c) to (…, rows, k), for each place of x (B, T, c): (…, B, T, k).
+
+    Places where nothing is written are left out, if it is told which; there it gives zeros.
+    """
+    rows = x.flatten(0, 1)
+    if writing is None:
+        return map_of(rows).unflatten(-2, x.shape[:2])
+    mapped = map_of(rows.index_select(0, writing.places))
+    every = mapped.new_zeros(*mapped.shape[:-2], len(rows), mapped.shape[-1])
+    return every.index_copy(-2, writing.places, mapped).unflatten(-2, x.shape[:2])
 
 
 class Reading(NamedTuple):
@@ -216,12 +263,28 @@ class PANM(nn.Module):
     ) -> tuple[Reading, Tensor]:
         """All that does not depend on what is written, and the controller's first state (B, d)."""
         memory, state = self.encode(x, lengths)
-        length = memory.shape[1]
-        slots = torch.arange(length, device=x.device)
+        slots = torch.arange(memory.shape[1], device=x.device)
         mask = None if lengths is None else slots < lengths[:, None]
         if self.grows:
             seen = (slots <= torch.arange(steps, device=x.device)[:, None])[None]  # (1, T, L)
             mask = seen if mask is None else seen & mask[:, None]
+        return self.look(memory, mask, base, steps, lengths, key), state
+
+    def look(
+        self,
+        memory: Tensor,
+        mask: Tensor | None,
+        base: Tensor,
+        steps: int,
+        lengths: Tensor | None,
+        key: Tensor | None = None,
+        writing: Writing | None = None,
+    ) -> Reading:
+        """What the pointers of all steps read of a memory (B, L, d); see Reading for its mask.
+
+        writing  leaves out, where :func:`quick`, steps of samples that have ended
+        """
+        length = memory.shape[1]
         bank = self.bank(base, length).to(memory.dtype)
         last = 0 if self.grows else (length if lengths is None else lengths) - 1
         offsets = {"base": 0, "end": last, "middle": last // 2}
@@ -232,11 +295,32 @@ class PANM(nn.Module):
         (mode1, mode1_weights), (mode2, mode2_weights) = none, none
         if self.pointers is not None:
             first = torch.stack([self.bank.binary(base + offsets[s]) for s in self.starts])
-            mode1_weights = self.pointers(bank, first.to(memory.dtype), steps, mask)
+            counts = None if writing is None else writing.counts
+            mode1_weights = self.pointers(bank, first.to(memory.dtype), steps, mask, counts)
             mode1 = self.mode1(mode1_weights, memory)
         if self.mode2 is not None:
-            mode2, mode2_weights = self.mode2(mode1, memory, mask, key)
-        return Reading(memory, mask, mode1, mode2, mode1_weights, mode2_weights), state
+            fewer = {} if writing is None else {"writing": writing}  # the released one reads all
+            mode2, mode2_weights = self.mode2(mode1, memory, mask, key, **fewer)
+        return Reading(memory, mask, mode1, mode2, mode1_weights, mode2_weights)
+
+    def written(
+        self, memory: Tensor, mask: Tensor, base: Tensor, z: Tensor, steps: Tensor
+    ) -> Tensor:
+        """Scores (B, T, classes) of as many steps (B,) of each sample, zero behind; where quick.
+
+        The same numbers as from read and controller, but nothing is computed of samples that have
+        ended: where targets are of unequal length, those are most of all steps.
+
+        memory (B, L, d);  mask (B, L);  base (B,);  z (B, T, e)
+        """
+        order = steps.argsort(descending=True, stable=True)
+        writing = Writing.of(steps[order])
+        memory, mask, base, z = (x[order] for x in (memory, mask, base, z))
+        longest, lengths = len(writing.counts), mask.sum(1)
+        reading = self.look(memory, mask, base, longest, lengths, writing=writing)
+        h = (memory * mask[:, :, None]).sum(1)
+        scores, _ = self.controller(reading, z[:, :longest], h, writing)
+        return F.pad(scores, (0, 0, 0, z.shape[1] - longest))[order.argsort()]
 
     def encode(self, x: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
         """Memory (B, L, d) and the controller's first state (B, d): the sum of the memory."""

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from relength.kernels.hashing import fork
-from relength.models.pointers.attention import evaluation_key
+from relength.models.pointers.attention import evaluation_key, quick
 from relength.models.pointers.panm import PANM, Reading
 from relength.models.pointers.transformer_configs import TransformerPANMConfig
 from relength.models.transformers.encoder_decoder import FromSource
@@ -50,11 +50,16 @@ class TransformerPANM(FromSource):
         )
 
     def forward(self, batch: Batch, key: Tensor | None = None) -> Tensor:
-        """Next-token scores (B, T, vocabulary) under teacher forcing; see TransformerSeq2Seq."""
+        """Next-token scores (B, T, vocabulary) under teacher forcing; see TransformerSeq2Seq.
+
+        On a CPU, scores behind the end of a target are zero: they are not computed.
+        """
         memory, mask, lengths = self.encode(batch, key)
-        steps = batch.targets.shape[1]
-        reading, h = self.panm.read(memory, steps, self.base(batch, key), lengths=lengths)
+        base, steps = self.base(batch, key), batch.targets.shape[1]
         z = self.decoder(batch.targets, memory, mask, None if key is None else fork(key, 1))
+        if quick(self, memory):
+            return self.panm.written(memory, mask[:, 0, 0], base, z, batch.target_lengths)
+        reading, h = self.panm.read(memory, steps, base, lengths=lengths)
         return self.panm.controller(reading, z, h)[0]
 
     def base(self, batch: Batch, key: Tensor | None) -> Tensor:
