@@ -24,7 +24,7 @@ FILES += [BOOK / "rerun.md", BOOK / "cluster.md"]
 PAGES = {path.stem: path for path in FILES}
 FENCE = re.compile(
     r"(?:^ *% (?P<how>help only|not run): .+\n)?"
-    r"^(?P<edge> *)```(?P<info>[^`\n]+)\n(?P<text>(?:.*\n)*?)(?P=edge)```$",
+    r"^(?P<edge> *)(?P<fence>```|~~~)(?P<info>[^`\n]+)\n(?P<text>(?:.*\n)*?)(?P=edge)(?P=fence)$",
     re.MULTILINE,
 )
 CAPTION = re.compile(r":caption: `(.+)`\n\n")
@@ -207,6 +207,23 @@ def test_what_a_page_says_can_be_pasted_in_its_order(page, here, request):
             save(block._replace(text=smaller(block.text)), here)
         elif block.language == "console" and not block.how:
             shell(here, *map(smaller, commands(block)))
+
+
+@pytest.mark.slow
+@pytest.mark.weekly
+def test_a_project_with_the_guides_paper_passes_the_tests_that_know_every_paper(here):
+    """Who adds a paper as the guide says has nothing to mend afterwards."""
+    for block in blocks("guide_paper"):
+        if block.file:
+            save(block, here)
+        elif "relength refresh" in block.text:
+            shell(here, *commands(block))
+    shutil.copytree(ROOT / "results", here / "results")
+    shell(here, "relength refresh notebooks/pointing_table1.ipynb")
+    about = "project house exports published notebook deviations landing report publication"
+    about += " recounts ledger facts spec protocols claims"
+    files = " ".join(f"tests/test_{name}.py" for name in about.split())
+    shell(here, f"python -m pytest -q -m 'not weekly and not slow' {files}")
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if code_of(page)])

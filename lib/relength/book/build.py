@@ -37,6 +37,7 @@ BUDGET = 180  # seconds that a build should take, where nothing else runs
 OF_NOTEBOOKS = "notebooks"  # the passage that is made from what papermill left
 DATA = "data of the page of provenance"  # are written as passages are
 SOURCES = ".sources"  # beside pages and executed notebooks: what they were made from, as a hash
+SHOWN = re.compile(r"^~~~.+?^~~~$", re.MULTILINE | re.DOTALL)
 INCLUDED = re.compile(r"```\{include\} (?:\.\./)?executed/(\w+)\.md")
 
 
@@ -115,7 +116,7 @@ def write_fragments(
     executed()
     written = [*filter(None, written), out / f"{OF_NOTEBOOKS}.md"]
     written[-1].write_text(PASSAGES[OF_NOTEBOOKS](state), encoding="utf-8")
-    for name in sorted(_included() - PASSAGES.keys()):  # of a paper that is not here
+    for name in sorted(set(included()) - PASSAGES.keys()):  # of a paper that is not here
         written.append(out / f"{name}.md")
         written[-1].write_text("", encoding="utf-8")
     return written
@@ -144,10 +145,11 @@ def _write(name: str) -> Path | None:
     return path
 
 
-def _included() -> set[str]:
-    """The passages that pages include."""
+def included() -> list[str]:
+    """List the passages that pages include, but not those of pages that a guide shows."""
     pages = (page for page in BOOK.rglob("*.md") if not page.is_relative_to(EXECUTED))
-    return {name for page in pages for name in INCLUDED.findall(page.read_text(encoding="utf-8"))}
+    texts = (SHOWN.sub("", page.read_text(encoding="utf-8")) for page in pages)
+    return [name for text in texts for name in INCLUDED.findall(text)]
 
 
 def build(out: Path = BUILD) -> Path:
