@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from relength.paths import BOOK
 from relength.report.exhibits import Exhibit, specs
 from relength.report.figures import drawn
 from relength.report.html import fill
@@ -514,4 +515,8 @@ def _shade(label: str) -> str:
     return next((shade for name, shade in SHADES.items() if kind.startswith(name)), LIGHT.muted)
 
 
-PASSAGES = {f"print_{paper}": partial(head, paper) for paper in registry.papers()}
+PASSAGES = {
+    f"print_{paper}": partial(head, paper)
+    for paper in registry.papers()
+    if (BOOK / f"findings_{paper}.md").exists()  # the page that shows it
+}
