@@ -11,13 +11,14 @@ from relength.errors import RelengthError
 
 
 def execute_all(sources: list[Path], folder: Path, results: Path) -> list[Path]:
-    """Execute notebooks on the records in ``results``, one per core; return what is written."""
+    """Execute notebooks on the records in ``results``, on all cores; return what is written."""
     from relength.book.warm import share_records
 
     share_records()
     targets = [folder / source.name for source in sources]
     folder.mkdir(parents=True, exist_ok=True)
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+    # One more than cores: a kernel that starts or ends mostly waits.
+    with ThreadPoolExecutor(max_workers=(os.cpu_count() or 1) + 1) as pool:
         list(pool.map(execute, sources, targets, [results] * len(sources)))
     return targets
 

@@ -108,6 +108,7 @@ def _kernel(arguments: list[str], folder: str | None, environment: dict[str, str
     """Be a kernel until it is shut down."""
     from ipykernel.kernelapp import IPKernelApp
 
+    sys.modules["debugpy"] = None  # nobody debugs a page, and its import takes long
     os.setsid()  # a signal to the kernel reaches the processes that it starts
     os.environ.clear()
     os.environ.update(environment)
