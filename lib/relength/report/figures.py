@@ -499,7 +499,7 @@ def cost(runs: Runs, number: int) -> Exhibit:
         for i, (model, arm) in enumerate(runs.rows):
             label = runs.label(model, arm)
             beside(axes, label, (0, i), -6, color=colour(model), size=7.5, weight="bold")
-            seconds = data.query("model == @model and arm == @arm")["seconds"]
+            seconds = data["seconds"][(data["model"] == model) & (data["arm"] == arm)]
             words = _clock(seconds.sum()) if len(seconds) else NOT_RUN
             beside(axes, words, (1, i), 6, color=LIGHT.muted, size=7)
         _seconds_axis(axes, data["seconds"])

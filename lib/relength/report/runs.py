@@ -1,9 +1,9 @@
 """The runs that a page shows: those of one experiment at one scale, laid out as rows and cells."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 
 import pandas as pd
 
@@ -23,6 +23,7 @@ from relength.specs import registry
 from relength.specs.experiments import Experiment, page_of
 from relength.specs.margins import load_margins
 from relength.specs.spec import RunSpec, Scale, row_name
+from relength.tasks.base import Task
 from relength.tasks.metrics import Metric
 from relength.verdicts import claims, judged
 from relength.verdicts.judged import own_records
@@ -42,6 +43,16 @@ def wanted_specs(
         if (artifacts is None or any(experiment.makes(name, spec) for name in artifacts))
         and (models is None or spec.model.name in models)
     ]
+
+
+@lru_cache(maxsize=1000)  # to list splits, some tasks count through all of their data
+def _tests_of(task: Task) -> tuple[str, ...]:
+    return task.tests
+
+
+@cache
+def _shown(metric: str) -> Callable[[float], float]:
+    return registry.metric(metric).shown
 
 
 @dataclass(frozen=True)
@@ -312,7 +323,7 @@ class Runs:
         found: dict[str, tuple[str, ...]] = {}
         for spec in self.specs:
             tests = found.get(spec.task.name, ())
-            found[spec.task.name] = max(tests, spec.task.tests, key=len)
+            found[spec.task.name] = max(tests, _tests_of(spec.task), key=len)
         order = self.experiment.ordered or tuple(found)
         return {task: found[task] for task in order if task in found}
 
@@ -323,7 +334,7 @@ class Runs:
     @cached_property
     def _tested(self) -> dict[tuple[str, str, str], tuple[str, ...]]:
         cells = ((spec.row, spec.model.arm, spec.task) for spec in self.specs)
-        return {(row, arm, task.name): task.tests for row, arm, task in cells}
+        return {(row, arm, task.name): _tests_of(task) for row, arm, task in cells}
 
     def test_label(self, task: str, test: str) -> str:
         """Return a test's name on axes: its length, or the longest that was trained on."""
@@ -365,7 +376,7 @@ class Runs:
         cell = self.cell(model, arm, task)
         if metric is None:
             return [100 * accuracies(r)[test] for r in cell]
-        shown = registry.metric(metric).shown
+        shown = _shown(metric)
         return [shown(r["checkpoints"]["selected"]["tests"][test][metric]) for r in cell]
 
     def elsewhere(self, model: str, arm: str, task: str) -> dict[str, int]:

@@ -567,14 +567,17 @@ def numbers(runs: Runs, artifact: str | None = None) -> str:
     head = f"{name}, {runs.scale} scale: {_statistic(runs, artifact)} of our seeds "
     head += f"(paper's value), {runs.shown.unit or runs.shown.words}"
     lines = [head if data["paper"].notna().any() else head.replace(" (paper's value)", "")]
+    by_row: dict[tuple[str, str, str], list] = {}
+    for cell in data.itertuples():
+        by_row.setdefault((cell.model, cell.arm, cell.task), []).append(cell)
     for task in data["task"].unique():
         rows = [[f"{title(task)}, length", "seeds", *map(_length, runs.tests[task])]]
         for model, arm in (row for row in runs.rows if runs.plans(*row, task)):
-            cells = data.query("task == @task and model == @model and arm == @arm")
-            by_test = {cell.test: _ours_and_paper(cell) for cell in cells.itertuples()}
+            cells = by_row.get((model, arm, task), [])
+            by_test = {cell.test: _ours_and_paper(cell) for cell in cells}
             shown = [by_test.get(test, "–") for test in runs.tests[task]]
             label = runs.label(model, arm, task)
-            rows.append([f"  {label}", str(cells["seeds"].max()), *shown])
+            rows.append([f"  {label}", str(max((cell.seeds for cell in cells), default=0)), *shown])
         lines += ["", *aligned(*rows)]
     return "\n".join(lines)
 

@@ -50,21 +50,21 @@ def table(artifact: str) -> pd.DataFrame:
     single one) and statistic ("median" where
     a column is one of the runs' results). Raises RelengthError for a table without numbers.
     """
-    row = artifacts().query("artifact == @artifact")
-    if row.empty:
+    if artifact not in (known := _artifacts()):
         raise RelengthError(
             f"There is no artifact {artifact!r}: `relength list` shows those of all papers."
         )
-    name = row["values"].item()
+    name = known[artifact]["values"]
     if not name:
-        raise RelengthError(f"The paper prints no numbers for {artifact}: {row['title'].item()}.")
+        title = known[artifact]["title"]
+        raise RelengthError(f"The paper prints no numbers for {artifact}: {title}.")
     return _numbers(name).copy()
 
 
 @cache
 def prints_tests(artifact: str) -> bool:
     """Tell whether the paper prints numbers for an artifact, and one per test length."""
-    has_numbers = artifacts().set_index("artifact").loc[artifact, "values"] != ""
+    has_numbers = _artifacts()[artifact]["values"] != ""
     return bool(has_numbers and (table(artifact)["test"] != "").all())
 
 
@@ -84,6 +84,12 @@ def prose_claims() -> pd.DataFrame:
     property, cost), artifact (several separated by ";", or empty), metric, expected. All text.
     """
     return _every("claims.csv").copy()
+
+
+@cache
+def _artifacts() -> dict[str, dict[str, str]]:
+    """{artifact: the other columns of its row}."""
+    return _every("artifacts.csv").set_index("artifact").to_dict("index")
 
 
 @cache

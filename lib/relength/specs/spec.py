@@ -126,7 +126,7 @@ class RunSpec(BaseModel):
     @property
     def row(self) -> str:
         """The model's name in tables."""
-        return row_name(self.model.model_dump())
+        return _row(self.model)
 
     @property
     def label(self) -> str:
@@ -276,6 +276,11 @@ def row_name(model: Mapping[str, Any]) -> str:
     """
     config = registry.models()[model["name"]].config
     return config.row(model) if hasattr(config, "row") else model["name"]
+
+
+@lru_cache(maxsize=10_000)
+def _row(model: BaseModel) -> str:
+    return row_name(model.model_dump())
 
 
 @cache  # a campaign has ten thousands, and asks for each many times
