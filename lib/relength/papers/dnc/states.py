@@ -197,11 +197,8 @@ def returned(apart: np.ndarray, close: float, far: float) -> np.ndarray:
     >>> int(pairs.sum()), first_returns(pairs)
     (3, [2, 3])
     """
-    steps = len(apart)
-    out = (apart >= far) & (apart > close)
-    left = np.zeros((steps, steps), dtype=bool)  # both ends were far from a step between them
-    for middle in range(1, steps - 1):
-        left[:middle, middle + 1 :] |= out[:middle, middle, None] & out[middle, middle + 1 :]
+    out = np.triu((apart >= far) & (apart > close), 1).astype(np.float32)
+    left = out @ out > 0  # both ends were far from a step between them
     return left & (apart <= close)
 
 
