@@ -5,6 +5,7 @@ Each kernel is still a process of its own, and sees nothing of the others. Proce
 passages of pages come from there, too.
 """
 
+import gc
 import multiprocessing
 import os
 import sys
@@ -109,6 +110,7 @@ def _kernel(arguments: list[str], folder: str | None, environment: dict[str, str
     from ipykernel.kernelapp import IPKernelApp
 
     sys.modules["debugpy"] = None  # nobody debugs a page, and its import takes long
+    gc.disable()  # it ends soon, and its memory with it
     os.setsid()  # a signal to the kernel reaches the processes that it starts
     os.environ.clear()
     os.environ.update(environment)

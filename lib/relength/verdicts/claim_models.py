@@ -522,18 +522,15 @@ def statistic_part(artifact: str, cell: Any, source: Source) -> ValuePart:
     """A printed statistic over the tests of one row and task."""
     shortest, longest = source.over
     of = source.statistics[cell.statistic]
+    runs = _tests_run(artifact, source.experiment, source.checkpoint)
+    tests = runs.get((cell.row, cell.task), ())
     return ValuePart(
         model=cell.row,
         task=cell.task,
         printed={cell.statistic or of: cell.value},
         spread=None if pd.isna(cell.spread) else cell.spread,
         n=None if pd.isna(cell.n) else int(cell.n),
-        tests=tuple(
-            cell_of.test
-            for cell_of in run_cells(artifact, source.experiment, source.checkpoint).itertuples()
-            if (cell_of.row, cell_of.task) == (cell.row, cell.task)
-            and shortest <= int(cell_of.test) <= longest
-        ),
+        tests=tuple(test for test in tests if shortest <= int(test) <= longest),
         above=source.longest_above if of == "longest" else None,
     )
 
@@ -593,6 +590,15 @@ def run_cells(artifact: str, experiment: str = "", checkpoint: str = "selected")
         tests = spec.task.tests if retest is None else retest.tests
         cells += [(spec.row, spec.task.name, test) for test in tests]
     return pd.DataFrame(cells, columns=["row", "task", "test"]).drop_duplicates()
+
+
+@cache  # hundreds of claims ask
+def _tests_run(artifact: str, experiment: str, checkpoint: str) -> dict[Cell, list[str]]:
+    """The tests of run_cells by row and task."""
+    found: dict[Cell, list[str]] = {}
+    for row, task, test in run_cells(artifact, experiment, checkpoint).itertuples(index=False):
+        found.setdefault((row, task), []).append(test)
+    return found
 
 
 def check_runs(source: Source, needed: Iterable[Part]) -> None:
