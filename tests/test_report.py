@@ -157,6 +157,12 @@ def all_figures(runs: Runs) -> list[Exhibit]:
     ]
 
 
+@pytest.fixture(scope="module")
+def pictures(full) -> list[Exhibit]:
+    """The figures of a full store, drawn once."""
+    return all_figures(full)
+
+
 class Page(HTMLParser):
     """The pictures, links and table rows of some HTML."""
 
@@ -203,9 +209,9 @@ def test_every_figure_and_table_can_be_shown_without_an_optimiser_step(state, re
         assert "\n\n" not in repr(shown)
 
 
-def test_every_figure_has_number_title_alt_text_badges_data_specs_and_notebook(full):
+def test_every_figure_has_number_title_alt_text_badges_data_specs_and_notebook(full, pictures):
     landing = reach.reach(full, ARTIFACT, ("copy", "recopy", "inv_recopy"))
-    for number, shown in [(1, landing), *enumerate(all_figures(full), start=1)]:
+    for number, shown in [(1, landing), *enumerate(pictures, start=1)]:
         page = Page(shown.html)
         (picture,) = page.pictures
         assert len(picture["aria-label"]) > 40
@@ -248,16 +254,16 @@ def test_lines_are_known_to_stand_as_far_from_their_numbers_as_they_do(models):
     assert sum(reach.lifts(models)) == pytest.approx(0, abs=1e-9)
 
 
-def test_a_figure_is_drawn_for_wide_and_for_narrow_pages(full):
-    for shown in all_figures(full):
+def test_a_figure_is_drawn_for_wide_and_for_narrow_pages(pictures):
+    for shown in pictures:
         drawings = re.findall(r"<svg.*?</svg>", shown.html, flags=re.DOTALL)
         wide, narrow = (int(re.search(r' width="(\d+)"', svg)[1]) for svg in drawings)
         assert wide == 768 and narrow <= 328  # a page of 360 pixels has margins
 
 
-def test_a_figure_takes_its_colours_and_type_from_the_page(full):
+def test_a_figure_takes_its_colours_and_type_from_the_page(pictures):
     """So one drawing serves light pages, dark pages and paper: no colour of a theme is left in."""
-    for shown in all_figures(full):
+    for shown in pictures:
         drawings = "".join(re.findall(r"<svg.*?</svg>", shown.html, flags=re.DOTALL)).lower()
         assert "var(--rl-ink)" in drawings and "var(--rl-sans" in drawings
         for shade in (*LIGHT, *DARK, "#000000", "#ffffff"):
@@ -265,9 +271,9 @@ def test_a_figure_takes_its_colours_and_type_from_the_page(full):
         assert "<text" in drawings and "dejavu" not in drawings
 
 
-def test_what_drawings_of_one_page_refer_to_is_theirs_alone(full):
+def test_what_drawings_of_one_page_refer_to_is_theirs_alone(pictures):
     """Two drawings with equal identifiers would share their clips and marks."""
-    page = "".join(shown.html for shown in all_figures(full))
+    page = "".join(shown.html for shown in pictures)
     identifiers = re.findall(r' id="([^"]*)"', page)
     assert len(identifiers) == len(set(identifiers))
     assert set(re.findall(r'href="#([^"]*)"', page)) <= set(identifiers)
