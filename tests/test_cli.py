@@ -312,7 +312,7 @@ def test_claims_cut_no_name_of_a_claim(relength, place, tmp_path, monkeypatch):
             for name in names
         ]
     )
-    monkeypatch.setattr("relength.report.scoreboard.ledger", lambda store: rows)
+    monkeypatch.setattr("relength.report.scoreboard.ledger", lambda *_: rows)
     code, out, _ = relength("claims", "--results", tmp_path)
     words = set(re.findall(r"[^\s│:;,]+", out))
     assert code == 0 and {*names, "98.8", "reproduced"} <= words

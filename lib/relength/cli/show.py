@@ -7,7 +7,6 @@ import typer
 
 from relength.cli.app import Results, console, device_of, scales_of, store_of
 from relength.cli.output import print_table
-from relength.errors import RelengthError
 from relength.paths import RESULTS
 
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable.")]
@@ -117,12 +116,7 @@ def claims(
     """Every claim with its verdict, computed now from the recorded runs."""
     from relength.report.scoreboard import ledger
 
-    rows = ledger(store_of(results))
-    if paper and paper not in set(rows.paper):
-        known = ", ".join(sorted(set(rows.paper)))
-        raise RelengthError(f"There are no claims of {paper!r}: choose from {known}.")
-    if paper:
-        rows = rows[rows.paper == paper]
+    rows = ledger(store_of(results), paper or "")
     if as_json:
         columns = ["claim", "paper", "statement", "verdict", "scale", "seeds", "seen"]
         columns += ["severity", "hardly", "fragile", "between"]

@@ -47,21 +47,33 @@ class Survey(NamedTuple):
 
 def survey(store: Store) -> Survey:
     """The state of all papers in a store; RelengthError for claims of a paper that is not here."""
+    every = united([*(judged.ledger(paper, store) for paper in known_papers()), _computed(store)])
+
+    def make() -> tuple[pd.DataFrame, pd.DataFrame]:
+        return board(store, every), costs(store.records())
+
+    state, spent = kept(store.named("survey"), make, *_given(store), code=CODE)
+    return Survey(state, every, spent, runs(store), store)
+
+
+def known_papers() -> list[str]:
+    """The papers that have claims; RelengthError for claims of a paper that is not here."""
     if unknown := sorted({*claims.papers()} - {*registry.papers()}):
         raise RelengthError(
             f"book/claims/{unknown[0]}.yml has the claims of a paper that is not here: make the "
             f"folder lib/relength/papers/{unknown[0]} with a PAPER in it, and name it in PAPERS of "
             "lib/relength/specs/registry.py."
         )
-    given = (store.digest(), claims.written(), claim_history.state())
-    without = kept(store.named("computed"), lambda: computed.ledger(store), *given, code=CODE)
-    every = united([*(judged.ledger(paper, store) for paper in claims.papers()), without])
+    return claims.papers()
 
-    def make() -> tuple[pd.DataFrame, pd.DataFrame]:
-        return board(store, every), costs(store.records())
 
-    state, spent = kept(store.named("survey"), make, *given, code=CODE)
-    return Survey(state, every, spent, runs(store), store)
+def _given(store: Store) -> tuple[bytes, ...]:
+    return store.digest(), claims.written(), claim_history.state()
+
+
+def _computed(store: Store) -> pd.DataFrame:
+    """The claims that no run decides."""
+    return kept(store.named("computed"), lambda: computed.ledger(store), *_given(store), code=CODE)
 
 
 def status(store: Store) -> dict[str, Any]:
@@ -218,14 +230,24 @@ def _state(row: Any) -> str:
     return "partly" if row.trained else "planned"
 
 
-def ledger(store: Store) -> pd.DataFrame:
-    """One row per claim of every paper that has claims, with today's verdict.
+def ledger(store: Store, paper: str = "") -> pd.DataFrame:
+    """One row per claim of every paper that has claims, or of one, with today's verdict.
 
     The columns are :data:`relength.verdicts.claims.COLUMNS`, ``prose``: whether the paper makes the
     claim in words (True) or prints it as one cell of a table (False), and for claims that no run
-    decides ``page`` and ``unit`` (:mod:`relength.report.computed`), else empty.
+    decides ``page`` and ``unit`` (:mod:`relength.report.computed`), else empty. RelengthError for a
+    paper without claims.
     """
-    return survey(store).ledger
+    if not paper:
+        return survey(store).ledger
+    if paper not in known_papers():
+        known = ", ".join(known_papers())
+        raise RelengthError(f"There are no claims of {paper!r}: choose from {known}.")
+    tables = [judged.ledger(paper, store)]
+    if registry.papers()[paper].computed:
+        whole = _computed(store)
+        tables.append(whole[whole["paper"] == paper])
+    return united(tables)
 
 
 def runs(store: Store) -> pd.DataFrame:
