@@ -381,6 +381,22 @@ def test_papermill_trains_a_notebook_at_smoke_scale_from_any_folder(path, tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.weekly  # both of its halves are tested above and below, in less time
+def test_papermill_fails_where_trainings_failed(tmp_path):
+    """Every run ends in an error, as the kernel has nothing to train with."""
+    whole = NOTEBOOKS / "mla_attention_paths.ipynb"
+    broken = nbformat.read(whole, as_version=4)
+    cell = "from relength.runs import execute\n\nexecute.train = None"
+    broken.cells.insert(0, nbformat.v4.new_code_cell(cell))
+    nbformat.write(broken, tmp_path / whole.name)
+    done = run_papermill(
+        tmp_path / whole.name, tmp_path, "-p", "scale", "smoke", "-p", "seeds", "1"
+    )
+    assert done.returncode == 1
+    assert f"{smoke_runs(whole)} of {smoke_runs(whole)} runs failed" in done.stderr
+
+
+@pytest.mark.slow
 def test_papermill_stops_at_a_misspelt_parameter(tmp_path):
     done = run_papermill(PATHS[0], tmp_path, "-p", "sede", "1")
     assert done.returncode == 1
