@@ -53,4 +53,5 @@ $(READY): requirements.lock pyproject.toml
 	"$(PYTHON)" -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --requirement requirements.lock
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m compileall -q lib  # pip does so for packages, but for none that is editable
 	@touch $@
