@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import yaml
 from browser import View, Window
-from lxml.html import fragment_fromstring
+from lxml.html import HtmlElement, fragment_fromstring
 
 from relength.paths import BOOK
 from relength.report import boxes, ledger, margins, tables
@@ -80,7 +80,13 @@ def test_every_claim_is_there_once_with_what_it_can_be_filtered_by(text, solved)
     sentences = solved.ledger[solved.ledger["prose"]]
     for claim in sentences["claim"]:
         assert text.count(f":name: claim-{claim}\n") == 1
-    marked = re.findall(r"facets [^\n]+|\{\.facets [^}]+", text)
+    boxes_of_sentences = re.findall(r"class-container: claim (facets [^\n]+)", text)
+    rows = [
+        e.get("class")
+        for html in raw(text)
+        for e in html.xpath(".//span[contains(@class, 'facets')]")
+    ]
+    marked = boxes_of_sentences + rows
     assert len(marked) == len(solved.ledger)
     for classes in marked:
         for facet in (
@@ -88,6 +94,12 @@ def test_every_claim_is_there_once_with_what_it_can_be_filtered_by(text, solved)
             *("severity", "executions", "printed"),
         ):
             assert len(re.findall(rf"f-{facet}-[a-z0-9-]+", classes)) == 1, classes
+
+
+def raw(text: str) -> list[HtmlElement]:
+    """The pieces of HTML in a page of Markdown."""
+    found = re.findall(r"```\{raw\} html\n(.*?)\n```$", text, flags=re.DOTALL | re.MULTILINE)
+    return [fragment_fromstring(html, create_parent=True) for html in found]
 
 
 def entry(text: str, claim: str) -> str:
@@ -111,7 +123,9 @@ def test_a_claim_names_its_query_its_runs_and_its_margins(text, solved):
 def test_a_claim_without_runs_says_so_and_still_has_its_query(text):
     body = entry(text, "mla-010")
     assert "provenance.html" not in body and "<margin-history>`" in body
-    (part,) = (line for line in body.splitlines() if line.startswith("- OneStepAttn on recopy"))
+    (listed,) = raw(body)
+    said = [item.text_content() for item in listed.iter("li")]
+    (part,) = (words for words in said if words.startswith("OneStepAttn on recopy"))
     printed = ["100", "15", "100", "30", "100", "100"]  # value and length, in turn
     assert part.endswith("not run") and re.findall(r"\d+", part) == printed
 
@@ -126,9 +140,15 @@ def test_the_claim_as_written_is_the_claim_in_the_file():
 
 def test_printed_numbers_link_to_the_runs_of_their_cell(text, solved):
     runs = solved.runs.query("model == 'Content' and task == 'copy'")
-    row = next(line for line in text.splitlines() if "[Content on copy, test 30: 0 %]" in line)
-    assert re.findall(r"#run-(\w+)", row) == runs.drop_duplicates("key")["key"].tolist()
-    assert claims.EXCEEDED in row
+    (row,) = (
+        found.getparent().getparent()
+        for html in raw(text)
+        for found in html.xpath(".//*[@id='claim-mla-table-2-content-copy-30']")
+    )
+    links = [link.get("href") for link in row.iter("a")]
+    keys = runs.drop_duplicates("key")["key"]
+    assert links == [f"provenance.html#run-{key}" for key in keys]
+    assert claims.EXCEEDED in row.text_content()
 
 
 def test_an_empty_store_gives_a_ledger_in_which_nothing_ran(empty):

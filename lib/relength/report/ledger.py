@@ -8,7 +8,7 @@ what readers filter by as classes (``f-paper-<name>``, ``f-verdict-not-run``), w
 import json
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from html import escape
 from typing import Any, NamedTuple
@@ -18,18 +18,15 @@ import yaml
 
 from relength.report import margins
 from relength.report.exhibits import csv
+from relength.report.html import fill
 from relength.report.markdown import (
     artifact_link,
-    badge,
     badges,
-    grid,
     plain,
-    run_link,
     slug,
-    table,
 )
 from relength.report.scoreboard import Survey
-from relength.report.style import readings, verdict_kind
+from relength.report.style import marks, readings, verdict_kind
 from relength.specs import registry
 from relength.specs.experiments import page_of, same_runs_as
 from relength.specs.margins import Margins, load_margins
@@ -54,6 +51,10 @@ DOWNLOAD = (
     *("scale", "seeds", "seen", "needed", "p", "q", "claim_changed", "others"),
     *("severity", "rivals", "one_symbol", "hardly", "repeated", "fragile", "otherwise", "between"),
     "same_runs_as",
+)
+NUMBERS = (
+    *("number", "verdict", "other rows", "seen", "seeds"),
+    *("other readings", "runs, by seed", "claim"),
 )
 
 
@@ -186,23 +187,22 @@ def _claim(row: Any, claim: Claim, runs: RunsByCell) -> str:
             ("Query", _query(claim)),
             ("Margins", f"{plain(_margin_words(claim, fixed))}. {_made_under(used)}"),
         ]
-    body = [_facts(facts)]
-    if row.parts:
-        lines = ((plain(_expected(p.part)), plain(p.seen), badge(p.outcome)) for p in row.parts)
-        body.append(grid(("what is expected", "seen", "judged alone"), lines) + "\n")
-    else:
-        body.append(
-            "\n".join(f"- {plain(_expected(part))}: not run" for part in claim.parts) + "\n"
-        )
-    if used:
-        body.append(grid(("model", "task", "runs, by seed"), _run_rows(used)) + "\n")
-    body.append(
-        f":::{{dropdown}} As written in `book/claims/{claim.paper}.yml`\n\n"
-        "```{raw} html\n"
-        f'<code class="written">{escape(_written(claim.paper)[claim.id])}</code>\n'
-        "```\n:::\n"
+    body = _raw(
+        "ledger_parts",
+        judged=[
+            {
+                "expected": _typeset(_expected(p.part)),
+                "seen": _typeset(p.seen),
+                "badge": looks(p.outcome),
+            }
+            for p in row.parts
+        ],
+        waiting=[_typeset(_expected(part)) for part in claim.parts],
+        cells=_runs_by_cell(used),
+        file=f"book/claims/{claim.paper}.yml",
+        written=_written(claim.paper)[claim.id],
     )
-    return _box(row, "seed", "\n".join(body))
+    return _box(row, "seed", f"{_facts(facts)}\n{body}")
 
 
 def _computed(row: Any) -> str:
@@ -216,6 +216,25 @@ def _computed(row: Any) -> str:
         ("Kind", row.kind),
     ]
     return _box(row, row.unit, _facts(facts))
+
+
+def _raw(template: str, **values: Any) -> str:
+    """HTML in a page of Markdown, from a template.
+
+    There are thousands of cells on this page: as Markdown they would take half of all the time that
+    Sphinx needs for the book.
+    """
+    return f"```{{raw}} html\n{fill(template, **values)}\n```\n"
+
+
+def _typeset(text: str) -> str:
+    """Text with the signs that Sphinx sets: curved apostrophes, and % kept beside its number."""
+    return text.replace("'", "\N{RIGHT SINGLE QUOTATION MARK}").replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+def looks(verdict: str) -> tuple[str, str]:
+    """A verdict and the style class that it is shown in."""
+    return verdict, verdict_kind(verdict)
 
 
 def severity_words(row: Any) -> str:
@@ -277,20 +296,25 @@ def _query(claim: Claim) -> str:
     )
 
 
-def _run_rows(used: Sequence[UsedRun]) -> Iterator[tuple[str, str, str]]:
+def _runs_by_cell(used: Sequence[UsedRun]) -> list[dict[str, Any]]:
     cells: dict[tuple[str, str], list[UsedRun]] = {}
     for run in used:
         cells.setdefault((run.model, run.task), []).append(run)
-    for (model, task), cell in cells.items():
-        yield model, task, _by_seed(cell)
+    return [
+        {"model": model, "task": task, "runs": _by_seed(cell)}
+        for (model, task), cell in cells.items()
+    ]
 
 
-def _by_seed(cell: Sequence[UsedRun]) -> str:
-    """Links to the runs of a cell; those of the scale reduced, where both are there, say so."""
+def _by_seed(cell: Sequence[UsedRun]) -> list[dict[str, str]]:
+    """The runs of a cell with the words that link to them: the seed and, where there are runs of
+    both scales, the scale.
+    """
     mixed = len({run.scale for run in cell}) > 1
-    return ", ".join(
-        run_link(run.key, f"{run.seed} ({run.scale})" if mixed else str(run.seed)) for run in cell
-    )
+    return [
+        {"key": run.key, "words": f"{run.seed} ({run.scale})" if mixed else str(run.seed)}
+        for run in cell
+    ]
 
 
 def made_under(used: Iterable[UsedRun]) -> dict[str, int]:
@@ -421,29 +445,25 @@ def _numbers(artifact: str, rows: pd.DataFrame, known: dict[str, Claim], runs: R
     fixed = load_margins()
     used = {row.claim: runs.of(known[row.claim], row.parts) for row in rows.itertuples()}
     every = {run.key: run for found in used.values() for run in found}.values()
-    body = table(
-        (
-            *("number", "verdict", "other rows", "seen", "seeds"),
-            *("other readings", "runs, by seed", "claim"),
-        ),
-        (
-            (
-                f"[{plain(row.statement)}]{{#claim-{slug(row.claim)} "
-                f".{facets(row).replace(' ', ' .')}}}",
-                badges(row),
-                severity_words(row),
-                plain(row.seen + row.at_full_scale) + _changed(row) + _otherwise(row),
-                f"{row.seeds} {row.scale}".rstrip(),
-                readings(row.others),
-                _by_seed(used[row.claim]),
-                f"`{row.claim}`",
-            )
+    body = _raw(
+        "ledger_numbers",
+        artifact=artifact,
+        columns=NUMBERS,
+        rows=[
+            {
+                "facets": facets(row),
+                "anchor": slug(row.claim),
+                "statement": _typeset(row.statement),
+                "badges": [looks(row.label), *((mark, "mark") for mark in marks(row))],
+                "others": _typeset(severity_words(row)),
+                "seen": _typeset(row.seen + row.at_full_scale + _changed(row) + _otherwise(row)),
+                "seeds": f"{row.seeds} {row.scale}".rstrip(),
+                "readings": readings(row.others),
+                "runs": _by_seed(used[row.claim]),
+                "claim": row.claim,
+            }
             for row in rows.itertuples()
-        ),
-        name=f"tab-numbers-{artifact}",
-        caption=f"Printed numbers of {artifact}.",
-        numbers=("seeds",),
-        classes="sortable numbers",
+        ],
     )
     return (
         f"::::::{{dropdown}} {len(rows)} printed numbers of {artifact}: "
