@@ -17,6 +17,7 @@ from relength.paths import BOOK
 from relength.report.exhibits import Exhibit, specs
 from relength.report.figures import drawn
 from relength.report.html import fill
+from relength.report.markdown import raw
 from relength.report.outcomes import NOTHING
 from relength.report.scoreboard import Survey
 from relength.report.style import ARM_LABELS, LIGHT, Layout, canvas, marks, title, verdict_kind
@@ -360,7 +361,7 @@ def shown(paper: str, data: pd.DataFrame, survey: Survey, place: str) -> str:
     if data.empty:
         return ""
     exhibit = figure(paper, data, survey, place)
-    return f"```{{raw}} html\n{exhibit.html}{listed(data)}\n```\n"
+    return raw(exhibit.html + listed(data))
 
 
 def head(paper: str, survey: Survey) -> str:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from relength.report.exhibits import Exhibit
 from relength.report.findings_counts import known, known_by_reading
+from relength.report.markdown import raw
 from relength.report.outcomes import (
     FOOT,
     NOTHING,
@@ -42,7 +43,7 @@ def known_is_not_enough(paper: str, survey: Survey) -> str:
     data = ends(runs)
     if data.empty:
         return NOTHING
-    figure = f"```{{raw}} html\n{_strips(runs, data).html}\n```\n"
+    figure = raw(_strips(runs, data).html)
     return "\n\n".join([*_known(runs), figure])
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 import scipy
 
 from relength.report.exhibits import Exhibit
-from relength.report.markdown import table
+from relength.report.markdown import raw, table
 from relength.report.outcomes import (
     FOOT,
     NOTHING,
@@ -115,7 +115,7 @@ def at_the_longest(runs: Runs, data: pd.DataFrame) -> pd.DataFrame:
 
 def drawn(runs: Runs, frame: pd.DataFrame) -> str:
     """The figure of what :func:`at_the_longest` gives, for a page."""
-    return f"```{{raw}} html\n{_readings(runs, frame).html}\n```\n"
+    return raw(_readings(runs, frame).html)
 
 
 def beyond_at_full_scale(paper: str, survey: Survey) -> pd.DataFrame:

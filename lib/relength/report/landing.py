@@ -23,7 +23,7 @@ from relength.report.exhibits import typed
 from relength.report.freshness import Freshness, State, states
 from relength.report.html import fill
 from relength.report.ledger import RunsByCell, UsedRun, executions_words, severity_words
-from relength.report.markdown import grid, run_link, slug
+from relength.report.markdown import grid, raw, run_link, slug
 from relength.report.outcomes import busiest
 from relength.report.reach import reach
 from relength.report.scoreboard import BEGUN, SCALES, Survey
@@ -48,11 +48,6 @@ NICKNAMES = registry.united("nicknames")
 def front() -> Front | None:
     """The paper's part that the page shows: of the first paper that has one."""
     return next((paper.front for paper in registry.papers().values() if paper.front), None)
-
-
-def raw(html: str) -> str:
-    """HTML as it is, for a page in Markdown."""
-    return f"```{{raw}} html\n{html}\n```\n"
 
 
 # What held and what did not

@@ -2,7 +2,8 @@
 
 Claims of the text are boxes that open; printed numbers are rows of a table per artifact. Both carry
 what readers filter by as classes (``f-paper-<name>``, ``f-verdict-not-run``), which
-``book/assets/ledger.js`` reads.
+``book/assets/ledger.js`` reads. Their tables are HTML: as Markdown, thousands of cells took two
+fifths of all the time that Sphinx needed for the book.
 """
 
 import json
@@ -19,12 +20,7 @@ import yaml
 from relength.report import margins
 from relength.report.exhibits import csv
 from relength.report.html import fill
-from relength.report.markdown import (
-    artifact_link,
-    badges,
-    plain,
-    slug,
-)
+from relength.report.markdown import artifact_link, badges, plain, raw, slug
 from relength.report.scoreboard import Survey
 from relength.report.style import marks, readings, verdict_kind
 from relength.specs import registry
@@ -51,10 +47,6 @@ DOWNLOAD = (
     *("scale", "seeds", "seen", "needed", "p", "q", "claim_changed", "others"),
     *("severity", "rivals", "one_symbol", "hardly", "repeated", "fragile", "otherwise", "between"),
     "same_runs_as",
-)
-NUMBERS = (
-    *("number", "verdict", "other rows", "seen", "seeds"),
-    *("other readings", "runs, by seed", "claim"),
 )
 
 
@@ -124,8 +116,9 @@ def claims_list(survey: Survey) -> str:
         f"{summary(judged[by_runs])} {numbers_in_words(judged)}\n\n"
         f"Another {(~by_runs).sum()} claims take no training, because "
         f"pages simulate, calculate or measure them: {others or 'none is judged yet'}.\n",
-        f'```{{raw}} html\n<p class="ledger-data">{data}</p>'
-        f'<div id="ledger-filter" data-papers="{names}"></div>\n```\n',
+        raw(
+            f'<p class="ledger-data">{data}</p><div id="ledger-filter" data-papers="{names}"></div>'
+        ),
     ]
     for name, paper in registry.papers().items():
         words = prose[prose["paper"] == name]
@@ -187,13 +180,13 @@ def _claim(row: Any, claim: Claim, runs: RunsByCell) -> str:
             ("Query", _query(claim)),
             ("Margins", f"{plain(_margin_words(claim, fixed))}. {_made_under(used)}"),
         ]
-    body = _raw(
+    body = fill(
         "ledger_parts",
         judged=[
             {
                 "expected": _typeset(_expected(p.part)),
                 "seen": _typeset(p.seen),
-                "badge": looks(p.outcome),
+                "badge": (p.outcome, verdict_kind(p.outcome)),
             }
             for p in row.parts
         ],
@@ -202,7 +195,7 @@ def _claim(row: Any, claim: Claim, runs: RunsByCell) -> str:
         file=f"book/claims/{claim.paper}.yml",
         written=_written(claim.paper)[claim.id],
     )
-    return _box(row, "seed", f"{_facts(facts)}\n{body}")
+    return _box(row, "seed", f"{_facts(facts)}\n{raw(body)}")
 
 
 def _computed(row: Any) -> str:
@@ -218,23 +211,9 @@ def _computed(row: Any) -> str:
     return _box(row, row.unit, _facts(facts))
 
 
-def _raw(template: str, **values: Any) -> str:
-    """HTML in a page of Markdown, from a template.
-
-    There are thousands of cells on this page: as Markdown they would take half of all the time that
-    Sphinx needs for the book.
-    """
-    return f"```{{raw}} html\n{fill(template, **values)}\n```\n"
-
-
 def _typeset(text: str) -> str:
     """Text with the signs that Sphinx sets: curved apostrophes, and % kept beside its number."""
     return text.replace("'", "\N{RIGHT SINGLE QUOTATION MARK}").replace(" %", "\N{NO-BREAK SPACE}%")
-
-
-def looks(verdict: str) -> tuple[str, str]:
-    """A verdict and the style class that it is shown in."""
-    return verdict, verdict_kind(verdict)
 
 
 def severity_words(row: Any) -> str:
@@ -445,16 +424,18 @@ def _numbers(artifact: str, rows: pd.DataFrame, known: dict[str, Claim], runs: R
     fixed = load_margins()
     used = {row.claim: runs.of(known[row.claim], row.parts) for row in rows.itertuples()}
     every = {run.key: run for found in used.values() for run in found}.values()
-    body = _raw(
+    body = fill(
         "ledger_numbers",
         artifact=artifact,
-        columns=NUMBERS,
         rows=[
             {
                 "facets": facets(row),
                 "anchor": slug(row.claim),
                 "statement": _typeset(row.statement),
-                "badges": [looks(row.label), *((mark, "mark") for mark in marks(row))],
+                "badges": [
+                    (row.label, verdict_kind(row.label)),
+                    *((mark, "mark") for mark in marks(row)),
+                ],
                 "others": _typeset(severity_words(row)),
                 "seen": _typeset(row.seen + row.at_full_scale + _changed(row) + _otherwise(row)),
                 "seeds": f"{row.seeds} {row.scale}".rstrip(),
@@ -473,7 +454,7 @@ def _numbers(artifact: str, rows: pd.DataFrame, known: dict[str, Claim], runs: R
         f"{plain(_margin_words(first, fixed))}. "
         f"{artifact_link(artifact, first.source.experiment)}. Query: {_query(first)}. "
         f"{_made_under(every)}. {numbers_in_words(rows)} *Other rows* counts those of the same "
-        f"column that come out at the same number.{_same_runs(artifact)}\n\n{body}::::::\n"
+        f"column that come out at the same number.{_same_runs(artifact)}\n\n{raw(body)}::::::\n"
     )
 
 

@@ -8,6 +8,11 @@ from relength.paths import NOTEBOOKS
 from relength.report.style import marks, verdict_kind
 
 
+def raw(html: str) -> str:
+    """HTML as it is, for a page in Markdown."""
+    return f"```{{raw}} html\n{html}\n```\n"
+
+
 def table(
     columns: Sequence[str],
     rows: Iterable[Sequence[Any]],

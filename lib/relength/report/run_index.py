@@ -15,6 +15,7 @@ from typing import Any
 from relength.report.expenses import rebuilds
 from relength.report.freshness import State, made_by, outdated, states, verified_with
 from relength.report.html import fill
+from relength.report.markdown import raw
 from relength.report.scoreboard import Survey
 from relength.report.style import title
 from relength.runs.plan import least_seeds
@@ -54,7 +55,7 @@ def index(survey: Survey) -> str:
     return (
         _outdated(survey.store)
         + _notes(survey.store)
-        + f"```{{raw}} html\n{fill('runs', columns=COLUMNS, runs=rows)}\n```\n"
+        + raw(fill("runs", columns=COLUMNS, runs=rows))
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from relength.report.exhibits import Exhibit
-from relength.report.markdown import table
+from relength.report.markdown import raw, table
 from relength.report.outcomes import (
     NOTHING,
     ROW,
@@ -85,7 +85,7 @@ def tasks_solved(survey: Survey) -> str:
         f"each seed alone, as our verdicts do.{ours}{few_seeds(data['seeds'])} "
         f"{{numref}}`tab-findings-{PAPER}-solved` has both counts for all readings. "
         f"{{numref}}`fig-findings-{PAPER}-seeds` has the seeds, task by task.\n\n{body}\n"
-        f"```{{raw}} html\n{_solved_map(runs, data).html}\n```\n"
+        f"{raw(_solved_map(runs, data).html)}"
     )
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from relength.papers.panm import address_bits
 from relength.papers.panm.pointers import apart
 from relength.report.exhibits import Exhibit
-from relength.report.markdown import table
+from relength.report.markdown import raw, table
 from relength.report.outcomes import (
     NOTHING,
     beside_printed,
@@ -138,8 +138,8 @@ def against_baselines(survey: Survey) -> str:
         f"Baselines with runs: {names}. PANM is compared with the best of them at each of "
         f"{len(readings)} tests beyond L+1. A lead counts if it is larger than the margin. PANM "
         f"is: {'; '.join(said)}."
-        f"{few_seeds(seeds.loc[readings.index])}\n\n```{{raw}} html\n"
-        f"{_by_length(runs, every[every['task'].isin(have.index)]).html}\n```\n\n{body}"
+        f"{few_seeds(seeds.loc[readings.index])}\n\n"
+        f"{raw(_by_length(runs, every[every['task'].isin(have.index)]).html)}\n{body}"
     )
 
 
@@ -235,7 +235,7 @@ def counting(survey: Survey) -> str:
     made = address_bits.bits_drawing(runs)
     name = "findings-panm-bits"
     shown = exhibit(made.draw, name, made.caption, made.alt, made.data, made.runs)
-    figure = f"```{{raw}} html\n{shown.html}\n```\n"
+    figure = raw(shown.html)
     return f"{said}\n\n{figure}\n\n{address_bits.outcome(busiest(survey, address_bits.PAGE))}\n"
 
 
