@@ -29,22 +29,28 @@ def gate_gradients(t, carried, grads, rz, n, h_gates, states, x_grads, h_grads, 
     x_grads, h_grads (T, N, 3·d), written: gradients of both gate pre-activations
     """
     samples, d = carried.shape
+    grad, n_grad = np.empty(d, carried.dtype), np.empty(d, carried.dtype)
     for b in range(samples):
+        # Short loops: a compiler takes eight numbers at once only where it can ask whether arrays
+        # overlap, and it does not ask of more than a few.
         for j in range(d):
-            grad = grads[t, b, j] + carried[b, j]
-            r, z, new = rz[t, b, j], rz[t, b, d + j], n[t, b, j]
-            kept = grad * z
-            direct[b, j] = kept
-            change = grad - kept  # (1 - z)·grad
-            n_grad = change - change * new * new  # tanh' = 1 - n²
-            r_grad = n_grad * h_gates[t, b, 2 * d + j] * (r - r * r)  # σ' = σ - σ²
-            z_grad = grad * (states[t, b, j] - new) * (z - z * z)
-            x_grads[t, b, j] = r_grad
-            x_grads[t, b, d + j] = z_grad
-            x_grads[t, b, 2 * d + j] = n_grad
-            h_grads[t, b, j] = r_grad
-            h_grads[t, b, d + j] = z_grad
-            h_grads[t, b, 2 * d + j] = n_grad * r
+            grad[j] = grads[t, b, j] + carried[b, j]
+        for j in range(d):
+            direct[b, j] = grad[j] * rz[t, b, d + j]
+        for j in range(d):
+            change = grad[j] - direct[b, j]  # (1 - z)·grad
+            n_grad[j] = change - change * n[t, b, j] * n[t, b, j]  # tanh' = 1 - n²
+        for j in range(d):  # σ' = σ - σ²
+            r = rz[t, b, j]
+            x_grads[t, b, j] = n_grad[j] * h_gates[t, b, 2 * d + j] * (r - r * r)
+        for j in range(d):
+            z = rz[t, b, d + j]
+            x_grads[t, b, d + j] = grad[j] * (states[t, b, j] - n[t, b, j]) * (z - z * z)
+        for j in range(2 * d):
+            h_grads[t, b, j] = x_grads[t, b, j]
+        for j in range(d):
+            x_grads[t, b, 2 * d + j] = n_grad[j]
+            h_grads[t, b, 2 * d + j] = n_grad[j] * rz[t, b, j]
 
 
 @compiled
@@ -217,27 +223,27 @@ def attend_gradient(t, grad, h, keys, lengths, weights, score_grads, h_grad, cos
     grad (N, S) of the weights;  written: score_grads (T, N, S);  h_grad (N, d) is added to
     """
     samples, places, d = keys.shape
+    change = np.empty(d, keys.dtype)  # of the state, were its length 1
     for b in range(samples):
-        length, mean, along = lengths[t, b], 0.0, 0.0
+        length, mean = lengths[t, b], 0.0
         for s in range(places):
             mean += weights[t, b, s] * grad[b, s]
+        change[:] = 0
         for s in range(places):
             score_grad = weights[t, b, s] * (grad[b, s] - mean)
             score_grads[t, b, s] = score_grad
             if weights[t, b, s] == 0:  # masked
                 continue
-            if cosine:  # the part along the state, which its length takes out
-                total = keys.dtype.type(0)
-                for j in range(d):
-                    total += h[b, j] * keys[b, s, j]
-                along += score_grad * total
-            share = score_grad / length
+            share = keys.dtype.type(score_grad / length)
             for j in range(d):
-                h_grad[b, j] += share * keys[b, s, j]
-        if cosine:
-            along /= length * length * length
+                change[j] += share * keys[b, s, j]
+        along = keys.dtype.type(0)
+        if cosine:  # the part along the state, which its length takes out
             for j in range(d):
-                h_grad[b, j] -= along * h[b, j]
+                along += h[b, j] * change[j]
+            along /= length * length
+        for j in range(d):
+            h_grad[b, j] += change[j] - along * h[b, j]
 
 
 @compiled

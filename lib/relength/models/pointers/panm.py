@@ -18,7 +18,7 @@ nothing of it on what has been written. So all of it is computed for all steps a
 controller goes step by step.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -70,7 +70,7 @@ class Mode2(nn.Module):
 
         mask: (B, L), or (B, T, L) if it differs from step to step
         """
-        q = where_written(lambda x: self.query(x[None]), mode1, writing)  # Eq. 4
+        q = everywhere(self.query(where_written(mode1, writing)[None]), mode1, writing)  # Eq. 4
         cosine = F.normalize(q, dim=3) @ F.normalize(memory, dim=2).mT
         mask = mask[:, None] if mask is not None and mask.ndim == 2 else mask
         weights = masked_softmax(cosine / self.temperature, mask)  # Eq. 5
@@ -97,25 +97,23 @@ class Controller(nn.Module):
         self, reading: "Reading", z: Tensor | None, h: Tensor, writing: "Writing | None" = None
     ) -> tuple[Tensor, Tensor]:
         """Scores (B, T, classes) and the last state (B, d), from the state before."""
-        values = torch.cat([reading.mode1, reading.mode2], dim=2)
-        x = values if z is None else torch.cat([values, z], dim=2)
-        linear = fast.linear if quick(self, x) else F.linear
-
-        def gates(x: Tensor) -> Tensor:
-            return linear(x, self.gru.weight_ih, self.gru.bias_ih)
-
-        def output(x: Tensor) -> Tensor:
-            inner = linear(x, self.inner.weight, self.inner.bias)
-            return linear(torch.relu(inner), self.output.weight, self.output.bias)
-
-        x_gates = where_written(gates, x, writing)
-        if quick(self, x):
+        values = [where_written(x, writing) for x in (reading.mode1, reading.mode2)]
+        fed_back = [] if z is None else [where_written(z, writing)]
+        fused = quick(self, h)
+        linear = fast.linear if fused else F.linear
+        x_gates = linear(
+            torch.cat([*values, *fed_back], dim=1), self.gru.weight_ih, self.gru.bias_ih
+        )
+        x_gates = everywhere(x_gates, reading.mode1, writing)
+        if fused:
             counts = None if writing is None else writing.counts
             states = self.gru.fast_scan(x_gates, h, counts)  # Eq. 7
         else:
             states = self.gru.scan(x_gates, h)
-        scores = where_written(output, torch.cat([values, states], dim=2), writing)
-        return scores, states[:, -1]
+        read_and_state = torch.cat([*values, where_written(states, writing)], dim=1)
+        inner = torch.relu(linear(read_and_state, self.inner.weight, self.inner.bias))
+        scores = linear(inner, self.output.weight, self.output.bias)
+        return everywhere(scores, reading.mode1, writing), states[:, -1]
 
 
 class Writing(NamedTuple):
@@ -135,17 +133,27 @@ class Writing(NamedTuple):
         return cls(going_on.sum(0).tolist(), going_on.flatten().nonzero()[:, 0])
 
 
-def where_written(map_of: Callable[[Tensor], Tensor], x: Tensor, writing: Writing | None) -> Tensor:
-    """Map (rows, c) to (…, rows, k), for each place of x (B, T, c): (…, B, T, k).
-
-    Places where nothing is written are left out, if it is told which; there it gives zeros.
-    """
+def where_written(x: Tensor, writing: Writing | None) -> Tensor:
+    """Rows (R, c) of x (B, T, c): those of places where something is written, or all."""
     rows = x.flatten(0, 1)
-    if writing is None:
-        return map_of(rows).unflatten(-2, x.shape[:2])
-    mapped = map_of(rows.index_select(0, writing.places))
-    every = mapped.new_zeros(*mapped.shape[:-2], len(rows), mapped.shape[-1])
-    return every.index_copy(-2, writing.places, mapped).unflatten(-2, x.shape[:2])
+    return rows if writing is None else rows.index_select(0, writing.places)
+
+
+def everywhere(rows: Tensor, like: Tensor, writing: Writing | None) -> Tensor:
+    """Rows (…, R, k) of :func:`where_written` as (…, B, T, k) for ``like`` (B, T, c), else zero."""
+    size = like.shape[:2]
+    if writing is not None:
+        every = rows.new_zeros(*rows.shape[:-2], size.numel(), rows.shape[-1])
+        rows = every.index_copy(-2, writing.places, rows)
+    return rows.unflatten(-2, size)
+
+
+def summed(memory: Tensor, mask: Tensor) -> Tensor:
+    """The controller's first state (B, d): the sum of a memory's valid slots.
+
+    memory (B, L, d);  mask (B, L), True for those slots
+    """
+    return (memory * mask[:, :, None]).sum(1)
 
 
 class Reading(NamedTuple):
@@ -318,8 +326,7 @@ class PANM(nn.Module):
         memory, mask, base, z = (x[order] for x in (memory, mask, base, z))
         longest, lengths = len(writing.counts), mask.sum(1)
         reading = self.look(memory, mask, base, longest, lengths, writing=writing)
-        h = (memory * mask[:, :, None]).sum(1)
-        scores, _ = self.controller(reading, z[:, :longest], h, writing)
+        scores, _ = self.controller(reading, z[:, :longest], summed(memory, mask), writing)
         return F.pad(scores, (0, 0, 0, z.shape[1] - longest))[order.argsort()]
 
     def encode(self, x: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -330,7 +337,7 @@ class PANM(nn.Module):
         if lengths is None:
             return memory, memory.sum(1)
         mask = torch.arange(memory.shape[1], device=x.device) < lengths[:, None]
-        return memory, (memory * mask[:, :, None]).sum(1)
+        return memory, summed(memory, mask)
 
     def fitting(self, memory: Tensor, x: Tensor) -> Tensor:
         """Return an encoder's output for x (B, L, …) if it is (B, L, d); else RelengthError."""
