@@ -91,11 +91,11 @@ def files(code: Iterable[str]) -> list[Path]:
 
 
 def _file(name: str, given: tuple[str | bytes, ...], code: tuple[str, ...]) -> Path:
-    return FOLDER / f"{name}-{digest(_code(code), *given).hex()}.pickle"
+    return FOLDER / f"{name}-{digest(code_digest(code), *given).hex()}.pickle"
 
 
 @cache
-def _code(code: tuple[str, ...]) -> bytes:
+def code_digest(code: tuple[str, ...]) -> bytes:
     """Digest of files of the package, and of the versions of what they compute with."""
     texts = ((file.relative_to(PACKAGE).as_posix(), file.read_bytes()) for file in files(code))
     parts = (part for text in texts for part in text)

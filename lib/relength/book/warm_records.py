@@ -1,5 +1,6 @@
-"""Imported before kernels are forked: the project's records, and which run is whose, are read once.
+"""Imported before kernels are forked: what all of them read and work out is there once.
 
+That are the project's records and whose runs they are, margins, templates, and digests of the code.
 What is wrong with records, each kernel says where it shows them.
 """
 
@@ -7,12 +8,20 @@ import gc
 from contextlib import suppress
 
 from relength.errors import RelengthError
+from relength.kept import code_digest
 from relength.paths import RESULTS
+from relength.report import html
 from relength.runs.store import Store
 from relength.specs.experiments import experiments
-from relength.verdicts.judged import own_records
+from relength.specs.margins import load_margins
+from relength.training.provenance import code_fingerprint
+from relength.verdicts import judged
 
 with suppress(RelengthError, OSError):
     for found in experiments().values():
-        own_records(found, Store(RESULTS))
+        judged.own_records(found, Store(RESULTS))
+    load_margins()
+html.compile_all()
+code_digest(judged.code())
+code_fingerprint()
 gc.freeze()  # of a page of memory that the collector writes to, every kernel would get its own

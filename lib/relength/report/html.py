@@ -7,21 +7,29 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+TEMPLATES = files("relength.report") / "templates"
 
 
 def fill(template: str, /, **values: Any) -> str:
     """The HTML of ``templates/<template>.html.j2`` with these values."""
-    return _template(f"{template}.html.j2").render(values)
+    return _environment().get_template(f"{template}.html.j2").render(values)
+
+
+def compile_all() -> None:
+    """Compile every template, which processes that are forked later need not do then."""
+    for file in TEMPLATES.iterdir():
+        _environment().get_template(file.name)
 
 
 @cache
-def _template(name: str) -> Template:
+def _environment() -> Environment:
     loader = FunctionLoader(_source)
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined).get_template(name)
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
 
 
 def _source(name: str) -> str:
     """A template without line breaks: an empty line would end a piece of HTML in Markdown."""
-    text = (files("relength.report") / "templates" / name).read_text("utf-8")
+    text = (TEMPLATES / name).read_text("utf-8")
     return "".join(line.strip() for line in text.splitlines())

@@ -120,7 +120,7 @@ def load_margins(path: Path = MARGINS) -> Margins:
 
 @lru_cache(maxsize=8)  # every claim asks
 def _parsed(content: bytes) -> Margins:
-    return Margins.model_validate(yaml.safe_load(content))
+    return Margins.model_validate(yaml.load(content, Loader=yaml.CSafeLoader))
 
 
 def margins_hash(path: Path = MARGINS) -> str:

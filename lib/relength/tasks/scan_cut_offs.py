@@ -7,6 +7,7 @@ out and tested, too. The cited code draws it with another generator; the sizes a
 """
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -50,19 +51,19 @@ class ScanCutOff(Scan):
         return ("length",)
 
     def splits(self) -> dict[str, Split]:
-        within = [pair for pair in commands() if len(pair.target) <= self.cut_off]
-        held_out, beyond = held(len(within)), len(commands()) - len(within)
+        within = sum(len(those) for n, those in by_length().items() if n <= self.cut_off)
+        held_out, beyond = held(within), len(commands()) - within
         shortest = min(n for n in by_length() if n > self.cut_off)
         validation = min(self.validation_size, held_out)
         return {
-            "train": Split(1, self.cut_off, min(self.train_size, len(within) - held_out)),
+            "train": Split(1, self.cut_off, min(self.train_size, within - held_out)),
             "validation": Split(1, self.cut_off, validation),
             "iid": Split(1, self.cut_off, min(self.test_size, validation)),
             "length": Split(shortest, LONGEST, min(self.test_size, beyond)),
         }
 
     def text_sizes(self) -> tuple[tuple[int, int], ...]:
-        return ((max(len(pair.source) for pair in commands()), LONGEST + 1),)
+        return ((longest_source(), LONGEST + 1),)
 
     def pairs(self, split: str, seed: int) -> list[Pair]:
         size = self._split(split).size
@@ -101,6 +102,12 @@ class ScanCutOff(Scan):
         from relength.tasks.losses import cross_entropy
 
         return cross_entropy(outputs, batch)
+
+
+@cache
+def longest_source() -> int:
+    """The most words that a command has."""
+    return max(len(pair.source) for pair in commands())
 
 
 def held(within: int) -> int:

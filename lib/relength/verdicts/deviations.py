@@ -133,7 +133,7 @@ def load(paper: str, folder: Path = FOLDER) -> list[Deviation]:
     """The entries of a paper. RelengthError where the file is missing or says something wrong."""
     path = folder / f"{paper}.yml"
     try:
-        entries = yaml.safe_load(path.read_text(encoding="utf-8"))
+        entries = yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader)
         return TypeAdapter(list[Deviation]).validate_python(entries)
     except (OSError, yaml.YAMLError, ValidationError) as error:
         raise RelengthError(

@@ -87,7 +87,7 @@ def _from_git(path: Path, root: Path) -> tuple[list[Version], bool]:
 
 def _parsed(content: bytes) -> Margins | None:
     try:
-        return Margins.model_validate(yaml.safe_load(content))
+        return Margins.model_validate(yaml.load(content, Loader=yaml.CSafeLoader))
     except (yaml.YAMLError, ValidationError):
         return None  # an older form of the file: its fingerprint still counts
 

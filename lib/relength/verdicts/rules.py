@@ -14,6 +14,7 @@ training can cause either.
 
 from collections.abc import Callable, Sequence
 from math import comb
+from statistics import median
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -341,8 +342,8 @@ def _sample(values: np.ndarray) -> str:
 
 def middle(values: ArrayLike) -> list[list[float]]:
     """The median over seeds, test by test; both of two seeds, since these have no middle."""
-    values = _two_dimensional(values)
-    return sorted(values.tolist()) if len(values) == 2 else [np.median(values, axis=0).tolist()]
+    seeds = _two_dimensional(values).tolist()
+    return sorted(seeds) if len(seeds) == 2 else [[*map(median, zip(*seeds, strict=True))]]
 
 
 def _middle(values: ArrayLike) -> str:

@@ -122,8 +122,8 @@ def _histogram(
         counts = np.array(record["memory"]["modes"][gate][phase], dtype=float)
         heights = counts / counts.max() * side * 0.92
         edges = np.linspace(x, x + width, len(counts) + 1)
-        look = {"color": colour(model), "alpha": 0.9 if sign < 0 else 0.5, "rwidth": 0.92}
-        axes.hist(edges[:-1], edges, weights=sign * heights, bottom=y + side, **look)
+        look = {"color": colour(model), "alpha": 0.9 if sign < 0 else 0.5, "linewidth": 0}
+        axes.stairs(y + side + sign * heights, edges, baseline=y + side, fill=True, **look)
     axes.plot([x, x + width], [y + side] * 2, color=LIGHT.muted, linewidth=0.6)
     words = {"size": 7, "color": LIGHT.ink, "ha": "center", "va": "top"}
     axes.text(x + width / 2, y + 2 * side + 0.03, f"{mean_accuracy(record):.0f} %", **words)
