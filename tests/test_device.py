@@ -67,6 +67,8 @@ def cuda(monkeypatch):
     for name, fake in fakes.items():
         monkeypatch.setattr(torch.cuda, name, fake)
     monkeypatch.setattr(device, "_of_this_thread", threading.local())
+    # To search the memory of all tests before this one would take seconds.
+    monkeypatch.setattr(device, "gc", SimpleNamespace(collect=lambda: 0))
     return seen
 
 
