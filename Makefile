@@ -46,7 +46,7 @@ test-all: $(READY) ## Run all tests: every page in a browser, every guide, every
 env: $(READY) ## Create the environment in .venv and nothing else
 
 clean: ## Remove the environment and everything that was built
-	rm -rf $(VENV) _build book/executed .test-output .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) _build book/executed .relength .test-output .pytest_cache .ruff_cache .hypothesis
 
 $(READY): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer with its venv module was found: install one (on Debian or Ubuntu: python3 and python3-venv), or name one with 'make PYTHON=/path/to/python3.11 book'." >&2; exit 1; }

@@ -20,10 +20,15 @@ MATHEMATICS = {
 TRANSLATION = {"TRM": 0.4, "PANM on TRM": 0.8}
 
 
-def fill(store: Store, name: str, accuracies: dict[str, float], seeds: int, repaired: float):
+def fill(
+    store: Store, name: str, accuracies: dict[str, float], seeds: int, repaired: float, known=()
+):
+    """Every model knows the lengths of training equally well but those in ``known``."""
     for spec in experiment(name).specs("reduced", range(seeds)):
 
-        def accuracy(spec, _):
+        def accuracy(spec, test):
+            if test == spec.task.tests[0]:
+                return dict(known).get(spec.model.name, 0.9)
             return repaired if spec.model.arm == "repaired" else accuracies[spec.model.name]
 
         if spec.model.name in accuracies:
@@ -71,6 +76,30 @@ def test_less_perplexity_is_better_and_other_depths_are_other_networks(survey):
     assert {one.task for one in compared} == {"multi30k_50", "multi30k_80"}  # of several depths
     for one in compared:
         assert one.gain(one.best) == pytest.approx(0) and one.other != one.row
+
+
+@pytest.mark.parametrize(
+    ("known", "answer"), [(0.9, "behind"), (0.86, "behind"), (0.84, "untrained")]
+)
+def test_without_runs_of_the_network_alone_the_best_other_is_what_pointers_are_compared_with(
+    tmp_path, known, answer
+):
+    store, mathematics = Store(tmp_path), {"PANM on TRM": 0.3, "TRM+RPE": 0.4, "U. TRM": 0.2}
+    fill(store, "panm_scan", mathematics, 1, repaired=0.3, known={"PANM on TRM": known})
+    found = settings(made_of(store), "panm_scan")
+    assert found and {(one.other, one.answer) for one in found} == {("TRM+RPE", answer)}
+    assert "| not run |" in on_language.on_language(made_of(store))
+
+
+@pytest.mark.parametrize(
+    ("lead", "answer"), [(5.5, "ahead"), (4.5, "level"), (-4.5, "level"), (-5.5, "behind")]
+)
+def test_within_the_margin_pointers_and_another_network_are_level(lead, answer):
+    nothing, margin = float("nan"), load_margins().measures["accuracy"].around(50)
+    made = on_language.Setting(
+        "scan_25", "length", "TRM", nothing, 50 + lead, nothing, "TRM+RPE", 50, 1, margin, 3
+    )
+    assert made.answer == answer
 
 
 @pytest.mark.parametrize(

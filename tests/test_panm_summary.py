@@ -78,6 +78,19 @@ def test_lower_is_better_in_translation_and_each_depth_is_a_setting(tmp_path):
     assert "ahead in 2: bAbI, Translation" in summary.leads([*found.values()])
 
 
+@pytest.mark.parametrize(("best", "ahead"), [(0.74, "PANM"), (0.76, "level"), (0.86, "the other")])
+def test_nobody_is_ahead_by_less_than_the_margin(tmp_path, best, ahead):
+    store = Store(tmp_path)
+    for spec in experiment("panm_babi").specs("reduced", [0]):
+
+        def accuracy(spec, _):
+            return 0.8 if spec.model.name == "PANM on TRM" else best
+
+        store.append("panm", handmade.record(spec, accuracy, experiment="panm_babi"))
+    found = {one.group.column: one for one in summary.summaries(store, 5)}
+    assert summary._ahead(found["babi_qa"]) == ahead
+
+
 @pytest.mark.skipif(bool(TASKS["bigbench_abstract"]().lacks()), reason="BIG-bench is not here")
 def test_small_networks_stand_for_pretrained_ones_and_are_said_to(tmp_path):
     store = Store(tmp_path)

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from relength.errors import RelengthError
+from relength.paths import RESULTS
 
 app = typer.Typer(
     name="relength",
@@ -36,9 +37,10 @@ def store_of(results: Path) -> Any:
 
     store = Store(results)
     if not store.path.is_dir():
+        named = store.path != RESULTS
         stderr.print(
-            f"Note: There is no folder {escape(str(store.path))}, so nothing counts as recorded: "
-            "look at the name given to --results.",
+            f"Note: There is no folder {escape(str(store.path))}, so nothing counts as recorded"
+            f"{': look at the name given to --results' if named else ''}.",
             soft_wrap=True,
             highlight=False,
         )

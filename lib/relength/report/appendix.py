@@ -91,8 +91,8 @@ def costs(runs: Runs, *beside: Runs) -> Exhibit:
         "evaluation. Rows <i>recorded</i> count all of the store, also runs executed twice and "
         "runs of settings that were mended since. Rows <i>to rebuild</i> multiply the steps of a "
         "complete grid by the seconds per step of the fastest run of the same kind on the device, "
-        "because slower ones may have shared their core. Kinds of runs that were recorded count "
-        "with the steps they took. Divide by the number of cores."
+        "because slower ones may have shared their core. Recorded kinds of runs are "
+        "priced at the steps they took. Divide by the number of cores."
         f"{_shared(runs)}{runs.on_generated_data}"
     )
     if not rows:

@@ -138,7 +138,7 @@ def _box(first: int, last: int, rows: list[int]) -> np.ndarray:
 
 
 def _from_nothing(shade: str) -> "LinearSegmentedColormap":
-    """From transparent to a colour, so that the page shows through where nobody looks."""
+    """Colour map from transparent to a model's colour."""
     from matplotlib.colors import LinearSegmentedColormap, to_rgba
 
     return LinearSegmentedColormap.from_list("weight", [to_rgba(shade, 0.0), to_rgba(shade, 1.0)])

@@ -154,8 +154,8 @@ def in_words(found: Effect) -> str:
     spread = f", from {signed(counts.low)} to {signed(counts.high)}" if total > 1 else ""
     said = (
         f"From {found.measure.first} to {found.measure.second}: {_pairs(counts.pairs)}, "
-        f"{_seeds(counts.seeds)}. At the longest test, {counts.same} stay within the margin, "
-        f"{counts.more} rise and {counts.fewer} fall. The median change is "
+        f"{_seeds(counts.seeds)}. At the longest test {counts.same} agree within the "
+        f"margin, {counts.more} rise and {counts.fewer} fall. The median change is "
         f"{signed(counts.median)} {unit}{spread}."
     )
     most = counts.most

@@ -1,6 +1,6 @@
 """The figures of a notebook, drawn from recorded runs.
 
-Every seed is drawn, beside it a median at most; nothing is a mean.
+Every seed is drawn, beside it a median, or a mean where the paper prints means.
 """
 
 from collections.abc import Callable, Mapping, Sequence

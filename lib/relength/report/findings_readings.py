@@ -161,8 +161,8 @@ def near_by_reading(runs: Runs) -> str:
         return ""
     models = " or ".join(dict.fromkeys(data["model"]))
     said = (
-        f"More than one reading of {models} has {seeds} seeds for some printed numbers. So many "
-        f"of these come out within the margin: {counts_in_words(near_counts(data))}."
+        f"Several readings of {models} have {seeds} seeds for some printed numbers. "
+        f"Within the margin come out: {counts_in_words(near_counts(data))}."
     )
     paper = registry.papers()[runs.experiment.paper]
     return f"{said} {paper.load(paper.near)(data, runs)}" if paper.near else said

@@ -60,7 +60,7 @@ def freshness(store: Store, records: Iterable[Record]) -> Freshness:
 
 
 def freshness_of(store: Store, made: Mapping[str, str]) -> Freshness:
-    """The same for runs of which only this is at hand: {run_id: fingerprint of the code}."""
+    """Count the runs of {run_id: fingerprint of the code} that today's code gives."""
     return Freshness.of(states(store, made).values())
 
 
@@ -94,7 +94,7 @@ def outdated(store: Store) -> bool:
 
 
 def _replayed(store: Store) -> frozenset[str]:
-    """The run_ids that stand behind a probe that the code of that time reproduced."""
+    """Run ids whose probe passed at the last verification."""
     return frozenset(
         run_id
         for probe in store.replayed()["probes"]

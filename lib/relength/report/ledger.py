@@ -306,7 +306,7 @@ def _made_under(used: Iterable[UsedRun]) -> str:
         f"{plural(n, 'run')} made under version {margins.link(fingerprint)}"
         for fingerprint, n in made_under(used).items()
     ]
-    return "; ".join(made) or "No run was made under any yet; {ref}`their history <margin-history>`"
+    return "; ".join(made) or "No run yet; {ref}`history of the margins <margin-history>`"
 
 
 def _margin_words(claim: Claim, fixed: Margins) -> str:

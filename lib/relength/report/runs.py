@@ -264,7 +264,7 @@ class Runs:
 
     @cached_property
     def waiting(self) -> list[tuple[str, str]]:
-        """Rows of readings that no claim is judged on and that have no run that counts yet.
+        """Unjudged rows without usable runs.
 
         What counts is a usable run of the page's own specs, or of its tasks at another scale.
         """

@@ -199,9 +199,9 @@ def fragile(survey: Survey) -> str:
         return "*Not run*: no run behind a verdict has been trained twice yet.\n"
     headline = ", ".join(f"{{ref}}`{claim} <claim-{claim}>`" for claim in counts.headline)
     said = (
-        f"**{counts.fragile} of {counts.repeated}** verdicts with a run that was executed more "
-        f"than once are fragile ({counts.fragile / counts.repeated:.0%}), which are "
-        f"{counts.fragile / counts.judged:.1%} of all {counts.judged} verdicts. The others may "
+        f"{counts.repeated} of {counts.judged} verdicts have a run that was executed more than "
+        f"once. **{counts.fragile}** of them ({counts.fragile / counts.repeated:.0%}) change with "
+        "the execution: they are fragile. The others may "
         "only look steadier, because nobody has trained their runs again. Of the claims that a "
         f"reader asks about first, these are fragile: {headline or 'none'}."
     )

@@ -301,9 +301,9 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
         f"{published.statistic(artifact)} {runs.shown.in_unit}.{both} The lower, smaller one is "
         f"what the paper prints. {coloured}{some_solve}✓ marks a reproduced claim, ≠ a "
         "contradicted one. ↓ and ↑ mark results at reduced scale that are worse or better than "
-        "printed in every seed, before stage two has judged them. A mark in brackets could hardly "
-        f"fail: at least {load_margins().hardly_fails:.0%} of the other rows come out at the "
-        f"printed number as well{one_symbol}; point at a cell to see how many. A question mark "
+        "printed in every seed, before stage two has judged them. Brackets mark what could "
+        f"hardly fail: at least {load_margins().hardly_fails:.0%} of the other rows come out at "
+        f"the printed number as well{one_symbol}; point at a cell to see how many. A question mark "
         "stands where other executions of the same runs change the verdict: it is fragile."
         f"{_readings(runs)}"
     )
@@ -636,8 +636,8 @@ def verdicts(runs: Runs) -> Exhibit:
     else:
         basis = "No run is recorded yet."
     if late := int((ledger["claim_changed"] != "").sum()):
-        basis += f" <b>Of {late} claims, with printed numbers, the ledger does not say that they "
-        basis += "are as they were before their first run.</b>"
+        basis += f" <b>{claims.plural(late, 'claim')}, printed numbers included, changed after "
+        basis += "the first run, or may have.</b>"
     besides = "".join(
         f" Claims about {', '.join(models)} are judged on <i>{arm}</i>."
         for arm, models in runs.judged_otherwise.items()

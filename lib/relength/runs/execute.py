@@ -178,7 +178,7 @@ def _failed(job: Job, spec: RunSpec, error: str) -> Record:
 
 
 def without_results(record: Record, error: str) -> Record:
-    """A run that gave results, as one that failed: what cannot be written down is no result."""
+    """Convert a success that cannot be serialised into a failed record."""
     head = ("schema", "key", "run_id", "experiment", "spec", "provenance")
     return {name: record[name] for name in head} | {"status": "failed", "error": error}
 

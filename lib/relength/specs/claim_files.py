@@ -44,7 +44,7 @@ def file_of(paper: str) -> Path:
 
 
 def said(content: bytes) -> dict[str, Said]:
-    """{claim: what it says} of a file's content, old or new.
+    """Map each claim to its text, from the content of an old or new file.
 
     Each printed cell is a claim of its own where an artifact says so. They all have one rule, which
     stands under the artifact's name.

@@ -79,7 +79,7 @@ def number(value: float) -> str:
 
 
 class Numbers(NamedTuple):
-    """Printed numbers with the seeds that a verdict takes, each run counted once.
+    """Counts of the printed numbers that are judged, each run counted once.
 
     reproduced  that come out; of these, hardly: that could hardly fail
     unknown     that come out, and no other row tells how easily
@@ -206,14 +206,14 @@ def numbers(found: Numbers) -> str:
         return "No printed number has the seeds that a verdict takes."
     low, high = found.bounds
     said = [
-        f"Of {plural(found.judged, 'printed number')} with the seeds that a verdict takes, "
+        f"{plural(found.judged, 'printed number')} {'is' if found.judged == 1 else 'are'} judged; "
         f"{found.reproduced} {'is' if found.reproduced == 1 else 'are'} reproduced."
     ]
     if found.reproduced:
         said.append(
             f"{found.hardly} of these could hardly fail, and are weak evidence: at least "
-            f"{found.share:.0%} of the other rows of their column come out as well, or one symbol "
-            "of the input does, written over and over."
+            f"{found.share:.0%} of the other rows of the column match as well, or one symbol of "
+            "the input does, written over and over."
         )
     if found.unknown:
         said.append(f"Of {found.unknown} it is unknown, as their columns have no other row.")

@@ -179,7 +179,7 @@ def table_2(runs: Runs) -> Exhibit:
 
 
 def table_5(runs: Runs) -> Exhibit:
-    """The same with the larger memory."""
+    """Draw Table V: the longest inputs that are solved with the larger memory."""
     return _longest_table(runs, EXTENDED, f"{_grid_in_words(runs)} ")
 
 
@@ -211,7 +211,7 @@ def table_3(runs: Runs) -> Exhibit:
 
 
 def table_6(runs: Runs) -> Exhibit:
-    """The same with the larger memory."""
+    """Draw Table VI: mean accuracies with the larger memory."""
     remark = "Each length that was tested counts once; which those of the paper are is not printed."
     return _means_table(runs, EXTENDED, f" {remark}")
 

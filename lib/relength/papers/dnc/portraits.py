@@ -122,8 +122,8 @@ def portraits(runs: Runs, task: str, phase: Phase, number: int) -> Exhibit:
         f"States on their way: {title(task)}, as the controller {WORDS[phase]} (the paper's "
         f"Figure {printed}). A panel is a run, from the best to the worst of its row (at most "
         f"{BEST} and {WORST}); a line is one of {DRAWN} inputs of length 30, projected by t-SNE. "
-        f"Below: the run's mean accuracy over lengths {TRAINED.span}, and its returns, of which "
-        "100 are as many as in a shuffled order. Distances between panels mean nothing."
+        f"Below: the run's mean accuracy over lengths {TRAINED.span}, and its returns (100: as "
+        "many as in a shuffled order). Distances between panels mean nothing."
     )
     alt = (
         f"Portraits of states in {title(task)}, a row per controller, while it {WORDS[phase]}. "

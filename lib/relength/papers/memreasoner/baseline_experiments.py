@@ -39,7 +39,7 @@ def one_fact(scale: Scale, training: dict[str, Any], in_stages: dict[str, Any]) 
 
 
 def two_facts(scale: Scale, training: dict[str, Any], in_stages: dict[str, Any]) -> list[Entry]:
-    """The same on task 2."""
+    """Runs of the baselines on task 2."""
     mamba = UNTIL_KNOWN[scale] | MAMBA_ON_TASK_2[scale]
     return _all(scale, training, in_stages, mamba, SEGMENT["babi_two_facts"])
 

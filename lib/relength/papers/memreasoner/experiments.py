@@ -94,7 +94,7 @@ def others_on_one_fact(scale: Scale) -> list[Entry]:
 
 
 def others_on_two_facts(scale: Scale) -> list[Entry]:
-    """The same on task 2."""
+    """Runs of the other models on task 2."""
     training, fitted = TRAINING[scale] | LONGER[scale], LONGER_FITTED[scale]
     plain = [(model, training | fitted, WITHIN_WINDOW[scale]) for model in PLAIN[scale]]
     return [*plain, *baseline_experiments.two_facts(scale, training, fitted)]

@@ -106,11 +106,10 @@ def first_figure(runs: Runs, number: int) -> Exhibit:
     """Draw what goes wrong first, against the length of the context: a panel per reading."""
     data, middle = firsts(runs), means(runs)
     caption = (
-        "What goes wrong first? Percent of questions by the first read that goes to another line "
-        "than it should: to another one about the same person or thing, a matter of order, or "
-        " to any other, which is one of retrieval. Where all reads are right, the answer can "
-        "still be written wrongly. Means over seeds, against the length of the context in thousand "
-        "tokens."
+        "What goes wrong first? Percent of questions by their first wrong read. An error of order "
+        "reads another line about the same person or thing, an error of retrieval any other line. "
+        "Where all reads are right, the answer can still be written wrongly. Means over seeds, "
+        "against the length of the context in thousand tokens."
     )
     if data.empty:
         return exhibits.waiting(caption, f"{runs.page}-first", exhibits.training(runs), data)

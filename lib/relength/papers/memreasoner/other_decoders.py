@@ -174,7 +174,7 @@ def beside(artifact: str, runs: Runs) -> Exhibit:
 
 
 def numbers_beside(artifact: str, runs: Runs) -> str:
-    """The same as plain text."""
+    """Write the rows as plain text."""
     data = rows_beside(artifact, runs)
     lines = [f"{name_of(artifact)}, printed, and ours at {runs.scale} scale: medians, percent"]
     for task, part in data.groupby("task", sort=False):

@@ -334,7 +334,7 @@ def table(runs: Runs) -> Exhibit:
 
 
 def numbers(runs: Runs) -> str:
-    """The same as plain text."""
+    """Write the table of steps as plain text."""
     data = steps(runs)
     lines = [f"Centre of focus, {runs.scale} scale: median over seeds; steps in positions"]
     for task in runs.tasks:

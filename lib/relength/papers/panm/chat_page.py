@@ -121,7 +121,7 @@ def _cell(cell: dict[str, Any]) -> str:
 
 
 def numbers(runs: Runs) -> str:
-    """The same as plain text."""
+    """Write the table as plain text."""
     found = data(runs)
     rows: list[Sequence[str]] = [["model", "length", *map(_called, chat.TASKS)]]
     for (model, length), cells in found.groupby(["model", "length"], sort=False):

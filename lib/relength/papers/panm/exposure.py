@@ -246,7 +246,7 @@ def verdicts(found: Sequence[Checked]) -> Exhibit:
 
 
 def lines(found: Sequence[Checked]) -> str:
-    """The same as plain text."""
+    """Write the checked claims as plain text."""
     return "\n".join(f"{one.claim}: {one.decision.outcome} ({one.computed})" for one in found)
 
 

@@ -2,7 +2,8 @@
 
 A network is compared with the same one that has PANM on top, and with other networks that have no
 pointers: longer than those of training, test by test. What differs by no more than the margin of
-verdicts counts as nothing.
+verdicts counts as nothing. Where PANM knows even the lengths of training less well, longer ones
+tell nothing of pointers.
 """
 
 from itertools import product
@@ -63,7 +64,10 @@ class Setting(NamedTuple):
     alone, pointers, repaired  the network, with PANM as in the text, and with repaired PANM
     other, best                the best of the other networks without pointers, and its number
     sign                       -1 where less is better
-    seeds                      the fewer of the network's, alone and with PANM as in the text
+    margin                     a difference that counts as nothing
+    seeds                      the fewer of PANM's and of what it is compared with
+    trained                    by how many margins PANM is better on the lengths of training than
+                               the network alone or, without runs of that, the best other
     """
 
     task: str
@@ -77,6 +81,7 @@ class Setting(NamedTuple):
     sign: int
     margin: float
     seeds: int
+    trained: float = 0.0
 
     def gain(self, value: float) -> float:
         """Return by how much a number is better than that of the network alone."""
@@ -85,6 +90,11 @@ class Setting(NamedTuple):
     @property
     def answer(self) -> str:
         """The answer of the test: a key of ANSWERS."""
+        if self.trained < -1:
+            return "untrained"
+        if np.isnan(self.alone):
+            lead = self.sign * (self.pointers - self.best)
+            return "level" if abs(lead) <= self.margin else "ahead" if lead > 0 else "behind"
         pointers, network = self.gain(self.pointers), self.gain(self.best)
         if pointers > self.margin:
             return "both" if network > pointers else "pointer"
@@ -99,6 +109,10 @@ ANSWERS = {
     "network": "another network helps, the pointer does not",
     "harm": "the pointer harms",
     "neither": "neither helps beyond the margin",
+    "ahead": "PANM is ahead of the best other network",
+    "behind": "another network is ahead of PANM",
+    "level": "PANM and the best other network are level",
+    "untrained": "PANM knows even trained lengths less well",
 }
 HEADS = {
     "pointer": "The pointer helps most on",
@@ -106,14 +120,17 @@ HEADS = {
     "network": "Another network without pointers helps, and the pointer does not, on",
     "harm": "The pointer harms on",
     "neither": "Neither the pointer nor another network helps beyond the margin on",
+    "ahead": "PANM is ahead of every other network that has run on",
+    "behind": "Another network without pointers is ahead of PANM on",
+    "level": "PANM is level with the best other network that has run on",
+    "untrained": "PANM knows even the lengths of training less well, so that longer ones tell "
+    "nothing of pointers, on",
     "mixed": "Tests disagree on",
 }
 
 
 def settings(kind: Kind, runs: Runs) -> list[Setting]:
-    """Every test beyond the lengths of training in which a network has runs with and without
-    pointers.
-    """
+    """Every test beyond the lengths of training in which PANM has runs, and something beside it."""
     arms, metric = runs.experiment.judged_arms, runs.experiment.shown
     sign = -1 if runs.shown.lower_is_better else 1
     room = load_margins().measures[runs.shown.margin or "accuracy"]
@@ -123,15 +140,23 @@ def settings(kind: Kind, runs: Runs) -> list[Setting]:
         ran = runs.values(row, arm or arms[row], task, test, metric) if known else []
         return (float(np.mean(ran)), len(ran)) if ran else (np.nan, 0)
 
+    def best(rows: list[str], task: str, test: str) -> tuple[str, float, int]:
+        ran = {row: found for row in rows if (found := mean(row, task, test))[1]}
+        if not ran:
+            return "", np.nan, 0
+        row = max(ran, key=lambda row: sign * ran[row][0])
+        return row, *ran[row]
+
     found = []
     for task, tests in runs.tests.items():
         for test, (pointers, row) in product(tests[1:], kind.pairs):
             (ours, seeds), (alone, fewer) = mean(pointers, task, test), mean(row, task, test)
-            if not seeds or not fewer:
+            others = [name for name in kind.others if name != row]
+            other, rival, least = best(others, task, test)
+            if not seeds or not (fewer or least):
                 continue
-            rivals = {n: mean(n, task, test)[0] for n in kind.others if n != row}
-            ran = {n: sign * value for n, value in rivals.items() if not np.isnan(value)}
-            other = max(ran, key=ran.get, default="")
+            known = mean(pointers, task, tests[0])[0]
+            _, beside, _ = best([row] if fewer else others, task, tests[0])
             found.append(
                 Setting(
                     task,
@@ -141,10 +166,11 @@ def settings(kind: Kind, runs: Runs) -> list[Setting]:
                     ours,
                     mean(pointers, task, test, "repaired")[0],
                     other,
-                    rivals.get(other, np.nan),
+                    rival,
                     sign,
-                    room.around(alone),
-                    min(seeds, fewer),
+                    room.around(alone if fewer else rival),
+                    min(seeds, fewer or least),
+                    sign * (known - beside) / room.around(beside),
                 )
             )
     return found
@@ -197,7 +223,7 @@ def on_language(survey: Survey) -> str:
                 title(one.task),
                 one.test,
                 one.row,
-                number(one.alone),
+                NOT_RUN if np.isnan(one.alone) else number(one.alone),
                 number(one.pointers),
                 NOT_RUN if np.isnan(one.repaired) else number(one.repaired),
                 f"{number(one.best)} ({one.other})" if one.other else NOT_RUN,
@@ -222,21 +248,21 @@ def on_language(survey: Survey) -> str:
         name="tab-findings-panm-language",
         caption="Networks without and with pointers, and the best other network without, on inputs "
         "longer than those of training: means of seeds, in percent; of translation, perplexity, "
-        "where less is better. What it says is said of PANM as in the text.",
+        "where less is better. The last column judges PANM as in the text.",
         numbers=heads[:3],
     )
 
 
 def repairs(every: list[Setting]) -> str:
     """Say in how many tests repaired PANM differs from the network alone."""
-    ran = [one for one in every if not np.isnan(one.repaired)]
+    ran = [one for one in every if not np.isnan(one.repaired + one.alone)]
     if not ran:
         return ""
     better = [one for one in ran if one.gain(one.repaired) > one.margin]
     worse = sum(one.gain(one.repaired) < -one.margin for one in ran)
     named = ", ".join(f"{one.row} on {title(one.task)} {one.test}" for one in better)
     return (
-        f" This is said of pointers as in the text. With repaired ones, which {len(ran)} of "
+        f" This judges pointers as in the text. With repaired ones, which {len(ran)} of "
         f"{len(every)} tests have, a network is better than alone in {len(better)}"
         f"{f' ({named})' if better else ''} and worse in {worse}."
     )
