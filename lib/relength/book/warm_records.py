@@ -1,6 +1,5 @@
-"""Imported before kernels are forked: what all of them read and work out is there once.
+"""Load records, margins, templates and digests of the code once, before kernels are forked.
 
-That are the project's records and whose runs they are, margins, templates, and digests of the code.
 What is wrong with records, each kernel says where it shows them.
 """
 

@@ -136,11 +136,11 @@ class Runs:
         return replace(self, specs=specs, records=records, artifacts=(artifact,))
 
     def only(self, records: Iterable[Record]) -> "Runs":
-        """The same page with some of its records: those that an exhibit is made from."""
+        """Keep only some records of this page: those that an exhibit is made from."""
         return replace(self, records=tuple(records))
 
     def with_later_seeds(self) -> "Runs":
-        """The same page with runs of stage two as well, for exhibits that choose among runs."""
+        """Add the runs of stage two to this page, for exhibits that choose among runs."""
         records = self.records + self._stage_two(own_records(self.experiment, self.store))
         return replace(self, records=records, states=states(self.store, made_by(records)))
 

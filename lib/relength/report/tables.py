@@ -49,7 +49,7 @@ MARKS = {"reproduced": "✓", "contradicted": "≠", claims.NOT_REACHED: "↓", 
 
 
 def short(value: float) -> str:
-    """The same with one decimal, for narrow columns: >99.9, <0.1."""
+    """Round to one decimal, for narrow columns: >99.9, <0.1."""
     if isnan(value):
         return "–"
     if 99.95 <= value < 100:

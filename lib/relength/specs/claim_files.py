@@ -93,7 +93,7 @@ def _canonical(value: Any) -> str:
 
 
 def _spaced(value: Any) -> Any:
-    """The same with single spaces in texts: how lines are broken says nothing."""
+    """Put single spaces between the words of all texts: how lines are broken says nothing."""
     if isinstance(value, str):
         return " ".join(value.split())
     if isinstance(value, dict):

@@ -295,7 +295,7 @@ class Verdict(_Frozen):
 
     @property
     def label(self) -> str:
-        """The same, with the scale of the runs where they decide."""
+        """Name the outcome, with the scale of the runs where they decide."""
         if self.outcome not in DECIDED:
             return self.verdict
         return f"{self.verdict} ({self.scale}{' in part' if self.in_part else ''})"

@@ -89,7 +89,7 @@ class Evidence:
         return self._tables[cell]
 
     def with_executions(self, runs: pd.DataFrame) -> "Evidence":
-        """The same, but with other executions of some runs; cells without any share their tables.
+        """Copy it with other executions of some runs; cells without any share their tables.
 
         runs: the rows of these executions, of this experiment, checkpoint and scale
         """

@@ -88,7 +88,7 @@ def table(runs: Runs) -> Exhibit:
 
 
 def numbers(runs: Runs) -> str:
-    """The same as plain text, a line per controller and number of steps."""
+    """Write the table as plain text, a line per controller and number of steps."""
     data = by_steps(runs)
     rows = [["controller", "steps", *_heads(data)]]
     rows += [[row["model"], f"{row['steps']:,}", *_shown(row)] for _, row in data.iterrows()]

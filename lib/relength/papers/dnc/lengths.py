@@ -49,7 +49,7 @@ def figure_1(runs: Runs, number: int) -> Exhibit:
 
 
 def figure_2(runs: Runs, number: int) -> Exhibit:
-    """The same with the larger memory, on a logarithmic axis; dots are the lengths tested."""
+    """Draw Figure 2: the larger memory, on a logarithmic axis; dots are the lengths tested."""
     few, many = _slots(runs)
     caption = (
         "What does a larger memory give? Accuracy in percent against length, on a logarithmic "

@@ -121,7 +121,7 @@ def table(measured: dict[str, Any] | None) -> Exhibit:
 
 
 def numbers(measured: dict[str, Any] | None) -> str:
-    """The same as plain text, and the slope."""
+    """Write the table as plain text, and the slope."""
     rows = [(f"{name}, {n}", *cells) for name, n, *cells in _rows(measured)]
     lines = aligned(("", *HEADS), *rows)
     if measured:

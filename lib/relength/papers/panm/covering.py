@@ -44,7 +44,7 @@ def sequences_needed(addresses: int, lengths: Sequence[int], random: np.random.G
 
 
 def exposed(first: dict[int, np.ndarray]) -> np.ndarray:
-    """At which draw each address is exposed: the first whose base is at most length - 1 before."""
+    """Index of the draw that first exposes each address: its base is at most length - 1 before."""
     return np.min(
         [
             scipy.ndimage.minimum_filter1d(draws, size=n, origin=(n - 1) // 2, mode="wrap")
@@ -72,7 +72,7 @@ def simulated() -> pd.DataFrame:
 
 
 def in_training() -> pd.DataFrame:
-    """The same for lengths drawn as in training. Columns: bits, repeat, needed."""
+    """Sequences needed where lengths are drawn as in training. Columns: bits, repeat, needed."""
     return kept("exposure-training", simulated_in_training, code=CODE)
 
 

@@ -63,7 +63,7 @@ def table(runs: Runs) -> Exhibit:
 
 
 def numbers(runs: Runs) -> str:
-    """The same as plain text, and what the second half of the training changed."""
+    """Write the table as plain text, and what the second half of the training changed."""
     data = by_steps(runs)
     rows = [["model", "steps", *MEASURES.values()]]
     rows += [[r["model"], f"{r['steps']:,}", *_shown(r)] for _, r in data.iterrows()]

@@ -281,7 +281,7 @@ def pretrained() -> list[str]:
 
 
 def figure(found: list[Summary], number: int) -> Exhibit:
-    """From the best other to PANM, an arrow per group: the paper's in grey, ours in colour."""
+    """Draw one arrow per group from the best other to PANM: printed in grey, ours in colour."""
 
     def draw(layout: Layout) -> "Figure":
         left, row, head, foot = (0.1, 0.62, 0.3, 0.3) if layout.narrow else (2.1, 0.42, 0.3, 0.3)
