@@ -389,6 +389,16 @@ def test_specs_and_pages_import_no_library_of_the_extra():
 # --- BIG-bench ------------------------------------------------------------------------------------
 
 
+def test_at_scale_paper_training_passes_three_times_over_the_shortest_questions():
+    here = experiment("panm_bigbench").specs("paper", [0])
+    assert {spec.task.name for spec in here} == {"bigbench_arithmetic", "bigbench_abstract"}
+    for spec in here:
+        if not TASKS[spec.task.name]().lacks():
+            passes = 3 * TASKS[spec.task.name]().splits()["train"].size
+            batch, steps = spec.training.batch_size, spec.training.steps
+            assert (steps - 1) * batch < passes <= steps * batch == steps * 32
+
+
 def test_arithmetic_is_right_and_its_longest_questions_are_tested():
     made = TASKS["bigbench_arithmetic"]()
     operations = {"plus": "+", "minus": "-", "times": "*", "divided by": "//"}

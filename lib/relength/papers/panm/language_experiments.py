@@ -76,9 +76,14 @@ BIG_TRAINING: dict[Scale, dict[str, Any]] = {
     "smoke": TRAINING["smoke"],
     "reduced": TRAINING["reduced"]
     | {"steps": 300, "curve_every": 150, "warm_up": 50, "batch_size": 8},
-    "paper": {"steps": 150, "curve_every": 150, "warm_up": 100},
+    "paper": {},
 }
-BIG_STEPS = {"bigbench_arithmetic": 2_000}  # short prompts, at scale reduced; else as above
+# Three passes at scale paper. At scale reduced short prompts take more steps, long ones as above.
+BIG_STEPS: dict[Scale, dict[str, int]] = {
+    "smoke": {},
+    "reduced": {"bigbench_arithmetic": 2_000},
+    "paper": {"bigbench_arithmetic": 174, "bigbench_abstract": 15},
+}
 BIG_SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"train_size": 16, "test_size": 2, "validation_size": 4},
     "reduced": {"test_size": 100},
@@ -88,11 +93,15 @@ BIG_SIZES: dict[Scale, dict[str, Any]] = {
 
 def question_spec(scale: Scale, seed: int, model: dict[str, Any], task: str) -> RunSpec:
     """One run on a task of BIG-bench."""
-    more = {"steps": BIG_STEPS[task]} if scale == "reduced" and task in BIG_STEPS else {}
+    training = {"name": "fine_tuning", **BIG_TRAINING[scale]}
+    if task in BIG_STEPS[scale]:
+        training["steps"] = BIG_STEPS[scale][task]
+    if scale == "paper":  # validated after each pass, and on the test at the end
+        training |= {"validate_every": training["steps"] // 3, "curve_every": training["steps"]}
     return make_spec(
         task={"name": task, **BIG_SIZES[scale]},
         model=model | WIDTHS[scale],
-        training={"name": "fine_tuning", **BIG_TRAINING[scale], **more},
+        training=training,
         scale=scale,
         seed=seed,
     )
