@@ -18,6 +18,7 @@ import pytest
 import torch
 
 from relength.paths import BOOK, ROOT
+from relength.training.protocols import PROTOCOLS
 
 FILES = [ROOT / "README.md", *sorted(BOOK.glob("guide_*.md"))]
 FILES += [BOOK / "rerun.md", BOOK / "cluster.md"]
@@ -236,6 +237,11 @@ def test_what_a_guide_adds_to_the_package_is_as_tidy_as_the_package(page, tmp_pa
     for block in code_of(page):
         save(block, tmp_path)
     tidy(tmp_path, *{block.file for block in code_of(page)})
+
+
+def test_the_guide_to_protocols_names_all_of_them():
+    listed = PAGES["guide_protocol"].read_text().partition("## The file")[0]
+    assert [name for name in PROTOCOLS if f"`{name}`" not in listed] == []
 
 
 def test_code_is_tidy():

@@ -92,6 +92,19 @@ def test_without_runs_of_the_network_alone_the_best_other_is_what_pointers_are_c
 
 
 @pytest.mark.parametrize(
+    ("pointers", "answer"), [(40, "untrained"), (54.5, "untrained"), (55.5, "pointer")]
+)
+def test_pointers_that_help_count_even_if_trained_lengths_are_known_less_well(pointers, answer):
+    nothing, margin = float("nan"), load_margins().measures["accuracy"].around(50)
+    made = on_language.Setting(
+        "babi_80", "length", "TRM", 50, pointers, nothing, "", nothing, 1, margin, 3, trained=-2
+    )
+    assert made.answer == answer
+    alone = made._replace(alone=nothing, other="TRM+RPE", best=50)
+    assert alone.answer == {"pointer": "ahead"}.get(answer, answer)
+
+
+@pytest.mark.parametrize(
     ("lead", "answer"), [(5.5, "ahead"), (4.5, "level"), (-4.5, "level"), (-5.5, "behind")]
 )
 def test_within_the_margin_pointers_and_another_network_are_level(lead, answer):

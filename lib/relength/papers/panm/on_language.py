@@ -2,8 +2,8 @@
 
 A network is compared with the same one that has PANM on top, and with other networks that have no
 pointers: longer than those of training, test by test. What differs by no more than the margin of
-verdicts counts as nothing. Where PANM knows even the lengths of training less well, longer ones
-tell nothing of pointers.
+verdicts counts as nothing. Where PANM knows even the lengths of training less well and is no better
+on longer ones, these tell nothing of pointers.
 """
 
 from itertools import product
@@ -90,10 +90,11 @@ class Setting(NamedTuple):
     @property
     def answer(self) -> str:
         """The answer of the test: a key of ANSWERS."""
-        if self.trained < -1:
+        unknown = np.isnan(self.alone)
+        lead = self.sign * (self.pointers - (self.best if unknown else self.alone))
+        if self.trained < -1 and lead <= self.margin:
             return "untrained"
-        if np.isnan(self.alone):
-            lead = self.sign * (self.pointers - self.best)
+        if unknown:
             return "level" if abs(lead) <= self.margin else "ahead" if lead > 0 else "behind"
         pointers, network = self.gain(self.pointers), self.gain(self.best)
         if pointers > self.margin:
