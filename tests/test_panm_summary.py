@@ -134,3 +134,9 @@ def test_every_column_of_the_table_is_a_group():
         assert lower == (one.unit == "perplexity")
     html = summary.figure(summary.summaries(Store("nowhere"), 5), 1).html
     assert html.count("<svg") == 2
+
+
+@pytest.mark.parametrize(("table", "model"), [(2, "PANM"), (3, "PANM"), (4, "PANM on TRM")])
+def test_the_printed_row_of_panm_is_the_network_that_stands_there(table, model):
+    printed = published.table(f"panm-table-{table}")
+    assert set(printed.loc[printed["row"] == summary.OURS, "model"]) == {model}

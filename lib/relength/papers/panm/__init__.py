@@ -71,7 +71,9 @@ PAPER = Paper(
         "panm-table-7:drecall/10": "llm_dynamic_recall/iid",
     },
     row_names={
-        "PANM (Ours)": "PANM on TRM",
+        "PANM (Ours)": "PANM",
+        "panm-table-4:PANM (Ours)": "PANM on TRM",
+        "panm-table-5:PANM (Ours)": "PANM on TRM",
         # Table 19: what the paper ran itself, and else what it cites
         "PANM TRM base (Ours)": "PANM on TRM",
         "PANM TRM + RPE base (Ours)": "PANM on TRM+RPE",
