@@ -19,7 +19,7 @@ from relength.runs.store import Store
 from relength.specs.experiments import experiment
 from relength.specs.spec import make_spec
 from relength.streams import dropout_key, stream
-from relength.tasks import TASKS, pretrained
+from relength.tasks import TASKS, bigbench, pretrained
 from relength.tasks.base import EOS
 from relength.tasks.instructions import LETTERS
 from relength.tasks.text_scores import bleu
@@ -364,6 +364,14 @@ def test_right_answers_of_one_letter_have_no_bleu_by_the_call_of_the_harness():
     assert bleu(answers[:5] + answers[6:], answers[:5] + answers[5:-1]) == pytest.approx(5 / 19)
 
 
+@pytest.mark.parametrize(
+    ("last", "right"), [("A", 1), ("b", 189 / 190), ("A b", 190 / 191), ("A b c d e", 190 / 194)]
+)
+def test_one_answer_that_goes_on_weighs_no_more_than_its_letters(last, right):
+    wanted = ["A"] * 190
+    assert bleu([*wanted[1:], last], wanted) == pytest.approx(right)
+
+
 def test_bleu_of_longer_texts_is_that_of_the_harness():
     from sacrebleu import corpus_bleu
 
@@ -483,6 +491,17 @@ def test_narratives_that_are_missing_are_one_sentence(tmp_path, monkeypatch):
     assert "which has no bigbench/" in TASKS["bigbench_abstract"]().lacks()
     with pytest.raises(RelengthError, match=r"bigbench_abstract has no data: .*put the file"):
         TASKS["bigbench_abstract"]().items()
+
+
+def test_damaged_narratives_are_one_sentence_and_stop_nothing_else(tmp_path, monkeypatch):
+    monkeypatch.setenv("RELENGTH_DATA", str(tmp_path))
+    path = tmp_path / bigbench.FILE
+    path.parent.mkdir()
+    path.write_text("{")
+    with pytest.raises(RelengthError, match="damaged or another version"):
+        TASKS["bigbench_abstract"]().items()
+    assert {split.size for split in TASKS["bigbench_abstract"]().splits().values()} == {1}
+    assert TASKS["bigbench_abstract"]().text_sizes() == ()
 
 
 # --- five examples at scale reduced ------------------------------------------------------------

@@ -106,6 +106,8 @@ def test_a_file_that_is_missing_or_another_is_one_sentence(tmp_path, monkeypatch
     path.write_bytes(gzip.compress(json.dumps({"data": []}).encode()))
     with pytest.raises(RelengthError, match="damaged or another version"):
         data.questions()
+    # Whoever lists or plans runs of other tasks is not stopped by it.
+    assert {split.size for split in TASKS["squad_80"]().splits().values()} == {1}
     monkeypatch.delenv("RELENGTH_DATA")
     assert TASKS["squad_80"]().lacks().startswith("RELENGTH_DATA is not set")
 

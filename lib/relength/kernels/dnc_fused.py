@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 def link_and_follow(
     link: Tensor, weighting: Tensor, precedence: Tensor, reading: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The same as relength.models.memory.dnc_memory.link_and_follow."""
+    """Compute what relength.models.memory.dnc_memory.link_and_follow does, in one pass."""
     return _LinkAndFollow.apply(link, weighting, precedence, reading)
 
 

@@ -65,7 +65,7 @@ def _at_rows(x, rows, n):
 
 @triton.jit
 def _heads_at_rows(x, rows, n):
-    """The same for heads: (BR, BN) from x (BR, BI)."""
+    """(BR, BN) with x (BR, BI) of each head at the places ``rows``, and zeros."""
     return tl.sum(tl.where(rows[None, :, None] == n[None, None, :], x[:, :, None], 0.0), 1)
 
 

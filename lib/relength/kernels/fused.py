@@ -99,7 +99,7 @@ class _Linear(Function):
 
 
 def firsts(steps: Tensor, counts: Sequence[int] | None) -> Sequence[Tensor]:
-    """Of each step of (T, …, B, c), the first samples, as many as ``counts`` says, or all."""
+    """Keep the first ``counts[t]`` samples of each step t of (T, …, B, c), or all of them."""
     if counts is None:
         return steps.unbind()
     return [step.narrow(-2, 0, n) for step, n in zip(steps.unbind(), counts, strict=True)]

@@ -27,7 +27,7 @@ def forwards_only(x, step, kept, write, read, state, outputs):
 
 @compiled
 def forwards(x, step, kept, write, read, state, states, outputs):
-    """The same, and all states."""
+    """Compute what :func:`forwards_only` does, and keep all states (B, S, N, C)."""
     batch, words, n, channels = kept.shape
     for b in range(batch):
         for t in range(words):

@@ -67,7 +67,7 @@ class GRU(nn.Module):
     def fast_scan(
         self, x_gates: Tensor, h: Tensor | None = None, counts: Sequence[int] | None = None
     ) -> Tensor:
-        """The same as :meth:`scan`, on a CPU and not under vmap.
+        """Compute what :meth:`scan` does, faster, on a CPU and not under vmap.
 
         counts  how many of the samples take each step, ever fewer; states of the others are zero
         """
@@ -182,7 +182,7 @@ class BiGRU(nn.Module):
         return encodings, self._summary(encodings, lengths)
 
     def above(self, below: Tensor, lengths: Tensor, fused: bool) -> tuple[Tensor, Tensor]:
-        """The same as a further layer, over the encodings (B, S, input) of the layer below."""
+        """Encode as a further layer: it reads the encodings (B, S, input) of the layer below."""
         turned = reversal(lengths, below.shape[1])
         left, right = (
             (gru.fast_scan if fused else gru.scan)(F.linear(inputs, gru.weight_ih, gru.bias_ih))

@@ -158,7 +158,7 @@ class FactsToAnswer(Batch):
 
 @dataclass(frozen=True)
 class SpokenFacts(FactsToAnswer):
-    """The same for an encoder and a decoder that cut texts each in their own way.
+    """Facts for an encoder and a decoder that each cut texts in their own way.
 
     spoken  (N, L') int64, each sentence in the decoder's tokens; ``sentences`` are the encoder's
     """

@@ -17,7 +17,7 @@ Samples = tuple[Tensor, ...]  # the fields of a batch in order, (R, B, …) each
 
 
 class StackedData:
-    """The same split of every replica.
+    """One split of the data, of all replicas.
 
     all  a batch whose fields have a leading replica axis, (R, N, …)
     """

@@ -191,7 +191,7 @@ class CausalModel(nn.Module):
 
 
 class CausalPANM(CausalModel):
-    """The same with pointers over the prompt's vectors; PANM's controller scores the tokens."""
+    """A causal model with pointers over the prompt's vectors; PANM's controller scores tokens."""
 
     config: CausalPANMConfig
 

@@ -51,7 +51,7 @@ class CausalConfig(ModelConfig):
 
 
 class CausalPANMConfig(PlugInConfig, CausalConfig):
-    """The same, with PANM in the place of the layer that scores the tokens.
+    """A causal model with PANM in the place of the layer that scores the tokens.
 
     Where PANM sits is not said more closely than "on top of the final attention layer" (Section
     3.5): its memory is the last vectors of the prompt, its decoder the language model itself.

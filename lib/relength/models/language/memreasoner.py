@@ -140,7 +140,7 @@ class MemReasoner(LanguageModel):
         return d, d, config.decoder_layers * d
 
     def _pretrained(self, words: int) -> tuple[int, int, int]:
-        """The same of pretrained networks."""
+        """Make both of pretrained networks; their widths, and that of a past position."""
         from relength.models.language.networks import Reader, Writer
 
         self.reader = Reader(self.config.encoder)

@@ -39,7 +39,7 @@ class BertConfig(ModelConfig):
 
 
 class BertPANMConfig(PlugInConfig, BertConfig):
-    """The same, with PANM's controller in place of the layer that scores places.
+    """BERT with PANM's controller in place of the layer that scores places.
 
     How a controller predicts a place is not said (Section 3.4, Appendix D.4). Here it takes two
     steps, one for the first token and one for the last; what it writes is compared with the vector

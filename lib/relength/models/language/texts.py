@@ -22,7 +22,7 @@ def texts(batch: FactsToAnswer) -> list[Tensor]:
 
 
 def ending_together(batch: FactsToAnswer) -> Tensor:
-    """The same texts as rows (B, S) of words, padded at the left."""
+    """Put the :func:`texts` into rows (B, S) of words, padded at the left."""
     backwards = [text.flip(0) for text in texts(batch)]
     return pad_sequence(backwards, batch_first=True, padding_value=PAD).flip(1)
 

@@ -86,7 +86,7 @@ class GatedController(nn.Module):
         return h, Cells(h, squashed if self.compressed else new.clamp(-self.clip, self.clip), new)
 
     def control(self) -> dnc_sequence.Control:
-        """The same for whole sequences, on a CPU."""
+        """Make the form of this controller that takes whole sequences, on a CPU."""
         return dnc_sequence.Gated(
             self.weight, self.bias, self.first_c, self.first_h, self.compressed, self.clip
         )
@@ -119,7 +119,7 @@ class FeedforwardController(nn.Module):
         return linear(x, third.weight, third.bias).clamp(-self.clip, self.clip), state
 
     def control(self) -> dnc_sequence.Control:
-        """The same for whole sequences, on a CPU."""
+        """Make the form of this controller that takes whole sequences, on a CPU."""
         return dnc_sequence.Feedforward([*self.parameters()], self.clip)
 
 

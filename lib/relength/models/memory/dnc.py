@@ -96,7 +96,7 @@ class DNCCore(nn.Module):
 
 
 class ReleasedCore(DNCCore):
-    """The same as the released PANM baseline computes it; the differences are in DNCConfig."""
+    """A DNC's step as the released PANM baseline computes it; DNCConfig has the differences."""
 
     def interface(self, h: Tensor) -> Interface:
         raw = dnc_memory.split(self.to_interface(h), self.width, self.read_heads)

@@ -171,7 +171,7 @@ class Reading(NamedTuple):
     mode2_weights: Tensor
 
     def at(self, t: int) -> "Reading":
-        """The same, of one step."""
+        """Keep one step of it."""
         step = slice(t, t + 1)
         return self._replace(
             mode1=self.mode1[:, step],
@@ -288,7 +288,7 @@ class PANM(nn.Module):
         key: Tensor | None = None,
         writing: Writing | None = None,
     ) -> Reading:
-        """What the pointers of all steps read of a memory (B, L, d); see Reading for its mask.
+        """Read a memory (B, L, d) with the pointers of all steps; see Reading for its mask.
 
         writing  leaves out, where :func:`quick`, steps of samples that have ended
         """

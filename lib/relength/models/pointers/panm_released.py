@@ -188,7 +188,7 @@ class ContentAttention(nn.Module):
         return (weights[:, None] @ memory).squeeze(1)
 
     def kernel(self, prepared: Tensor, mask: Tensor | None, hidden: int) -> AdditiveKernel:
-        """The same for the fused decoding loop."""
+        """Make the form of this attention that the fused decoding loop takes."""
         shares = prepared.new_zeros(prepared.shape[:2])
         if mask is not None:
             shares = shares.masked_fill(~mask, -math.inf)

@@ -82,7 +82,7 @@ class Attention(nn.Module, ABC):
 
     @abstractmethod
     def kernel(self, memory: Memory) -> Kernel:
-        """The same attention for the fused decoding loop."""
+        """Make the form of this attention that the fused decoding loop takes."""
 
 
 class ContentAttention(Attention):

@@ -25,7 +25,7 @@ class LastOfLosses(Selection):
 
     @property
     def words(self) -> str:
-        """The same words as for the last weights of any protocol."""
+        """Name the last weights as any protocol does."""
         return Selection(by="last").words
 
 
