@@ -77,14 +77,14 @@ def decided(store: Store) -> list[Computed]:
         )
         for claim, decision in overhead.decisions(overhead.latest(store))
     ]
-    prompts = shots.prompts()
+    prompts, short = shots.prompts(), shots.after_short_examples()
     counted = Computed(
         claim=shots.CLAIM,
         quote=QUOTES[shots.CLAIM],
         page=shots.PAGE,
         unit="calculation",
-        decision=shots.overflow(prompts),
+        decision=shots.overflow(prompts, short),
         seen=shots.seen(prompts),
-        scope=shots.scope(),
+        scope=shots.scope(short),
     )
     return [*simulated, *measured, counted]
