@@ -363,7 +363,8 @@ def test_list_and_claims_are_machine_readable(relength, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "encoding", ["ascii", pytest.param("latin-1", marks=pytest.mark.weekly), "utf-8"]
+    "encoding",
+    ["ascii", *(pytest.param(name, marks=pytest.mark.weekly) for name in ("latin-1", "utf-8"))],
 )
 def test_tables_can_be_read_in_any_encoding(python, encoding):
     done = python("-m", "relength", "list", PYTHONIOENCODING=encoding)
@@ -382,7 +383,9 @@ def test_signs_that_an_encoding_lacks_become_the_nearest(monkeypatch):
     assert stream.buffer.getvalue().decode("latin-1") == "3-5 × >= 2 ... é fi ? ?"
 
 
-@pytest.mark.parametrize("command", ["relength", "relength.cli.main"])
+@pytest.mark.parametrize(
+    "command", ["relength", pytest.param("relength.cli.main", marks=pytest.mark.weekly)]
+)
 def test_the_command_line_is_a_module_too(python, command):
     done = python("-m", command, "list", "--json")
     out, problems = done.communicate()

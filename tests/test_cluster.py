@@ -184,6 +184,7 @@ def test_a_worker_with_other_code_is_refused(tiny, table_2, store, cluster, monk
     assert store.records() == []
 
 
+@pytest.mark.weekly  # a worker with other code is refused in the same place
 def test_a_worker_without_the_package_says_so(cluster, store, tiny, monkeypatch):
     module = ModuleType("only_here")
     exec("def work(job): return []", module.__dict__)

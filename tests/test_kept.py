@@ -154,6 +154,9 @@ WORK = {
     "survey-elsewhere": "from relength.report import scoreboard; scoreboard.survey(store)",
     "status-elsewhere": "from relength.report import scoreboard; scoreboard.status(store)",
 }
+# The others are steps on the way to these, or do a little more; each takes two or three seconds.
+OFTEN = ("ledger-panm-elsewhere", "valid-panm_long_to_short.runs", "survey-elsewhere")
+OFTEN += ("computed-elsewhere",)  # the same process as the survey
 STORE = """
 from relength.paths import RESULTS
 from relength.runs.store import Store
@@ -207,11 +210,7 @@ def imports(python, tmp_path_factory) -> Callable[[str], dict[str, list[str]]]:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        # It does what the survey does, and a little more.
-        pytest.param(name, marks=pytest.mark.weekly if name == "status-elsewhere" else ())
-        for name in WORK
-    ],
+    [pytest.param(name, marks=() if name in OFTEN else pytest.mark.weekly) for name in WORK],
 )
 def test_the_code_that_a_value_is_kept_by_is_all_that_it_imports(name, imports):
     forgotten = {line for line in imports(WORK[name])[name] if not is_empty(PACKAGE / line)}

@@ -196,7 +196,10 @@ def download(link: dict[str, str]) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(content)))
 
 
-@pytest.mark.parametrize("state", ["empty", "partial", "full", "smoke"])
+@pytest.mark.parametrize(
+    "state",
+    ["empty", *(pytest.param(s, marks=pytest.mark.weekly) for s in ("partial", "smoke")), "full"],
+)
 def test_every_figure_and_table_can_be_shown_without_an_optimiser_step(state, request, monkeypatch):
     def no_step(*_, **__):
         raise AssertionError("rendering trained something")
