@@ -36,7 +36,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 # The files that take longest (two minutes to ten seconds), the longest first.
 LONGEST = (
-    *("test_browser", "test_guides", "test_run", "test_stack", "test_cli", "test_models"),
+    *("test_browser", "test_run", "test_stack", "test_guides", "test_cli", "test_models"),
     *("test_kept", "test_report", "test_transformers", "test_tasks", "test_notebook", "test_bench"),
     *("test_cluster", "test_engine", "test_bookbuild", "test_reading", "test_campaign"),
     *("test_house", "test_landing", "test_panm", "test_recurrence"),

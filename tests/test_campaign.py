@@ -18,7 +18,7 @@ from relength.runs import campaign as campaign_module
 from relength.runs import executors, progress
 from relength.runs.campaign import Campaign
 from relength.runs.plan import Run, choose, missing
-from relength.runs.prices import Device, Pace, Prices, own_runs
+from relength.runs.prices import Device, Pace, Prices, Timed, own_runs
 from relength.runs.store import Store
 from relength.specs.experiments import experiments
 from relength.specs.margins import load_margins
@@ -67,7 +67,7 @@ def test_a_price_is_what_such_runs_took_on_this_device_and_nothing_else_has_one(
     prices = prices_of(record(spec_of(), seconds=100.0, steps=1000))
     assert prices.seconds(spec_of(seed=4)) == pytest.approx(100)
     assert prices.seconds(spec_of(scale="paper")) == pytest.approx(0.1 * 100 * 313)
-    assert prices.seconds(spec_of(task="recopy")) is None
+    assert prices.seconds(spec_of(task="lookup")) is None
     assert prices.seconds(spec_of("Relative")) is None
     assert prices.total([spec_of(), spec_of("Relative")]) == (pytest.approx(100), 1)
 
@@ -91,6 +91,32 @@ def test_what_a_device_has_never_run_has_the_price_of_the_last_of_others_that_ha
     assert prices.seconds(spec_of(task="recopy")) == pytest.approx(10)
     assert prices.seconds(spec_of(task="copy")) == pytest.approx(100)  # the fast one has none
     assert prices.seconds(spec_of(task="reverse_copy")) == pytest.approx(1)
+
+
+def test_a_task_without_runs_has_the_pace_of_its_family_until_its_own_is_known():
+    copied = prices_of(
+        record(spec_of(), seconds=100.0, steps=1000),
+        record(spec_of(task="recopy"), seconds=300.0, steps=1000),
+    )
+    steps = copied.steps(spec_of(task="reverse_copy"))
+    assert copied.seconds(spec_of(task="reverse_copy")) == pytest.approx(0.1 * steps)
+    assert copied.seconds(spec_of(task="recopy")) == pytest.approx(300)
+    copied.note(spec_of(task="reverse_copy"), Pace(0.2))
+    assert copied.seconds(spec_of(task="reverse_copy")) == pytest.approx(0.2 * steps)
+
+
+def test_a_few_steps_that_were_timed_are_a_price_where_no_run_is_one():
+    here, spec, other = Device("cpu", HERE), spec_of(), spec_of(task="reverse_copy")
+    few = [
+        Timed(here, spec, Pace(0.5)),
+        Timed(here, other, Pace(0.2)),
+        Timed(Device("cpu", "another processor"), spec, Pace(1e-3)),
+    ]
+    assert Prices([], here, timed=few).pace(spec) == Pace(0.5)
+    assert Prices([], here, timed=few).pace(spec_of(task="recopy")) == Pace(0.2)
+    made = [(spec, record(spec, seconds=100.0, steps=1000))]
+    known = Prices(made, here, timed=few)
+    assert (known.pace(spec), known.pace(other)) == (Pace(0.1), Pace(0.2))
 
 
 def test_a_price_is_that_of_the_run_that_had_its_core_to_itself():

@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from relength.cli.app import Results, console
+from relength.cli.app import Results, console, scales_of
 from relength.cli.output import print_table
 from relength.errors import RelengthError
 from relength.paths import RESULTS
+from relength.specs.spec import SCALES
 
 if TYPE_CHECKING:
     from relength.runs.store import Store
@@ -23,6 +24,11 @@ def bench(
     paper: Annotated[
         str | None, typer.Option(help="Instead: what this paper says of speed, on its page.")
     ] = None,
+    experiment: Annotated[
+        list[str] | None,
+        typer.Option(help="Instead: a step of its runs without a price here (repeatable)."),
+    ] = None,
+    scale: Annotated[str, typer.Option(help="The scale of these runs.")] = "reduced",
     results: Results = RESULTS,
 ) -> None:
     """Measure training speed here, beside the frozen baseline loop, and keep the result."""
@@ -41,6 +47,9 @@ def bench(
     if paper:
         _of_paper(paper, rounds, Store(results))
         return
+    if experiment:
+        _steps(experiment, scale, device, Store(results))
+        return
 
     rows = []
     names = task or [
@@ -58,6 +67,18 @@ def bench(
             memory = f"{outcome['memory_bytes'][trainer] / 2**20:,.0f} MiB"
             rows.append((*row, memory, limit_share(outcome, trainer)))
     print_table(("task", "way", "steps/s", "× plain loop", "memory", "share of limit"), rows)
+
+
+def _steps(asked: list[str], scale: str, device: str, store: "Store") -> None:
+    """Time and keep steps of runs that have no price here."""
+    from relength.bench import steps
+
+    (known,) = scales_of([scale], SCALES)
+    rows = []
+    for spec, pace, price in steps.measure(asked, known, device, store):
+        console.print(f"{spec.label}: {pace.seconds:.3g} s a step", highlight=False)
+        rows.append((spec.label, f"{pace.seconds:.3g}", f"{price / 3600:.2f}"))
+    print_table(("run", "s/step", "hours of a run"), rows)
 
 
 def _of_paper(name: str, rounds: int, store: "Store") -> None:

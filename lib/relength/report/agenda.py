@@ -29,7 +29,7 @@ from relength.report.markdown import plain, table
 from relength.report.scoreboard import SCALES, Survey, survey
 from relength.runs import plan
 from relength.runs.plan import Run
-from relength.runs.prices import Device, Prices, cell, own_runs
+from relength.runs.prices import Device, Prices, cell, own_runs, timed
 from relength.runs.store import Store
 from relength.specs.experiments import experiments
 from relength.verdicts import claims
@@ -91,7 +91,7 @@ def agenda(store: Store, device: Device | None, scales: Sequence[str] = SCALES) 
             prices of the most recorded one of its kind that has trained such
     """
     recorded = own_runs(store)
-    prices = Prices(recorded, device, instead(store, device))
+    prices = Prices(recorded, device, instead(store, device), timed(store))
     grids = {
         (name, scale): {
             (spec.row, spec.model.arm, spec.task.name): cell(spec)

@@ -17,7 +17,7 @@ from relength.report.self_checks import pairs_of_scales
 from relength.report.style import title
 from relength.report.tables import number
 from relength.runs.plan import least_seeds
-from relength.runs.prices import Device, Prices, own
+from relength.runs.prices import Device, Prices, own, timed
 from relength.runs.store import accuracies, usable
 from relength.specs.experiments import experiment
 from relength.specs.margins import load_margins
@@ -148,7 +148,8 @@ def rebuild(every: Sequence[Runs], scale: Scale, device: Device) -> dict[str, fl
     total = Counter(trainings=0, steps=0, hours=0.0, unpriced=0)
     counted: set[str] = set()
     for runs in every:
-        known = Prices(own(runs.experiment, usable(runs.every)), device)
+        recorded = own(runs.experiment, usable(runs.every))
+        known = Prices(recorded, device, timed=timed(runs.store))
         whole = runs.experiment.specs(scale, range(least_seeds()))
         grid = [spec for spec in whole if spec.key not in counted]
         counted |= {spec.key for spec in grid}

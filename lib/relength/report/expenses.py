@@ -14,7 +14,7 @@ from relength.report.markdown import table
 from relength.report.scoreboard import SCALES, Survey, priced
 from relength.runs import plan
 from relength.runs.plan import Run
-from relength.runs.prices import Device, Prices, device_seconds, own_runs
+from relength.runs.prices import Device, Prices, device_seconds, own_runs, timed
 from relength.runs.progress import clock
 from relength.runs.store import Record, Store
 from relength.specs import registry
@@ -35,7 +35,8 @@ def prices(survey: Survey) -> str:
         if not experiment.borrows
     }
     devices = dict.fromkeys(device for mine in own.values() for device in _devices(mine))
-    known = {device: Prices(recorded, device) for device in devices}
+    few = timed(survey.store)
+    known = {device: Prices(recorded, device, timed=few) for device in devices}
     rows = [
         _price(experiment, scale, device, survey.store, mine, known[device])
         for experiment, mine in own.items()
@@ -58,8 +59,9 @@ def prices(survey: Survey) -> str:
         "count in both. *Judged* are the runs of cells that claims judge. *Spent* is the "
         "wall-clock time of the runs recorded on this device, with any other work that it did. "
         "*Missing* and *in all* multiply the runs' steps by the seconds per step of the fastest "
-        "run of the same kind there. They take every training to run to its last epoch, though "
-        "many end early.",
+        "run of the same kind there; a kind that was never trained there has the pace of a few "
+        "steps that were timed, or of the same model on another task of the family. They take "
+        "every training to run to its last epoch, though many end early.",
         numbers=("trainings", "judged", "recorded", *hours),
     )
 

@@ -28,7 +28,7 @@ from relength.report.outcomes import busiest
 from relength.report.reach import reach
 from relength.report.scoreboard import BEGUN, SCALES, Survey
 from relength.report.style import marks, readings, title, verdict_kind
-from relength.runs.prices import Device, Prices, own_runs
+from relength.runs.prices import Device, Prices, own_runs, timed
 from relength.runs.progress import clock
 from relength.specs import published, registry
 from relength.specs.experiments import anchor_of, borrowed, experiment, experiments, page_of
@@ -457,7 +457,7 @@ Priced = Callable[[Claim, str], str]  # what training a claim's runs at a scale 
 def _priced(survey: Survey) -> Priced:
     """Prices on the device that most records are from; "" where one is unknown."""
     device = most_recorded(survey.store)
-    prices = Prices(own_runs(survey.store), device)
+    prices = Prices(own_runs(survey.store), device, timed=timed(survey.store))
 
     @cache
     def cells(name: str, scale: Scale) -> dict[tuple[str, str, str], float | None]:

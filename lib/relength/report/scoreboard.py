@@ -16,7 +16,7 @@ from relength.kept import kept
 from relength.report import computed
 from relength.runs import plan
 from relength.runs.executors import gpu_here
-from relength.runs.prices import Prices, device_seconds, own_runs
+from relength.runs.prices import Prices, device_seconds, own_runs, timed
 from relength.runs.store import Record, Store
 from relength.specs import registry
 from relength.specs.experiments import Experiment, experiments
@@ -94,7 +94,7 @@ def status(store: Store) -> dict[str, Any]:
 
 
 def _status(store: Store, device: str) -> dict[str, Any]:
-    prices = Prices.on(device, own_runs(store))
+    prices = Prices.on(device, own_runs(store), timed(store))
     wanted = {
         (name, scale): plan.choose((name,), scale, plan.least_seeds())
         for name in experiments()

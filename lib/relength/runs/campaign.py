@@ -18,7 +18,7 @@ from relength.runs.announcements import announced
 from relength.runs.execute import Job, execute, warm_up, without_results
 from relength.runs.executors import THIS_MACHINE, check_device, default_workers, place
 from relength.runs.plan import Run
-from relength.runs.prices import Pace, Prices, cell, own_runs, pace_of
+from relength.runs.prices import Pace, Prices, cell, own_runs, pace_of, timed
 from relength.runs.store import Record, Store, Unwritable
 from relength.specs.experiments import experiment as find_experiment
 from relength.specs.spec import RunSpec
@@ -69,7 +69,7 @@ class Campaign:
         self.deadline: float | None = None
         recorded = own_runs(store, *known)
         # Of machines elsewhere this one knows no prices.
-        self.prices = None if elsewhere else Prices.on(device, recorded)
+        self.prices = None if elsewhere else Prices.on(device, recorded, timed(store))
         self.seeds = Counter(cell(spec) for spec, _ in recorded)
         self.runs = list(runs) if ranked else self._ranked(runs)
         self.ranked = ranked

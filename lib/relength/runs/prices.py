@@ -1,22 +1,28 @@
-"""Price a run on a device: from the runs recorded there, or not known. Never a guess.
+"""Price a run on a device: from what was measured there, or not known. Never a guess.
 
 A run's price is the seconds it keeps a core busy, or its share of a GPU: seconds per optimiser
-step, evaluation included, of the fastest recorded run of the same task, model and batch size,
-times the steps that runs of its kind took. The fastest, because clocks also count the time for
-which other programs had the core.
+step, evaluation included, times the steps that runs of its kind took. The pace is, whichever is
+known first,
+
+1. that of the fastest recorded run of the same task, model and batch size; the fastest, because
+   clocks also count the time for which other programs had the core;
+2. that of the few steps which ``relength bench --experiment`` has timed;
+3. that of another task of the same family, such as one cut off elsewhere; the fastest of these.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from statistics import median
 from typing import NamedTuple
 
 from relength.runs.store import Record, Store
 from relength.specs.experiments import Experiment, experiments
-from relength.specs.spec import RunSpec
+from relength.specs.spec import RunSpec, spec_of_key
 from relength.training.provenance import device_kind, device_name
 
 Key = tuple[str, ...]
+TIMED = "steps of a run"  # the kind of benchmark that times a few steps
 
 
 class Device(NamedTuple):
@@ -52,6 +58,14 @@ class Pace(NamedTuple):
     together: int = 1
 
 
+class Timed(NamedTuple):
+    """A run of which a few steps were timed on a device."""
+
+    device: Device
+    spec: RunSpec
+    pace: Pace
+
+
 class Prices:
     """Prices on one device.
 
@@ -59,37 +73,46 @@ class Prices:
     device   None for none at all: everything is unknown
     instead  whose paces are taken where the device has none, as plans do that need an order; of
              several the last that has one
+    timed    runs that were timed for a few steps (:func:`timed`)
     """
 
     def __init__(
-        self, records: Iterable[OwnRun], device: Device | None, instead: Sequence[Device] = ()
+        self,
+        records: Iterable[OwnRun],
+        device: Device | None,
+        instead: Sequence[Device] = (),
+        timed: Iterable[Timed] = (),
     ):
         steps: dict[str, list[int]] = {}
-        made: dict[Device, dict[Key, list[Record]]] = {}
+        made: dict[Device, list[Timed]] = {}
         for spec, record in records:
             steps.setdefault(cell(spec), []).append(record["cost"]["steps"])
             # A smoke run is over before its pace is that of a real one.
             if (by := Device.of(record)) in (device, *instead) and spec.scale != "smoke":
-                made.setdefault(by, {}).setdefault(_work(spec), []).append(record)
+                made.setdefault(by, []).append(Timed(by, spec, pace_of(record)))
         self._steps = {kind: int(median(taken)) for kind, taken in steps.items()}
-        self._paces = {
-            work: min(map(pace_of, mine))
-            for one in (*instead, device)
-            for work, mine in made.get(one, {}).items()
-        }
+        self._paces: dict[Key, Pace] = {}
+        few = list(timed)
+        for one in (*instead, device):
+            # What is known better comes later, and replaces what is known less well.
+            of_few = [measured for measured in few if measured.device == one]
+            for key in (_family, _work):
+                for measured in (of_few, made.get(one, [])):
+                    self._paces |= _fastest(measured, key)
 
     @classmethod
-    def on(cls, device: str, records: Iterable[OwnRun]) -> "Prices":
+    def on(cls, device: str, records: Iterable[OwnRun], timed: Iterable[Timed] = ()) -> "Prices":
         """Prices on a device of this machine."""
-        return cls(records, Device(device_kind(device), device_name(device)))
+        return cls(records, Device(device_kind(device), device_name(device)), timed=timed)
 
     def note(self, spec: RunSpec, pace: Pace) -> None:
         """Take over what has just been measured for runs like this one."""
         self._paces[_work(spec)] = pace
+        self._paces.setdefault(_family(spec), pace)
 
     def pace(self, spec: RunSpec) -> Pace | None:
         """Return how fast runs like this one train here; None where nothing was measured."""
-        return self._paces.get(_work(spec))
+        return self._paces.get(_work(spec)) or self._paces.get(_family(spec))
 
     def steps(self, spec: RunSpec) -> int:
         """Estimate the optimiser steps of a run.
@@ -121,6 +144,18 @@ def own_runs(*stores: Store) -> list[OwnRun]:
     return list(found.values())
 
 
+def timed(store: Store) -> list[Timed]:
+    """The runs of which a few steps were timed, and whose spec can still be made."""
+    found = []
+    for outcome in store.benchmarks():
+        if outcome.get("kind") == TIMED:
+            with suppress(ValueError):
+                spec = spec_of_key(outcome["spec"], outcome["key"])
+                pace = Pace(outcome["seconds"])
+                found.append(Timed(Device.of(outcome), spec, pace))
+    return found
+
+
 def own(experiment: Experiment, records: Iterable[Record]) -> Iterator[OwnRun]:
     """Keep the records that are of an experiment's own specs."""
     for record in records:
@@ -147,13 +182,30 @@ def cell(spec: RunSpec) -> str:
 @cache
 def _work(spec: RunSpec) -> Key:
     """Describe the work of a step: runs of equal work train equally fast."""
+    return (spec.task.model_dump_json(), *_trained(spec))
+
+
+@cache
+def _family(spec: RunSpec) -> Key:
+    """Describe the work of a step on any task of a family, which has a module of its own."""
+    return (type(spec.task).__module__, *_trained(spec))
+
+
+def _trained(spec: RunSpec) -> Key:
     training = spec.training
     return (
-        spec.task.model_dump_json(),
         spec.model.model_dump_json(),
         training.moves.model_dump_json(),
         *(training.name, str(training.batch_size), training.precision, training.products),
     )
+
+
+def _fastest(measured: Iterable[Timed], key: Callable[[RunSpec], Key]) -> dict[Key, Pace]:
+    """{key of a spec: the fastest pace of those that share it}"""
+    found: dict[Key, list[Pace]] = {}
+    for one in measured:
+        found.setdefault(key(one.spec), []).append(one.pace)
+    return {work: min(paces) for work, paces in found.items()}
 
 
 def pace_of(record: Record) -> Pace:

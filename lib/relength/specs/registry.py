@@ -81,15 +81,17 @@ def _with_papers(room: str, kind: str) -> dict[str, Any]:
     Raises RelengthError where a paper brings a name that is taken.
     """
     name = kind.upper()
-    found = dict(getattr(import_module(room), name))
+    found = getattr(import_module(room), name)
     for paper in papers().values():
-        brought = paper.load(f"{kind}:{name}") if kind in paper.brings else {}
+        if kind not in paper.brings:
+            continue
+        brought = paper.load(f"{kind}:{name}")
         for taken in found.keys() & brought.keys():
             raise RelengthError(
                 f"The {kind.removesuffix('s')} {taken!r} of lib/relength/papers/{paper.name}/"
                 f"{kind} is registered already: give it another name."
             )
-        found |= brought
+        found = found | brought
     return found
 
 

@@ -10,6 +10,7 @@ asked for.
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Annotated, Any, Literal
@@ -65,10 +66,21 @@ def _training(value: Any) -> Any:
     return _from_registry(value, registry.protocols(), "protocol")
 
 
-@lru_cache(maxsize=1000)  # to list splits, some tasks count through all of their data
+_DRAWN: dict[type, bool] = {}  # to list splits, some tasks count through all of their data
+
+
 def _is_drawn(task: Any) -> bool:
-    """Tell whether samples of a task are drawn afresh, for want of a fixed training set."""
-    return "train" not in task.splits()
+    """Tell whether samples of a kind of task are drawn afresh, for want of a training set."""
+    kind = type(task)
+    if kind not in _DRAWN:
+        _DRAWN[kind] = "train" not in task.splits()
+    return _DRAWN[kind]
+
+
+@lru_cache(maxsize=1000)  # many models read the same texts
+def _text_sizes(task: Any, data: str | None) -> tuple[tuple[int, int], ...]:
+    """``task.text_sizes()`` with the files that RELENGTH_DATA names."""
+    return task.text_sizes()
 
 
 def _named(training: Any) -> Any:
@@ -111,7 +123,7 @@ class RunSpec(BaseModel):
                 f"{self.task.name} asks for {gives.writes} from {gives.reads}: choose one of "
                 f"{', '.join(fit)}"
             )
-        for size in self.task.text_sizes():
+        for size in _text_sizes(self.task, os.environ.get("RELENGTH_DATA")):
             if why := self.model.cannot(*size):
                 said = f"model {self.model.name} cannot read task {self.task.name}"
                 raise ValueError(f"{said}: {why}")
