@@ -108,13 +108,13 @@ def margin_words(margin: Margin, measure: str) -> str:
     return " or ".join(parts) + (", whichever is larger" if len(parts) > 1 else "")
 
 
-def load_margins(path: Path = MARGINS) -> Margins:
-    """The margins of a file. RelengthError where it is missing or says something impossible."""
+def load_margins() -> Margins:
+    """The margins. RelengthError where their file is missing or says something impossible."""
     try:
-        return _parsed(path.read_bytes())
+        return _parsed(MARGINS.read_bytes())
     except (OSError, yaml.YAMLError, ValidationError) as error:
         raise RelengthError(
-            f"The margins cannot be read: {error}. They belong in {path}."
+            f"The margins cannot be read: {error}. They belong in {MARGINS}."
         ) from error
 
 

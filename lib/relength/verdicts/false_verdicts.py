@@ -257,7 +257,7 @@ SITUATIONS = (
 )
 
 
-def false_verdict_rates(repeats: int = 2000, margins: Margins | None = None) -> pd.DataFrame:
+def false_verdict_rates(repeats: int = 2000) -> pd.DataFrame:
     """Simulated rates of false verdicts, the same on every call; computed once and kept.
 
     repeats: simulated claims per situation.
@@ -265,7 +265,7 @@ def false_verdict_rates(repeats: int = 2000, margins: Margins | None = None) -> 
     Columns: rule, situation, verdict (the false one), rate (a fraction), promised (the procedure
     keeps it at or below the level).
     """
-    margins = margins or load_margins()
+    margins = load_margins()
     given = (str(repeats), margins.model_dump_json())
     return kept("error-rates", lambda: _simulated(repeats, margins), *given, code=CODE)
 

@@ -20,6 +20,7 @@ EXACT_SPLITS = 200_000
 # Relative to the values: differences that only rounding tells apart. SciPy's own room is relative
 # to the difference, and so misses equal splits of values near 100.
 TIE = 100 * np.finfo(float).eps
+CONFIDENCE = 0.95  # of intervals
 
 
 class Summary(NamedTuple):
@@ -181,34 +182,34 @@ def benjamini_hochberg(p: Sequence[float]) -> np.ndarray:
     return scipy.stats.false_discovery_control(p, method="bh") if len(p) else np.array([])
 
 
-def median_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
+def median_interval(values: ArrayLike) -> Interval:
     """Distribution-free interval of a median: the k-th smallest to the k-th largest value.
 
     The largest k whose exact confidence, P(k ≤ B ≤ n - k) for B ~ Binomial(n, ½), is at least
-    `confidence`. With fewer than six values there is none at 95 %: what comes back is the range,
-    with the smaller confidence that it really has (five values: 93.75 %).
+    95 %. With fewer than six values there is no such interval: what comes back is the range, with
+    the smaller confidence that it really has (five values: 93.75 %).
     """
     ordered = np.sort(np.asarray(values, dtype=float))
     n = ordered.size
     if n == 0:
         raise ValueError("a median needs at least one value")
-    k, real = _median_ranks(n, confidence)
+    k, real = _median_ranks(n)
     return Interval(float(ordered[k - 1]), float(ordered[n - k]), real)
 
 
 @cache
-def _median_ranks(n: int, confidence: float) -> tuple[int, float]:
+def _median_ranks(n: int) -> tuple[int, float]:
     """The rank k of :func:`median_interval` in a sample of n, and its exact confidence."""
-    k = max(1, int(scipy.stats.binom.ppf((1 - confidence) / 2, n, 0.5)))
+    k = max(1, int(scipy.stats.binom.ppf((1 - CONFIDENCE) / 2, n, 0.5)))
     real = 1 - 2 * scipy.stats.binom.cdf(k - 1, n, 0.5)
     return k, float(max(real, 0.0))
 
 
 @cache  # SciPy takes longest to look at its arguments, and tables ask for few different ones
-def rate_interval(successes: int, n: int, confidence: float = 0.95) -> Interval:
+def rate_interval(successes: int, n: int) -> Interval:
     """Clopper-Pearson interval of a success rate, a fraction: 5 of 5 gives 0.478 to 1."""
     # The quantiles themselves: binomtest(...).proportion_ci searches for them, ten times as slowly.
-    tail = (1 - confidence) / 2
+    tail = (1 - CONFIDENCE) / 2
     low = scipy.stats.beta.ppf(tail, successes, n - successes + 1) if successes else 0.0
     high = scipy.stats.beta.isf(tail, successes + 1, n - successes) if successes < n else 1.0
-    return Interval(float(low), float(high), confidence)
+    return Interval(float(low), float(high), CONFIDENCE)

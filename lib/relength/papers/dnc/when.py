@@ -78,14 +78,14 @@ def _measured(spec: RunSpec, point: dict[str, Any]) -> dict[int, float]:
     return found | {spec.task.iid_length: point["iid_accuracy"]}
 
 
-def arrival(steps: Sequence[int], above: Sequence[bool], held: int = HELD) -> float:
-    """The first of so many points in a row at which a curve is above a level; infinite for none.
+def arrival(steps: Sequence[int], above: Sequence[bool]) -> float:
+    """The first of HELD points in a row at which a curve is above a level; infinite for none.
 
     >>> arrival([1, 2, 3, 4, 5, 6], [True, False, True, True, True, False])
     3.0
     """
-    for start in range(len(above) - held + 1):
-        if all(above[start : start + held]):
+    for start in range(len(above) - HELD + 1):
+        if all(above[start : start + HELD]):
             return float(steps[start])
     return NEVER
 
