@@ -355,7 +355,7 @@ QUICK = [
 # The one that is soonest done; the others are trained weekly. A second one is trained by the guide
 # to a new paper. Scale smoke takes one process unless told otherwise, as one notebook is: a kernel
 # that starts processes is a case of its own.
-OFTEN = TWO_PROCESSES = "panm_long_to_short"
+OFTEN, TWO_PROCESSES = "panm_long_to_short", "panm_address_bits"
 
 
 @pytest.mark.smoke
@@ -396,6 +396,7 @@ def test_papermill_fails_where_trainings_failed(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_papermill_stops_at_a_misspelt_parameter(tmp_path):
     done = run_papermill(PATHS[0], tmp_path, "-p", "sede", "1")
     assert done.returncode == 1

@@ -298,8 +298,15 @@ def test_samples_that_have_ended_cost_pointers_nothing():
             torch.testing.assert_close(quick, plain)
 
 
+# The universal models have the layers of TRM and TRM+RPE, and one PANM those of the other.
+WEEKLY_SLOPES = ("TRM", "TRM+RPE", "PANM on TRM")
+
+
 @pytest.mark.equality
-@every_model
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.weekly if n in WEEKLY_SLOPES else ()) for n in EVERY],
+)
 def test_slopes_are_those_of_finite_differences(name):
     model, b = stirred(built(name)), batch(3)
     names, weights = zip(*model.named_parameters(), strict=True)
