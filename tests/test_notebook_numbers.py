@@ -6,7 +6,7 @@ other means, so that text and code cannot be wrong together.
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from math import isnan
 from statistics import fmean, median
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from relength.report.runs import Runs
 from relength.report.style import row_label, title
 from relength.runs.store import Store
 from relength.specs import published, registry
-from relength.specs.experiments import Experiment, borrowed, shown_by
+from relength.specs.experiments import Experiment, borrowed, experiments, shown_by
 from relength.verdicts import claims
 
 CALL = re.compile(r"tables\.numbers\((runs|shown)\b")
@@ -231,15 +231,16 @@ JUDGED = [
 def test_verdicts_are_counted_once_each_and_not_run_where_there_is_no_run(path):
     found, artifacts = shown_by(path.stem)
     (text,) = [t for source, t in stored(path).items() if "tables.verdict_counts(" in source]
-    counted = {}
+    counted: dict[str, Counter] = {}
     for kind, total, verdicts in re.findall(r"^(.+?) +(\d+): (.+)$", text, re.MULTILINE):
         counts = {name: int(n) for n, name in re.findall(r"(\d+) ([^,]+)", verdicts)}
         assert sum(counts.values()) == int(total)
-        counted[kind] = counts
+        counted.setdefault(kind, Counter()).update(counts)
+    pages = {found.name, *(one.name for one in experiments().values() if one.page == path.stem)}
     about = [
         claim
         for claim in claims.load(found.paper)
-        if claim.source.experiment == found.name
+        if claim.source.experiment in pages
         and (claim.artifact in artifacts or claim.artifact not in found.artifacts)
     ]
     assert sum(sum(counts.values()) for counts in counted.values()) == len(about)

@@ -18,7 +18,7 @@ from relength.report.scoreboard import SCALES, ledger
 from relength.runs.plan import choose, in_words, least_seeds, missing
 from relength.runs.store import Store
 from relength.specs import registry
-from relength.specs.experiments import borrowed, page_of, shown_by
+from relength.specs.experiments import borrowed, experiments, page_of, shown_by
 from relength.specs.published import artifacts
 from relength.verdicts.claims import counted
 
@@ -68,7 +68,9 @@ def _shows(path: Path, store: Store) -> str:
         return _sentences([*parts, "Needs no recorded runs"])
     experiment, named = shown
     titles = artifacts().set_index("artifact")["title"]
-    here = [name for name in named if page_of(name, experiment.name) == path.stem]
+    guests = [one for one in experiments().values() if one.page == path.stem]
+    every = (*named, *(name for guest in guests for name in guest.artifacts))
+    here = [name for name in every if page_of(name, experiment.name) == path.stem]
     if here:
         parts.append("; ".join(f"{name}: {titles[name]}" for name in here))
     counts = []

@@ -652,7 +652,8 @@ def verdicts(runs: Runs) -> Exhibit:
         "The last column has the verdicts on other readings."
     )
     data = ledger[[*VERDICT_COLUMNS]]
-    name = f"{runs.page}-verdicts"
+    guest = runs.experiment.page  # whose page shows another experiment's verdicts, too
+    name = f"{runs.experiment.name if guest else runs.page}-verdicts"
     links = [exhibits.csv(name, data), exhibits.notebook(runs.page)]
     html = exhibits.table(fill("verdicts", columns=columns, rows=rows), caption, name, links)
     return Exhibit(html, verdict_counts(runs), data)

@@ -226,7 +226,8 @@ def anchor_of(artifact: str, page: str) -> str:
 def page_of(artifact: str, experiment: str) -> str:
     """The notebook that shows an artifact: that of its experiment, unless another borrows it."""
     lenders = (page for page, runs in borrowed().items() if runs and artifact in runs[1])
-    return next(lenders, experiment)
+    found = experiments().get(experiment)
+    return next(lenders, found.page if found and found.page else experiment)
 
 
 def _printed(artifact: str) -> set[tuple[str, str]]:
