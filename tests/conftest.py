@@ -28,6 +28,7 @@ for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
     os.environ.pop(name, None)
 
 torch.set_num_threads(1)
+gc.disable()  # until the tests are collected: thousands of them, and libraries, all of which stay
 
 settings.register_profile("ci", deadline=None, derandomize=True, database=None)
 settings.register_profile("explore", deadline=None, max_examples=500)  # new examples each time
@@ -76,9 +77,9 @@ def has_browser() -> bool:
 
 def pytest_collection_finish() -> None:
     """Spare the collector what stays until the end: libraries, and five thousand tests."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 @pytest.fixture

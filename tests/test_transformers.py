@@ -455,7 +455,8 @@ def run(name: str, seed: int, **fields):
 
 @pytest.mark.smoke
 @pytest.mark.parametrize(
-    "name", [pytest.param("TRM", marks=pytest.mark.weekly), "U. TRM+RPE", "PANM on TRM"]
+    "name",
+    [*(pytest.param(n, marks=pytest.mark.weekly) for n in ("TRM", "U. TRM+RPE")), "PANM on TRM"],
 )
 def test_a_run_in_a_stack_is_the_run_alone(name):
     stack = Stack([run(name, 0), run(name, 1)])

@@ -72,8 +72,9 @@ def _given(store: Store) -> tuple[bytes, ...]:
 
 
 def _computed(store: Store) -> pd.DataFrame:
-    """The claims that no run decides."""
-    return kept(store.named("computed"), lambda: computed.ledger(store), *_given(store), code=CODE)
+    """The claims that no run decides: of a store they read what was measured, and no runs."""
+    given = (store.measured(), claims.written(), claim_history.state())
+    return kept(store.named("computed"), lambda: computed.ledger(store), *given, code=CODE)
 
 
 def status(store: Store) -> dict[str, Any]:

@@ -139,6 +139,11 @@ class Store:
             parts += [self.freshness.name, self.freshness.read_bytes()]
         return digest(*parts)
 
+    def measured(self) -> bytes:
+        """16 bytes over what `relength bench` measured."""
+        file = self.path / "bench.jsonl"
+        return digest(*_read(file)[0]) if file.exists() else b""
+
     def named(self, what: str) -> str:
         """A name to keep something of this store under: the project's own has names of its own."""
         return what if self.path == RESULTS else f"{what}-elsewhere"

@@ -118,7 +118,8 @@ class Paper:
 
     Its claims and pages:
 
-    computed     text: store -> claims that no training decides (relength.report.computed)
+    computed     text: store -> claims that no training decides (relength.report.computed); of the
+                 store it reads what was measured, and no run
     quoted       claims by which it would be quoted
     asked_first  claims that a reader of its findings asks about first
     claims       {passage: claims that it shows}; a claim that no file has yet is left out
