@@ -79,6 +79,11 @@ def pytest_collection_finish() -> None:
     """Spare the collector what stays until the end: libraries, and five thousand tests."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Collect garbage again, in the process that hands out tests, too, which collects none."""
     gc.enable()
 
 

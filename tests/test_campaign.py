@@ -99,7 +99,8 @@ def test_a_task_without_runs_has_the_pace_of_its_family_until_its_own_is_known()
         record(spec_of(task="recopy"), seconds=300.0, steps=1000),
     )
     steps = copied.steps(spec_of(task="reverse_copy"))
-    assert copied.seconds(spec_of(task="reverse_copy")) == pytest.approx(0.1 * steps)
+    assert copied.seconds(spec_of(task="reverse_copy")) == pytest.approx(0.3 * steps)  # the slowest
+    assert copied.knows(spec_of(seed=3)) and not copied.knows(spec_of(task="reverse_copy"))
     assert copied.seconds(spec_of(task="recopy")) == pytest.approx(300)
     copied.note(spec_of(task="reverse_copy"), Pace(0.2))
     assert copied.seconds(spec_of(task="reverse_copy")) == pytest.approx(0.2 * steps)
@@ -112,10 +113,10 @@ def test_a_few_steps_that_were_timed_are_a_price_where_no_run_is_one():
         Timed(here, other, Pace(0.2)),
         Timed(Device("cpu", "another processor"), spec, Pace(1e-3)),
     ]
-    assert Prices([], here, timed=few).pace(spec) == Pace(0.5)
-    assert Prices([], here, timed=few).pace(spec_of(task="recopy")) == Pace(0.2)
+    assert Prices([], here, few=few).pace(spec) == Pace(0.5)
+    assert Prices([], here, few=few).pace(spec_of(task="recopy")) == Pace(0.5)
     made = [(spec, record(spec, seconds=100.0, steps=1000))]
-    known = Prices(made, here, timed=few)
+    known = Prices(made, here, few=few)
     assert (known.pace(spec), known.pace(other)) == (Pace(0.1), Pace(0.2))
 
 

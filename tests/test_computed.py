@@ -53,6 +53,17 @@ def test_the_ledger_says_what_the_pages_say(survey, store):
     assert said == on_pages
 
 
+def test_what_no_training_decides_is_read_from_no_run(store, monkeypatch):
+    """It is kept by what was measured alone."""
+
+    def asked(*_: object) -> None:
+        raise AssertionError("a run was read")
+
+    for name in ("records", "usable", "further"):
+        monkeypatch.setattr(type(store), name, asked)
+    assert computed.decided(store)
+
+
 def test_no_claim_is_decided_twice_and_each_is_one_of_the_paper(survey, store):
     assert not survey.ledger["claim"].duplicated().any()
     known = set(published.prose_claims()["claim_id"])

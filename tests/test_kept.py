@@ -155,8 +155,8 @@ WORK = {
     "status-elsewhere": "from relength.report import scoreboard; scoreboard.status(store)",
 }
 # The others are steps on the way to these, or do a little more; each takes two or three seconds.
-OFTEN = ("ledger-panm-elsewhere", "valid-panm_long_to_short.runs", "survey-elsewhere")
-OFTEN += ("computed-elsewhere",)  # the same process as the survey
+OFTEN = ("error-rates", "ledger-panm-elsewhere", "valid-panm_long_to_short.runs")
+OFTEN += ("computed-elsewhere", "survey-elsewhere")  # one process
 STORE = """
 from relength.paths import RESULTS
 from relength.runs.store import Store

@@ -14,6 +14,7 @@ from relength.kernels.hashing import step_key
 from relength.models import MODELS
 from relength.papers.panm import shots
 from relength.report.runs import Runs
+from relength.runs.prices import Device, Pace, Prices, Timed
 from relength.runs.run import run_or_load
 from relength.runs.store import Store
 from relength.specs.experiments import experiment
@@ -516,6 +517,27 @@ def test_runs_of_a_small_network_after_five_examples_are_trained_as_those_withou
         assert {"5-shot_10", "5-shot_1000"} <= set(asked.task.tests)
     assert shown.specs("paper", [0]) == plain.specs("paper", [0])
     assert not shown.borrows  # its runs have a price of their own
+
+
+def test_long_prompts_overflow_where_both_lengths_of_examples_say_so():
+    def outcome(long: int, short: int) -> str:
+        found = [shots.Prompt(task, n, n * long, 0) for task in ("a", "b") for n in (10, 1000)]
+        return shots.overflow(found, dict.fromkeys("ab", short)).outcome
+
+    assert shots.reads() == 4096
+    assert outcome(long=5, short=5000) == "reproduced"
+    assert outcome(long=4, short=4000) == "contradicted"
+    assert outcome(long=5, short=4000) == "inconclusive"
+
+
+def test_prompts_of_another_length_are_no_estimate_of_a_price():
+    found = {spec.task.name: spec for spec in experiment("panm_bigbench").specs("reduced", [0])}
+    if any(spec.task.lacks() for spec in found.values()):
+        pytest.skip("BIG-bench's narratives are not here")
+    here, short = Device("cpu", "a processor"), found["bigbench_arithmetic"]
+    prices = Prices([], here, few=[Timed(here, short, Pace(0.1))])
+    assert prices.pace(short) == Pace(0.1)
+    assert prices.pace(found["bigbench_abstract"]) is None
 
 
 def test_a_miniature_of_the_five_shot_runs_is_trained_and_shown(tmp_path):

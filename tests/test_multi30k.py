@@ -220,7 +220,7 @@ def test_figures_have_perplexities_of_the_curves(tmp_path):
     assert set(left.data["layers"]) == {1, 2, 3} and len(left.data) == 2 * 12
     right = translation_figures.over_epochs(runs, 2, "panm-fig-3b-right", "longer")
     assert "TRM, 2 layers: 40.0 at the lowest, 80.0 at the end" in right.text
-    assert "gives 5 % more" in right.html
+    assert "by +5 %" in right.html
     turned = translation_figures.over_epochs(runs, 3, "panm-fig-7-right", "shorter")
     assert "PANM on TRM, 2 layers: 30.0 at the lowest, 60.0 at the end" in turned.text
 

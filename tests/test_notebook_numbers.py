@@ -236,11 +236,11 @@ def test_verdicts_are_counted_once_each_and_not_run_where_there_is_no_run(path):
         counts = {name: int(n) for n, name in re.findall(r"(\d+) ([^,]+)", verdicts)}
         assert sum(counts.values()) == int(total)
         counted.setdefault(kind, Counter()).update(counts)
-    pages = {found.name, *(one.name for one in experiments().values() if one.page == path.stem)}
+    shown = {found.name, *(one.name for one in experiments().values() if one.page == path.stem)}
     about = [
         claim
         for claim in claims.load(found.paper)
-        if claim.source.experiment in pages
+        if claim.source.experiment in shown
         and (claim.artifact in artifacts or claim.artifact not in found.artifacts)
     ]
     assert sum(sum(counts.values()) for counts in counted.values()) == len(about)

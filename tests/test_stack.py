@@ -217,7 +217,7 @@ while True:
 
 
 @pytest.mark.smoke
-@pytest.mark.weekly  # a campaign that is killed is tested per change, in tests/test_cli.py
+@pytest.mark.weekly  # per change tests/test_cli.py kills a campaign of runs alone, not stacked
 def test_a_stack_that_is_killed_at_any_moment_goes_on_as_if_nothing_had_happened(tmp_path, python):
     specs = [run_spec("Content", seed, epochs=10**6) for seed in (0, 1)]
     states = [tmp_path / "states" / f"{spec.key}.pt" for spec in specs]

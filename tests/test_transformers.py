@@ -298,7 +298,8 @@ def test_samples_that_have_ended_cost_pointers_nothing():
             torch.testing.assert_close(quick, plain)
 
 
-# The universal models have the layers of TRM and TRM+RPE, and one PANM those of the other.
+# The universal models have the layers of TRM and TRM+RPE; PANM on TRM+RPE has the pointers of
+# PANM on TRM.
 WEEKLY_SLOPES = ("TRM", "TRM+RPE", "PANM on TRM")
 
 

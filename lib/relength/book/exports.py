@@ -86,6 +86,13 @@ def _shows(path: Path, store: Store) -> str:
         there = {run.spec.key for run in runs} - left
         counts.append(f"{in_words(experiment, (run.spec for run in runs), there)} at scale {scale}")
     parts.append(f"Runs recorded: {', '.join(counts)}")
+    for guest in guests:
+        if guest.artifacts:
+            runs = choose((guest.name,), guest.usual, least_seeds())
+            left = {run.spec.key for run in missing(runs, store)}
+            there = {run.spec.key for run in runs} - left
+            said = in_words(guest, (run.spec for run in runs), there)
+            parts.append(f"Of {', '.join(guest.artifacts)}: {said} at scale {guest.usual}")
     return _sentences(parts)
 
 

@@ -4,11 +4,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from relength.cli.app import Results, console, scales_of
+from relength.cli.app import Results, console
 from relength.cli.output import print_table
 from relength.errors import RelengthError
 from relength.paths import RESULTS
-from relength.specs.spec import SCALES
 
 if TYPE_CHECKING:
     from relength.runs.store import Store
@@ -26,9 +25,11 @@ def bench(
     ] = None,
     experiment: Annotated[
         list[str] | None,
-        typer.Option(help="Instead: a step of its runs without a price here (repeatable)."),
+        typer.Option(help="Instead: time a step of its runs that have no price (repeatable)."),
     ] = None,
-    scale: Annotated[str, typer.Option(help="The scale of these runs.")] = "reduced",
+    scale: Annotated[
+        str, typer.Option(help="Of the runs of --experiment: smoke, reduced or paper.")
+    ] = "reduced",
     results: Results = RESULTS,
 ) -> None:
     """Measure training speed here, beside the frozen baseline loop, and keep the result."""
@@ -39,16 +40,18 @@ def bench(
     from relength.specs import registry
 
     check_device(device)
-    if paper and (task or seconds or device != "cpu"):
+    if (paper or experiment) and (task or seconds or device != "cpu"):
         raise RelengthError(
-            "--paper has a task and a length of its own and measures on a CPU: leave out "
-            "--task, --seconds and --device."
+            f"--{'paper' if paper else 'experiment'} has a task and a length of its own and "
+            "measures on a CPU: leave out --task, --seconds and --device."
         )
+    if paper and experiment:
+        raise RelengthError("--paper and --experiment measure other things: leave out one.")
     if paper:
         _of_paper(paper, rounds, Store(results))
         return
     if experiment:
-        _steps(experiment, scale, device, Store(results))
+        _steps(experiment, scale, Store(results))
         return
 
     rows = []
@@ -69,16 +72,25 @@ def bench(
     print_table(("task", "way", "steps/s", "× plain loop", "memory", "share of limit"), rows)
 
 
-def _steps(asked: list[str], scale: str, device: str, store: "Store") -> None:
-    """Time and keep steps of runs that have no price here."""
+def _steps(asked: list[str], scale: str, store: "Store") -> None:
+    """Time and keep steps of runs that have no price here; say which cannot be timed, and why."""
     from relength.bench import steps
+    from relength.runs import plan
+    from relength.specs.spec import SCALES
 
-    (known,) = scales_of([scale], SCALES)
+    if scale not in SCALES:
+        raise RelengthError(f"There is no scale {scale!r}: choose one of {', '.join(SCALES)}.")
+    runs, lacking = plan.at_hand(plan.choose(asked, scale, 1))
+    for why in lacking:
+        console.print(f"Not timed: {why}", highlight=False)
     rows = []
-    for spec, pace, price in steps.measure(asked, known, device, store):
+    for spec, pace, price in steps.measure(runs, store):
         console.print(f"{spec.label}: {pace.seconds:.3g} s a step", highlight=False)
         rows.append((spec.label, f"{pace.seconds:.3g}", f"{price / 3600:.2f}"))
-    print_table(("run", "s/step", "hours of a run"), rows)
+    if rows:
+        print_table(("run", "s/step", "hours of a run"), rows)
+    else:
+        console.print("Every run that can be timed has a price here.", highlight=False)
 
 
 def _of_paper(name: str, rounds: int, store: "Store") -> None:

@@ -91,8 +91,9 @@ def costs(runs: Runs, *beside: Runs) -> Exhibit:
         "evaluation. Rows <i>recorded</i> count all of the store, also runs executed twice and "
         "runs of settings that were mended since. Rows <i>to rebuild</i> multiply the steps of a "
         "complete grid by the seconds per step of the fastest run of the same kind on the device, "
-        "because slower ones may have shared their core. Recorded kinds of runs are "
-        "priced at the steps they took. Divide by the number of cores."
+        "because slower ones may have shared their core; without one, by those of a few timed "
+        "steps, or of another task of the family. Recorded kinds of runs are priced at the steps "
+        "they took. Divide by the number of cores."
         f"{_shared(runs)}{runs.on_generated_data}"
     )
     if not rows:
@@ -149,7 +150,7 @@ def rebuild(every: Sequence[Runs], scale: Scale, device: Device) -> dict[str, fl
     counted: set[str] = set()
     for runs in every:
         recorded = own(runs.experiment, usable(runs.every))
-        known = Prices(recorded, device, timed=timed(runs.store))
+        known = Prices(recorded, device, few=timed(runs.store))
         whole = runs.experiment.specs(scale, range(least_seeds()))
         grid = [spec for spec in whole if spec.key not in counted]
         counted |= {spec.key for spec in grid}

@@ -1,7 +1,7 @@
 """Say what results cost: prices of artifacts, hours spent, notebooks' times.
 
 Hours are a core's, or a GPU's: what a run took there, evaluation included, or its share where
-several shared the device. Prices come from the runs recorded on the device
+several shared the device. Prices come from what was measured on the device
 (:mod:`relength.runs.prices`) and from nowhere else: what was never measured there is *unknown*.
 """
 
@@ -36,7 +36,7 @@ def prices(survey: Survey) -> str:
     }
     devices = dict.fromkeys(device for mine in own.values() for device in _devices(mine))
     few = timed(survey.store)
-    known = {device: Prices(recorded, device, timed=few) for device in devices}
+    known = {device: Prices(recorded, device, few=few) for device in devices}
     rows = [
         _price(experiment, scale, device, survey.store, mine, known[device])
         for experiment, mine in own.items()

@@ -457,7 +457,7 @@ Priced = Callable[[Claim, str], str]  # what training a claim's runs at a scale 
 def _priced(survey: Survey) -> Priced:
     """Prices on the device that most records are from; "" where one is unknown."""
     device = most_recorded(survey.store)
-    prices = Prices(own_runs(survey.store), device, timed=timed(survey.store))
+    prices = Prices(own_runs(survey.store), device, few=timed(survey.store))
 
     @cache
     def cells(name: str, scale: Scale) -> dict[tuple[str, str, str], float | None]:

@@ -214,17 +214,21 @@ class Campaign:
                     return self.waiting.pop(i)
         return None
 
+    def _measured(self, job: Job) -> bool:
+        """Tell whether a job's price is known, and not estimated from other tasks."""
+        return all(map(self.prices.knows, job.specs))
+
     def _warm_up(self, pool: Executor, until: float) -> None:
         """Measure what has no price yet, most valuable first, as long as that takes not too long.
 
         What is measured changes the order of runs that are equally valuable.
         """
-        unknown = iter([job for job in self._jobs() if self._wall(job) is None])
+        unknown = iter([job for job in self._jobs() if not self._measured(job)])
 
         def choose() -> Job | None:
             if time.time() >= until or stopping.asked():
                 return None
-            return next((job for job in unknown if self._wall(job) is None), None)
+            return next((job for job in unknown if not self._measured(job)), None)
 
         for job, future in self._worked(pool, warm_up, choose, self.workers):
             if future.exception() is None:  # else training it will say what is wrong

@@ -1,4 +1,4 @@
-"""Price a run on a device: from what was measured there, or not known. Never a guess.
+"""Price a run on a device: from what was measured there, or not known.
 
 A run's price is the seconds it keeps a core busy, or its share of a GPU: seconds per optimiser
 step, evaluation included, times the steps that runs of its kind took. The pace is, whichever is
@@ -7,9 +7,12 @@ known first,
 1. that of the fastest recorded run of the same task, model and batch size; the fastest, because
    clocks also count the time for which other programs had the core;
 2. that of the few steps which ``relength bench --experiment`` has timed;
-3. that of another task of the same family, such as one cut off elsewhere; the fastest of these.
+3. that of another task of the same family whose texts are about as long, such as one cut off
+   elsewhere; the slowest of these. It is an estimate, good enough for an order and a table, so what
+   has no other is still timed where time is spent on that.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
@@ -59,7 +62,7 @@ class Pace(NamedTuple):
 
 
 class Timed(NamedTuple):
-    """A run of which a few steps were timed on a device."""
+    """A run whose pace was measured on a device, whole or for a few steps."""
 
     device: Device
     spec: RunSpec
@@ -71,9 +74,9 @@ class Prices:
 
     records  usable ones (:func:`own_runs`); those of other devices tell how many steps runs take
     device   None for none at all: everything is unknown
-    instead  whose paces are taken where the device has none, as plans do that need an order; of
-             several the last that has one
-    timed    runs that were timed for a few steps (:func:`timed`)
+    instead  whose paces are taken where the device has none of the same work, as plans do that need
+             an order; of several the last that has one
+    few      runs of which a few steps were timed (:func:`timed`)
     """
 
     def __init__(
@@ -81,7 +84,7 @@ class Prices:
         records: Iterable[OwnRun],
         device: Device | None,
         instead: Sequence[Device] = (),
-        timed: Iterable[Timed] = (),
+        few: Iterable[Timed] = (),
     ):
         steps: dict[str, list[int]] = {}
         made: dict[Device, list[Timed]] = {}
@@ -92,23 +95,27 @@ class Prices:
                 made.setdefault(by, []).append(Timed(by, spec, pace_of(record)))
         self._steps = {kind: int(median(taken)) for kind, taken in steps.items()}
         self._paces: dict[Key, Pace] = {}
-        few = list(timed)
+        few = [one for one in few if one.spec.scale != "smoke"]
         for one in (*instead, device):
             # What is known better comes later, and replaces what is known less well.
             of_few = [measured for measured in few if measured.device == one]
-            for key in (_family, _work):
-                for measured in (of_few, made.get(one, [])):
-                    self._paces |= _fastest(measured, key)
+            mine = made.get(one, [])
+            self._paces |= _chosen([*of_few, *mine], _family, max)
+            self._paces |= _chosen(of_few, _work, min) | _chosen(mine, _work, min)
 
     @classmethod
-    def on(cls, device: str, records: Iterable[OwnRun], timed: Iterable[Timed] = ()) -> "Prices":
+    def on(cls, device: str, records: Iterable[OwnRun], few: Iterable[Timed] = ()) -> "Prices":
         """Prices on a device of this machine."""
-        return cls(records, Device(device_kind(device), device_name(device)), timed=timed)
+        return cls(records, Device(device_kind(device), device_name(device)), few=few)
 
     def note(self, spec: RunSpec, pace: Pace) -> None:
         """Take over what has just been measured for runs like this one."""
         self._paces[_work(spec)] = pace
         self._paces.setdefault(_family(spec), pace)
+
+    def knows(self, spec: RunSpec) -> bool:
+        """Tell whether the pace of equal work is known, and not an estimate."""
+        return _work(spec) in self._paces
 
     def pace(self, spec: RunSpec) -> Pace | None:
         """Return how fast runs like this one train here; None where nothing was measured."""
@@ -187,8 +194,12 @@ def _work(spec: RunSpec) -> Key:
 
 @cache
 def _family(spec: RunSpec) -> Key:
-    """Describe the work of a step on any task of a family, which has a module of its own."""
-    return (type(spec.task).__module__, *_trained(spec))
+    """Describe the work of a step on any task of a family, which has a module of its own.
+
+    Lengths of texts are rounded to powers of two.
+    """
+    lengths = (str(round(math.log2(n + 1))) for size in spec.task.text_sizes() for n in size)
+    return (type(spec.task).__module__, *lengths, *_trained(spec))
 
 
 def _trained(spec: RunSpec) -> Key:
@@ -200,12 +211,16 @@ def _trained(spec: RunSpec) -> Key:
     )
 
 
-def _fastest(measured: Iterable[Timed], key: Callable[[RunSpec], Key]) -> dict[Key, Pace]:
-    """{key of a spec: the fastest pace of those that share it}"""
+def _chosen(
+    measured: Iterable[Timed],
+    key: Callable[[RunSpec], Key],
+    choose: Callable[[list[Pace]], Pace],
+) -> dict[Key, Pace]:
+    """{key of a spec: the pace that is chosen from those that share it}"""
     found: dict[Key, list[Pace]] = {}
     for one in measured:
         found.setdefault(key(one.spec), []).append(one.pace)
-    return {work: min(paces) for work, paces in found.items()}
+    return {work: choose(paces) for work, paces in found.items()}
 
 
 def pace_of(record: Record) -> Pace:

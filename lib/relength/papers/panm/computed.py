@@ -84,7 +84,7 @@ def decided(store: Store) -> list[Computed]:
         page=shots.PAGE,
         unit="calculation",
         decision=shots.overflow(prompts, short),
-        seen=shots.seen(prompts),
-        scope=shots.scope(short),
+        seen=shots.seen(prompts, short),
+        scope=shots.SCOPE,
     )
     return [*simulated, *measured, counted]

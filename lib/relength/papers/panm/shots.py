@@ -81,9 +81,9 @@ def after_short_examples() -> dict[str, int]:
 def overflow(found: list[Prompt], short: dict[str, int]) -> rules.Decision:
     """Tell whether the longest inputs of both tasks have more tokens than the model reads.
 
-    The text does not say how long the examples are. As long as the question: a letter is a token
-    at least. As long as those of training: a word or letter is hardly more than one. Open where
-    the two differ.
+    The text does not say how long the examples are. If they are as long as the question, letters
+    are counted, each of which is a token at least; if they are as long as those of training, words
+    and letters, each of which is hardly more than one token. Open where the two differ.
     """
     longest = max(one.length for one in found)
     long = all(one.letters > reads() for one in found if one.length == longest)
@@ -92,26 +92,24 @@ def overflow(found: list[Prompt], short: dict[str, int]) -> rules.Decision:
     return rules.fact(long)
 
 
-def scope(short: dict[str, int]) -> str:
-    """Say how it is decided."""
-    counts = " and ".join(f"{symbols:,} ({title(task)})" for task, symbols in short.items())
-    return (
-        "Counted, no training decides this: with examples as long as the question, which the text "
-        "does not say. After examples as long as those of training, the words and letters of the "
-        f"longest prompts are {counts}, so that it stays open."
-    )
+SCOPE = (
+    "Counted, no training decides this. The text does not say how long the examples are, so two "
+    "lengths are tried, and it is decided where they agree."
+)
 
 
-def seen(found: list[Prompt]) -> str:
+def seen(found: list[Prompt], short: dict[str, int]) -> str:
     """Say what was counted."""
     longest = max(one.length for one in found)
-    counts = " and ".join(
-        f"{one.letters:,} letters in {title(one.task)}" for one in found if one.length == longest
+    long = {one.task: one.letters for one in found if one.length == longest}
+    counted = (
+        " and ".join(f"{n:,} ({title(task)})" for task, n in counts.items())
+        for counts in (long, short)
     )
-    over = [f"{title(p.task)} {p.length:,}" for p in found if p.letters > reads()]
     return (
-        f"a prompt about {longest:,} letters has {counts}, each at least a token; {reads():,} are "
-        f"read. Too long for certain: {', '.join(over)}"
+        f"{reads():,} tokens are read; after examples as long as the question, a prompt about "
+        f"{longest:,} letters has {next(counted)} letters; after examples as long as those of "
+        f"training, {next(counted)} words and letters"
     )
 
 
@@ -182,7 +180,8 @@ def _cells(runs: Runs, lengths: list[int]) -> Iterator[Cell]:
 
 def numbers(found: list[Prompt]) -> str:
     """Write what was counted, and what comes of it, as plain text."""
-    decision = overflow(found, after_short_examples())
+    short = after_short_examples()
+    decision = overflow(found, short)
     lines = [f"{'':20}{'letters asked':>15}{'letters in all':>16}{'with words':>12}"]
     lines += [f"{title(p.task):20}{p.length:>15,}{p.letters:>16,}{p.symbols:>12,}" for p in found]
-    return "\n".join([*lines, "", f"{CLAIM}: {decision.outcome} ({seen(found)})"])
+    return "\n".join([*lines, "", f"{CLAIM}: {decision.outcome} ({seen(found, short)})"])

@@ -48,12 +48,12 @@ def tested(runs: Runs) -> pd.DataFrame:
 
 
 def _apart(runs: Runs) -> str:
-    """Say how much higher the perplexity of tested weights is than the lowest of their curve."""
+    """Say how far the perplexity of tested weights is from the lowest of their curve, if known."""
     own = ["model", "arm", "task", "seed"]
     curves = np.exp(courses(runs).groupby(own)["best"].min().astype(float))
     more = 100 * (tested(runs).set_index(own)["lowest"] / curves - 1)
-    ends = dict.fromkeys(f"{end:.0f}" for end in (more.min(), more.max()))
-    return "a little" if more.empty else f"{' to '.join(ends)} %"
+    ends = dict.fromkeys(f"{end:+.0f}" for end in (more.min(), more.max()))
+    return "" if more.empty else f", which changes it by {' to '.join(ends)} %"
 
 
 def by_layers(runs: Runs, number: int) -> Exhibit:
@@ -126,8 +126,8 @@ def over_epochs(runs: Runs, number: int, artifact: str, tested: str) -> Exhibit:
 
     caption = (
         f"Perplexity over epochs, a line per seed, on a logarithmic axis. Strong: the {tested} "
-        "sentences, from a loss that is averaged over batches; tables average it over tokens, "
-        f"which gives {_apart(part)} more. Thin: training, which dropout raises. Lower is better."
+        "sentences, from a loss that is averaged over batches; tables average it over tokens"
+        f"{_apart(part)}. Thin: training, which dropout raises. Lower is better."
     )
     ends = data[data["epoch"] == data.groupby(["model", "arm", "seed"])["epoch"].transform("max")]
     said = [
