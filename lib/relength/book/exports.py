@@ -92,7 +92,7 @@ def _shows(path: Path, store: Store) -> str:
             left = {run.spec.key for run in missing(runs, store)}
             there = {run.spec.key for run in runs} - left
             said = in_words(guest, (run.spec for run in runs), there)
-            parts.append(f"Of {', '.join(guest.artifacts)}: {said} at scale {guest.usual}")
+            parts.append(f"{said} at scale {guest.usual} are those of {', '.join(guest.artifacts)}")
     return _sentences(parts)
 
 
