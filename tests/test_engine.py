@@ -54,7 +54,7 @@ def test_equal_specs_give_identical_runs_and_another_seed_another(tiny, model, a
 
 
 @pytest.mark.equality
-@settings(max_examples=4)
+@settings(max_examples=6)
 @given(
     stops=st.sets(st.integers(1, 5), min_size=1),
     reading=st.sampled_from(
@@ -338,7 +338,7 @@ def test_lengths_are_uniform_over_the_whole_range():
 
 
 @pytest.mark.equality
-@settings(max_examples=2)
+@settings(max_examples=4)
 @given(stops=st.sets(st.integers(1, 2), min_size=1), arm=st.sampled_from(["repaired", "released"]))
 def test_a_streaming_run_stopped_at_any_interval_and_resumed_is_bit_identical(
     tmp_path_factory, stops, arm

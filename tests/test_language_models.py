@@ -531,13 +531,11 @@ def test_long_prompts_overflow_where_both_lengths_of_examples_say_so():
 
 
 def test_prompts_of_another_length_are_no_estimate_of_a_price():
-    found = {spec.task.name: spec for spec in experiment("panm_bigbench").specs("reduced", [0])}
-    if any(spec.task.lacks() for spec in found.values()):
-        pytest.skip("BIG-bench's narratives are not here")
-    here, short = Device("cpu", "a processor"), found["bigbench_arithmetic"]
-    prices = Prices([], here, few=[Timed(here, short, Pace(0.1))])
-    assert prices.pace(short) == Pace(0.1)
-    assert prices.pace(found["bigbench_abstract"]) is None
+    found = {spec.task.name: spec for spec in experiment("panm_language").specs("reduced", [0])}
+    here, long = Device("cpu", "a processor"), found["llm_copy"]  # an answer as long as the prompt
+    prices = Prices([], here, few=[Timed(here, long, Pace(0.1))])
+    assert prices.pace(long) == Pace(0.1)
+    assert prices.pace(found["llm_dynamic_recall"]) is None
 
 
 def test_a_miniature_of_the_five_shot_runs_is_trained_and_shown(tmp_path):

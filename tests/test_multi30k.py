@@ -216,7 +216,9 @@ def test_figures_have_perplexities_of_the_curves(tmp_path):
         store.append("panm", record)
     runs = Runs.read(EXPERIMENT, "reduced", 2, store)
     left = translation_figures.by_layers(runs, 1)
-    assert set(left.data["lowest"].round(6)) == {42.0, 31.5}  # the table's, not the curve's
+    drawn = left.data.groupby("family")["lowest"].unique().to_dict()  # the table's, not the curve's
+    assert drawn == {"TRM": pytest.approx([42]), "PANM on TRM": pytest.approx([31.5])}
+    assert "PANM on TRM, 1 layer: 31.5" in left.text and "TRM, 2 layers: 42.0" in left.text
     assert set(left.data["layers"]) == {1, 2, 3} and len(left.data) == 2 * 12
     right = translation_figures.over_epochs(runs, 2, "panm-fig-3b-right", "longer")
     assert "TRM, 2 layers: 40.0 at the lowest, 80.0 at the end" in right.text

@@ -15,11 +15,12 @@ import yaml
 from relength.errors import RelengthError
 from relength.paths import BOOK, NOTEBOOKS, ROOT
 from relength.report.scoreboard import SCALES, ledger
-from relength.runs.plan import choose, in_words, least_seeds, missing
+from relength.runs.plan import Run, choose, in_words, least_seeds, missing
 from relength.runs.store import Store
 from relength.specs import registry
-from relength.specs.experiments import borrowed, experiments, page_of, shown_by
+from relength.specs.experiments import Experiment, borrowed, experiments, page_of, shown_by
 from relength.specs.published import artifacts
+from relength.specs.spec import Scale
 from relength.verdicts.claims import counted
 
 NOTE = (
@@ -82,18 +83,20 @@ def _shows(path: Path, store: Store) -> str:
             or not named
             or any(experiment.makes(name, run.spec) for name in named)
         ]
-        left = {run.spec.key for run in missing(runs, store)}
-        there = {run.spec.key for run in runs} - left
-        counts.append(f"{in_words(experiment, (run.spec for run in runs), there)} at scale {scale}")
+        counts.append(_recorded(experiment, runs, scale, store))
     parts.append(f"Runs recorded: {', '.join(counts)}")
     for guest in guests:
         if guest.artifacts:
             runs = choose((guest.name,), guest.usual, least_seeds())
-            left = {run.spec.key for run in missing(runs, store)}
-            there = {run.spec.key for run in runs} - left
-            said = in_words(guest, (run.spec for run in runs), there)
-            parts.append(f"{said} at scale {guest.usual} are those of {', '.join(guest.artifacts)}")
+            said = _recorded(guest, runs, guest.usual, store)
+            parts.append(f"{said} are those of {', '.join(guest.artifacts)}")
     return _sentences(parts)
+
+
+def _recorded(experiment: Experiment, runs: list[Run], scale: Scale, store: Store) -> str:
+    """Say how many of an experiment's runs at a scale a store has."""
+    there = {run.spec.key for run in runs} - {run.spec.key for run in missing(runs, store)}
+    return f"{in_words(experiment, (run.spec for run in runs), there)} at scale {scale}"
 
 
 def _sentences(parts: list[str]) -> str:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from relength.runs.store import Record, Store
 from relength.specs.experiments import Experiment, experiments
-from relength.specs.spec import RunSpec, spec_of_key
+from relength.specs.spec import RunSpec, spec_of_key, text_sizes
 from relength.training.provenance import device_kind, device_name
 
 Key = tuple[str, ...]
@@ -198,7 +198,7 @@ def _family(spec: RunSpec) -> Key:
 
     Lengths of texts are rounded to powers of two.
     """
-    lengths = (str(round(math.log2(n + 1))) for size in spec.task.text_sizes() for n in size)
+    lengths = (str(round(math.log2(n + 1))) for size in text_sizes(spec.task) for n in size)
     return (type(spec.task).__module__, *lengths, *_trained(spec))
 
 

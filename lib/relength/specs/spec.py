@@ -77,9 +77,13 @@ def _is_drawn(task: Any) -> bool:
     return _DRAWN[kind]
 
 
-@lru_cache(maxsize=1000)  # many models read the same texts
+def text_sizes(task: Any) -> tuple[tuple[int, int], ...]:
+    """``task.text_sizes()``, counted once: many models read the same texts, from many seeds."""
+    return _text_sizes(task, os.environ.get("RELENGTH_DATA"))
+
+
+@lru_cache(maxsize=1000)
 def _text_sizes(task: Any, data: str | None) -> tuple[tuple[int, int], ...]:
-    """``task.text_sizes()`` with the files that RELENGTH_DATA names."""
     return task.text_sizes()
 
 
@@ -123,7 +127,7 @@ class RunSpec(BaseModel):
                 f"{self.task.name} asks for {gives.writes} from {gives.reads}: choose one of "
                 f"{', '.join(fit)}"
             )
-        for size in _text_sizes(self.task, os.environ.get("RELENGTH_DATA")):
+        for size in text_sizes(self.task):
             if why := self.model.cannot(*size):
                 said = f"model {self.model.name} cannot read task {self.task.name}"
                 raise ValueError(f"{said}: {why}")
