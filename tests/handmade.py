@@ -1,5 +1,6 @@
 """Records made by hand, for tests of what is made from records: every number in them is known."""
 
+import re
 from collections.abc import Callable
 from functools import cache
 
@@ -31,6 +32,18 @@ FEW = {
 }
 Accuracy = Callable[[RunSpec, str], float]  # of a run at a test, a fraction
 claims_digest = cache(claim_files.claims_digest)
+
+
+def amounts(text: str) -> list[float]:
+    """The numbers of a text in their order, so that a test need not know the words between them."""
+    number = r"(?<![\w.,])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?!\w)"
+    return [float(found.replace(",", "")) for found in re.findall(number, text)]
+
+
+def in_a_row(wanted: list[float], text: str) -> bool:
+    """Tell whether a text has these numbers, one after the other."""
+    found = amounts(text)
+    return any(found[i : i + len(wanted)] == wanted for i in range(len(found)))
 
 
 def record(

@@ -223,13 +223,6 @@ def test_the_specs_behind_it_are_those_of_the_judged_runs(state):
     assert {tuple(row) for row in shown[["model", "arm", "task"]].to_numpy()} == cells
 
 
-@pytest.mark.parametrize("wanted", [[0, 0, 0, 0, 0], [100, 100], [3], [0, 50, 51, 100]])
-def test_names_of_outliers_do_not_lie_on_each_other(wanted):
-    placed = against_print._apart(wanted, 13.0)
-    assert all(b - a >= 13 - 1e-9 for a, b in itertools.pairwise(placed))
-    assert placed[-1] <= max(100, 4 + 13 * (len(wanted) - 1))
-
-
 def test_each_chapter_of_findings_begins_with_it_and_the_landing_page_has_it(state):
     for paper in registry.PAPERS:
         page = (BOOK / f"findings_{paper}.md").read_text()

@@ -185,8 +185,6 @@ def test_the_state_of_the_history_changes_with_it(checkout):
 def test_words():
     assert wording.dated(()) == ""
     assert wording.dated(None) == "the claim is not dated"
-    found = [wording.dated(fields) for fields in (("rule",), ("text", "rule", "scope"))]
-    assert found == [
-        "its rule changed after its first run",
-        "its text, rule and scope changed after its first run",
-    ]
+    every = ("text", "rule", "scope")
+    for fields in (("rule",), every):
+        assert {field for field in every if field in wording.dated(fields)} == set(fields)

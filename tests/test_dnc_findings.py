@@ -2,8 +2,9 @@
 
 import handmade
 import pytest
+from handmade import amounts
 
-from relength.papers.dnc import findings
+from relength.papers.dnc import findings, printed_p
 from relength.papers.dnc.experiments import EXPERIMENTS
 from relength.paths import BOOK
 from relength.report import passages
@@ -41,18 +42,22 @@ def test_every_passage_is_on_the_page_and_says_when_nothing_is_recorded(nothing)
 
 
 def test_who_is_ahead_after_equal_training(survey):
-    said = findings.reach(survey)
-    assert "Ahead of its 50 % are COMPR (97 %), of 2 that have runs" in said
-    assert "| Sort | COMPR | 2 | 100, 100 | 45 |" in said
+    said, rows = findings.reach(survey).split("\n\n", 1)
+    ahead = said[said.index("Sort") :]
+    assert amounts(ahead) == [50, 2, 97]  # of two rivals that ran
+    assert "COMPR" in ahead and "REG" not in ahead
+    row = next(line for line in rows.splitlines() if "| COMPR |" in line)
+    assert amounts(row)[:4] == [2, 100, 100, 45]  # seeds, the longest of each, and printed
 
 
 def test_loops_are_counted_where_runs_generalise_and_where_not(survey):
     """All of these runs have loops, and those of COMPR alone generalise."""
-    said = findings.loops(survey)
-    assert "2 of 6 runs generalise, and 2 of these have loops" in said
-    assert "of the 4 others 4 have" in said
+    row = next(line for line in findings.loops(survey).splitlines() if line.startswith("| Sort"))
+    good, good_loops, _, poor, poor_loops, _ = row.split("|")[2:-1]
+    assert list(map(int, (good, good_loops, poor, poor_loops))) == [2, 2, 4, 4]
 
 
 def test_one_reading_of_the_printed_p_values_is_left(nothing):
     said = findings.significance(nothing)
-    assert "1 can give every" in said and "one-sided, normal" in said
+    tests, families = len(printed_p.TESTS), len(printed_p.FAMILIES)
+    assert amounts(said) == [tests * families, 1] and "one-sided, normal" in said

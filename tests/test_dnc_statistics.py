@@ -8,6 +8,7 @@ import handmade
 import numpy as np
 import pandas as pd
 import pytest
+from handmade import amounts
 from scipy import stats
 
 from relength.papers.dnc import comparisons, printed_p
@@ -169,7 +170,7 @@ def test_numbers_and_counts_are_those_of_the_comparisons(runs):
     assert line.split()[-1] == "0.00" and f"{row['one_table']:.3f}" in line
     counted = (table["one_table"] <= 0.05).sum(), (table["two_task"] <= 0.05).sum()
     words = comparisons.decided(runs).splitlines()
-    assert "10 of 70 comparisons have runs, 3 of each approach" in words[0]
+    assert amounts(words[0])[1:] == [10, 70, 3]  # pairs with runs, of all, seeds
     assert [int(words[2].split()[-1]), int(words[5].split()[-1])] == list(counted)
 
 
@@ -249,8 +250,8 @@ def test_p_values_twice_as_large_are_counted_within_their_rounding(monkeypatch):
     cells = pd.DataFrame({"sort": [0.02, 0.03, 0.04, 0.06]}, index=["A vs B", "A", "B", "C"])
     monkeypatch.setattr(printed_p, "grid", lambda name: cells)
     lines = printed_p.two_sided().splitlines()
-    assert lines[0] == "Table 4: 3 of 4 are at most 0.05. Twice as large, 1 to 2 of these are."
-    assert lines[1] == "  no longer in sort: B (0.04)"
+    assert amounts(lines[0]) == [4, 3, 4, 0.05, 1, 2]  # table; of all; twice as large, 1 to 2
+    assert amounts(lines[1]) == [0.04] and "sort" in lines[1] and "B" in lines[1]
 
 
 def test_directions_are_those_of_the_printed_medians_and_means():

@@ -5,6 +5,7 @@ import re
 import handmade
 import pytest
 import yaml
+from handmade import amounts, in_a_row
 
 from relength.book import exports, notebook
 from relength.book.notebook import Parameters
@@ -75,8 +76,8 @@ def test_a_reference_that_names_its_number_in_an_archive_has_the_address():
 def test_the_counts_follow_the_store(tmp_path):
     content = yaml.safe_load(exports.codecheck(Store(tmp_path)))
     comments = {entry["file"]: entry["comment"] for entry in content["manifest"]}
-    assert "Runs recorded: 0 of 320 at scale reduced" in comments["notebooks/mla_table2.ipynb"]
-    assert "So far 0 trainings are recorded" in exports.rescience(Store(tmp_path))
+    assert amounts(comments["notebooks/mla_table2.ipynb"])[-2:] == [0, 320]
+    assert 0 in amounts(exports.rescience(Store(tmp_path)))
 
 
 @pytest.mark.parametrize("name", ["mla_variants", "mla_ablations", "mla_extra_tasks"])
@@ -91,11 +92,11 @@ def test_scoreboard_notebook_and_codecheck_count_the_same_runs(name, tmp_path, c
     grid = experiment.specs("reduced", range(5))
     own = [spec for spec in grid if experiment.keeper(spec) == experiment]
     shared = len(grid) - len(own)
-    there = f" of its own and {shared // 5} of {shared} shared with mla_table2"
-    assert printed.startswith(f"0 of {len(own)} runs{there} at scale reduced are in")
+    counted = [0, len(own), shared // 5, shared]  # its own runs, and those of Table 2
+    assert amounts(printed)[:4] == counted and "mla_table2" in printed
     manifest = yaml.safe_load(exports.codecheck(store))["manifest"]
     (comment,) = (e["comment"] for e in manifest if e["file"] == f"notebooks/{name}.ipynb")
-    assert f"Runs recorded: 0 of {len(own)}{there} at scale reduced" in comment
+    assert in_a_row(counted, comment)
     board = scoreboard.survey(store).board
     (row,) = board[board["artifact"] == experiment.artifacts[0]].itertuples()
     makes = [spec for spec in grid if experiment.makes(row.artifact, spec)]

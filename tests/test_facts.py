@@ -9,7 +9,6 @@ import torch
 from relength.errors import RelengthError
 from relength.papers.memreasoner.pretrained_experiments import REFUSED
 from relength.specs.experiments import experiments
-from relength.streams import stream
 from relength.tasks import TASKS, books, bpe, data
 from relength.tasks.base import EOS, SOS
 from relength.tasks.batch import Answered, FactsToAnswer
@@ -304,8 +303,16 @@ def test_books_of_training_and_test_are_others():
     splits = data.index()["books"]["splits"]
     authors = {s: {b["title"].rpartition(" by ")[2] for b in splits[s].values()} for s in splits}
     assert not authors["train"] & authors["test"]
-    found = stream(0, "data").integers(10**6)
-    assert books.backgrounds("test")[0].sentences and found >= 0
+
+
+@lacking
+def test_sentences_of_books_that_were_kept_are_those_of_counting_again():
+    kept, text = books.backgrounds("test")[0], books.read("test")[0]
+    again = books._background(text[:30_000])
+    count = len(again.sentences)
+    assert count > 20 and kept.sentences[:count] == again.sentences and kept.length == len(text)
+    for name in ("starts", "tokens"):
+        assert (getattr(kept, name)[:count] == getattr(again, name)).all()
 
 
 def test_without_data_a_task_says_what_it_lacks(monkeypatch, tmp_path):

@@ -3,6 +3,7 @@
 import handmade
 import numpy as np
 import pytest
+from handmade import amounts
 
 from relength.papers.memreasoner import hops_read, one_question
 from relength.report.runs import Runs
@@ -68,7 +69,7 @@ def test_questions_fall_into_parts_by_what_goes_wrong_first(runs):
     told = hops_read.numbers(runs)
     assert told.count("retrieval: a line of the novel") == told.count("memory diverged") == 3
     figure = hops_read.first_figure(runs, 1)
-    assert figure.html.count("<svg") == 2 and "40 retrieval: a line of the novel" in figure.text
+    assert figure.html.count("<svg") == 2 and 40 in amounts(figure.text)
 
 
 def test_distances_have_a_panel_per_reading_and_hop(runs):
@@ -78,7 +79,7 @@ def test_distances_have_a_panel_per_reading_and_hop(runs):
     assert half == 1.5
     figure = hops_read.distance_figure(runs, 2)
     assert figure.html.count("<svg") == 2 and figure.text.count("hop 2") == 3
-    assert "the wanted line 2 at 0k and 2 at 64k" in figure.text
+    assert amounts(figure.text).count(2) >= 2 * 3  # at 0k and at 64k, by reading
 
 
 def test_runs_without_traces_wait_for_others(tmp_path):
@@ -99,8 +100,7 @@ def test_every_line_of_a_question_stands_at_its_distance_with_its_kind(runs):
         np.testing.assert_allclose(part["distance"], APART[hop - 1], atol=0.05)
     figure = one_question.figure(runs, 1)
     assert figure.html.count("<svg") == 2
-    assert "hop 1: a line of the novel at 3, wanted at 3.98" in figure.text
-    assert "hop 2: the wanted line at 30, wanted at 30" in figure.text
+    assert amounts(figure.text)[-6:] == [1, 3, 3.98, 2, 30, 30]  # hop, nearest and wanted line
 
 
 def test_distances_of_the_first_records_have_one_unit_for_all_hops():

@@ -1,7 +1,6 @@
 """The landing page tells in ten seconds what held, and answers questions about single claims."""
 
 import html
-import itertools
 import json
 import re
 import shlex
@@ -11,6 +10,7 @@ from types import SimpleNamespace
 import handmade
 import pytest
 import typer
+from handmade import amounts
 
 from relength.cli import main as cli
 from relength.errors import RelengthError
@@ -106,7 +106,7 @@ def test_every_page_counts_the_same_trainings(begun):
 def test_the_picture_counts_only_the_runs_that_it_draws(begun):
     shown = landing.picture(begun)
     drawn = 3 * 6 * 2  # tasks, models in the judged arm, seeds
-    assert f"specs of {drawn} runs" in shown
+    assert drawn in amounts(shown)
 
 
 def test_the_columns_count_what_the_ledger_says(full, begun):
@@ -260,14 +260,6 @@ def test_the_picture_draws_what_the_runs_say(full):
     assert set(shown.data["arm"]) == {"released"}
     ends = shown.data.query("task == 'recopy' and test == '100'").set_index("model")["median"]
     assert (ends["Content"], ends["OneStepAttn"]) == (0, 100)
-
-
-@pytest.mark.parametrize("wanted", [[0, 0, 0, 0], [100, 100, 100], [0, 50, 51, 100], [3]])
-def test_labels_of_the_picture_do_not_lie_on_each_other(wanted):
-    placed = reach._spread(sorted(wanted))
-    assert all(-6 <= height <= 106 for height in placed)
-    gaps = [b - a for a, b in itertools.pairwise(placed)]
-    assert all(gap >= reach.LINE - 1e-9 for gap in gaps)
 
 
 @pytest.mark.parametrize("paper", registry.PAPERS)

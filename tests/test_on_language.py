@@ -105,6 +105,34 @@ def test_pointers_that_help_count_even_if_trained_lengths_are_known_less_well(po
 
 
 @pytest.mark.parametrize(
+    ("pointers", "trained", "answer"),
+    [
+        (60, 3, "learned"),  # two margins ahead, three on trained lengths
+        (60, 1.5, "pointer"),
+        (60, 0.9, "pointer"),  # within the margin
+        (52, 3, "neither"),
+        (40, 3, "harm"),
+    ],
+)
+def test_pointers_that_lead_as_far_on_trained_lengths_are_no_help_on_longer_ones(
+    pointers, trained, answer
+):
+    nothing, margin = float("nan"), load_margins().measures["accuracy"].around(50)
+    made = on_language.Setting(
+        "babi_80", "length", "TRM", 50, pointers, nothing, "", nothing, 1, margin, 3, trained
+    )
+    assert margin == pytest.approx(5) and made.answer == answer
+
+
+def test_seeds_are_the_fewest_of_all_that_are_compared(tmp_path):
+    store = Store(tmp_path)
+    fill(store, "panm_babi", {"TRM": 0.3, "PANM on TRM": 0.5}, 3, repaired=0.5)
+    fill(store, "panm_babi", {"U. TRM+RPE": 0.7}, 1, repaired=0.5)
+    found = settings(made_of(store), "panm_babi")
+    assert {(one.other, one.seeds) for one in found} == {("U. TRM+RPE", 1)}
+
+
+@pytest.mark.parametrize(
     ("lead", "answer"), [(5.5, "ahead"), (4.5, "level"), (-4.5, "level"), (-5.5, "behind")]
 )
 def test_within_the_margin_pointers_and_another_network_are_level(lead, answer):
@@ -137,19 +165,20 @@ def test_what_is_within_the_margin_counts_as_nothing(pointers, best, answer):
 
 
 def test_the_passage_answers_from_what_is_recorded_and_names_what_is_not_run(survey):
+    answered = {kind.words: settings(survey, kind.experiment) for kind in on_language.KINDS}
+    assert on_language.by_answer(answered) == {
+        "pointer": ["Translation"], "both": ["bAbI"], "mixed": ["Mathematics"]
+    }  # fmt: skip
     said = on_language.on_language(survey)
-    first = said.split("\n")[0]
-    assert "The pointer helps most on Translation." in first
-    assert "The pointer helps, but another network without pointers more, on bAbI." in first
-    assert "Tests disagree on Mathematics." in first
-    assert "Not run: SCAN, SQuAD, Language model, letters and Language model, BIG-bench" in first
-    assert "**SCAN:** not run." in said and "may be chance" in first
+    first, rows = said.split("\n")[0], [line for line in said.splitlines() if "| bAbI" in line]
+    assert len(rows) == 2 and all(on_language.ANSWERS["both"] in row for row in rows)
+    missing = [kind for kind, found in answered.items() if not found]
+    assert len(missing) == 4 and first.count(on_language.NOT_RUN.capitalize()) == 1
+    assert all(kind in first and f"**{kind}:** {on_language.NOT_RUN}." in said for kind in missing)
     for name in ("TRM on bAbI 80 length", "TRM on bAbI 50 length"):  # repaired ones are far better
         assert name in first
-    assert said.count("the pointer helps, another network more |") == 2
 
 
 def test_without_runs_everything_is_not_run(tmp_path):
     said = on_language.on_language(made_of(Store(tmp_path)))
-    assert said.count("**not run") == 0 and said.count(": not run.") == 0
-    assert said.count(":** not run.") == len(on_language.KINDS) and "| task" not in said
+    assert said.count(f":** {on_language.NOT_RUN}.") == len(on_language.KINDS) and "|" not in said

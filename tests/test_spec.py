@@ -21,6 +21,7 @@ from relength.specs.spec import SCALES, RunSpec, make_spec, spec_of_key
 from relength.tasks import TASKS
 from relength.training import stacks
 from relength.training.protocols import PROTOCOLS, Epochs
+from relength.training.protocols.optimiser import OPTIMISERS
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_keys.json").read_text())
 LATER_TASKS = ("dedupe", "posretrieve", "scan", "cfq")
@@ -199,21 +200,36 @@ def test_a_record_older_than_the_names_of_protocols_gets_its_own_and_keeps_its_k
             make_spec(**fields)
 
 
-@pytest.mark.parametrize("name", ["adam", "rmsprop"])
-def test_any_protocol_takes_any_optimiser_and_its_settings_enter_the_key(name):
-    for task, model, training in (
-        ("copy", "Content", {"name": "epochs", "epochs": 3}),
-        ("panm_copy", "PANM", {"name": "streaming", "steps": 400}),
-    ):
-        usual = spec(task=task, model=model, training=training)
-        if usual.training.moves.name == name:
-            name = "adamw"
-        other = spec(task=task, model=model, training=training | {"optimiser": name})
-        assert other.training.moves.name == name and other.key != usual.key
-        fields = {"name": name, "momentum" if name == "rmsprop" else "weight_decay": 0.25}
-        third = spec(task=task, model=model, training=training | {"optimiser": fields})
-        assert third.key not in (usual.key, other.key)
-        assert RunSpec.recorded(json.loads(json.dumps(third.model_dump(mode="json")))) == third
+@pytest.fixture(scope="module")
+def by_protocol() -> dict[str, RunSpec]:
+    """A run of each protocol, as an experiment has it."""
+    every = (e.specs("smoke", [0])[0] for e in experiments().values() if not e.borrows)
+    return {one.training.name: one for one in every}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_any_protocol_takes_any_optimiser_and_its_settings_enter_the_key(
+    protocol, name, by_protocol
+):
+    usual = by_protocol[protocol]
+
+    def with_(optimiser: str | dict) -> RunSpec:
+        training = usual.training.model_dump() | {"optimiser": optimiser}
+        parts = {"task": usual.task, "model": usual.model, "scale": "smoke", "seed": 0}
+        return make_spec(**parts, training=training)
+
+    fields = {"name": name, "momentum" if name == "rmsprop" else "weight_decay": 0.25}
+    if usual.training.moves.name == name and isinstance(usual.training.optimiser, str):
+        assert with_(name) == usual
+        with pytest.raises(RelengthError, match=name):  # its settings stand beside it
+            with_(fields)
+        return
+    other, third = with_(name), with_(fields)
+    assert other.training.moves.name == third.training.moves.name == name
+    assert (other.key == usual.key) == (usual.training.moves.name == name)
+    assert third.key not in (usual.key, other.key)
+    assert RunSpec.recorded(json.loads(json.dumps(third.model_dump(mode="json")))) == third
 
 
 def test_every_cell_of_an_experiment_has_its_own_key():

@@ -11,6 +11,7 @@ from torch import Tensor
 # Odd multipliers below 2**31, so that int32 products wrap around the same way on CPU and GPU.
 GOLDEN, MIX_A, MIX_B = 0x1E3779B1, 0x045D9F3B, 0x119DE1F3
 LOW_BITS = 0x0000FFFF
+LONGEST = 8192  # positions of a sequence that have hashes of their own
 
 
 def _scramble(x: Tensor) -> Tensor:
@@ -36,9 +37,9 @@ def _element_hashes(shape: torch.Size, key: Tensor) -> Tensor:
     return _scramble(row_hashes(shape, key)[:, :, None] + channel * GOLDEN)
 
 
-def row_hashes(shape: torch.Size, key: Tensor, max_length: int = 8192) -> Tensor:
+def row_hashes(shape: torch.Size, key: Tensor) -> Tensor:
     """Hash batch and position of a mask (B, S, C): int32 (B, S)."""
-    row = torch.arange(shape[0], dtype=torch.int32, device=key.device) * max_length
+    row = torch.arange(shape[0], dtype=torch.int32, device=key.device) * LONGEST
     position = torch.arange(shape[1], dtype=torch.int32, device=key.device)
     return _scramble((row[:, None] + position) * GOLDEN + key)
 

@@ -1,8 +1,8 @@
 """The base of all models' configurations."""
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from relength.specs.kinds import CLASSES, Kind
 
@@ -30,3 +30,16 @@ class ModelConfig(BaseModel):
     def cannot(self, read: int, written: int) -> str:
         """Why it cannot read so many tokens and write so many, ends included; empty if it can."""
         return ""
+
+
+class WithHeads(ModelConfig):
+    """Sizes of a network whose vectors are cut into as many equal parts as attention has heads."""
+
+    width: int = Field(gt=0)
+    heads: int = Field(gt=0)
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> Self:
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} is not a multiple of the {self.heads} heads")
+        return self

@@ -20,7 +20,16 @@ from relength.report.html import fill
 from relength.report.markdown import raw
 from relength.report.outcomes import NOTHING
 from relength.report.scoreboard import Survey
-from relength.report.style import ARM_LABELS, LIGHT, Layout, canvas, marks, title, verdict_kind
+from relength.report.style import (
+    ARM_LABELS,
+    LIGHT,
+    Layout,
+    canvas,
+    marks,
+    spaced,
+    title,
+    verdict_kind,
+)
 from relength.specs import registry
 from relength.specs.experiments import anchor_of, experiment, page_of
 from relength.specs.margins import load_margins
@@ -201,7 +210,7 @@ def decided(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def held(every: Count, middle: Count) -> str:
-    """Return the word for a paper, by how many of all and of the hard numbers come out.
+    """Choose a paper's word from the shares of all numbers and of hard numbers that come out.
 
     Numbers at the floor and the ceiling come out easily, so that they alone make no word.
 
@@ -477,7 +486,7 @@ def _names(axes: "Axes", named: pd.DataFrame, layout: Layout) -> None:
             )
         return
     order = order.sort_values("ours", kind="stable")
-    heights = _apart([row.ours for row in order.itertuples()], 13.0)
+    heights = spaced([row.ours for row in order.itertuples()], 13.0, low=4.0, high=100.0)
     for row, height in zip(order.itertuples(), heights, strict=True):
         words = f"{row.model} on {title(row.task)}{f' at {row.test}' if row.test else ''}"
         axes.annotate(
@@ -493,15 +502,6 @@ def _names(axes: "Axes", named: pd.DataFrame, layout: Layout) -> None:
                 "shrinkB": 3, "relpos": (0, 0.5),
             },
         )  # fmt: skip
-
-
-def _apart(wanted: Sequence[float], least: float) -> list[float]:
-    """Heights near the wanted ones, which ascend, at least so far apart and below the top."""
-    placed: list[float] = []
-    for height in wanted:
-        placed.append(max(height, placed[-1] + least) if placed else max(height, 4.0))
-    over = max(placed[-1] - 100.0, 0.0) if placed else 0.0
-    return [height - over for height in placed]
 
 
 def _key(figure: "Figure", keys: Sequence[tuple[str, str]], layout: Layout, height: float) -> None:

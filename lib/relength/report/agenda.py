@@ -169,7 +169,7 @@ def _stage_two(
 
 
 def _first_seeds(experiment: str, scale: str, seeds: int, store: Store) -> dict[str, list[Run]]:
-    """{cell: the runs that it lacks of so many first seeds} of an experiment."""
+    """{cell of an experiment: missing runs among its first seeds}"""
     found: dict[str, list[Run]] = {}
     for run in plan.missing(plan.choose((experiment,), scale, seeds), store):
         found.setdefault(cell(run.spec), []).append(run)

@@ -17,7 +17,7 @@ from relength.report.self_checks import pairs_of_scales
 from relength.report.style import title
 from relength.report.tables import number
 from relength.runs.plan import least_seeds
-from relength.runs.prices import Device, Prices, own, timed
+from relength.runs.prices import Device, Prices, measured_on, own, timed
 from relength.runs.store import accuracies, usable
 from relength.specs.experiments import experiment
 from relength.specs.margins import load_margins
@@ -67,7 +67,7 @@ def costs(runs: Runs, *beside: Runs) -> Exhibit:
         )
         for row in recorded.itertuples()
     ]
-    for device in dict.fromkeys(map(Device.of, every)):
+    for device in measured_on([one.experiment for one in pages], every, timed(runs.store)):
         for scale in ("reduced", "paper"):
             estimate = rebuild(pages, scale, device)
             rows.append(
@@ -148,9 +148,9 @@ def rebuild(every: Sequence[Runs], scale: Scale, device: Device) -> dict[str, fl
     """
     total = Counter(trainings=0, steps=0, hours=0.0, unpriced=0)
     counted: set[str] = set()
+    recorded = [run for runs in every for run in own(runs.experiment, usable(runs.every))]
+    known = Prices(recorded, device, few=timed(every[0].store))
     for runs in every:
-        recorded = own(runs.experiment, usable(runs.every))
-        known = Prices(recorded, device, few=timed(runs.store))
         whole = runs.experiment.specs(scale, range(least_seeds()))
         grid = [spec for spec in whole if spec.key not in counted]
         counted |= {spec.key for spec in grid}

@@ -36,8 +36,13 @@ def told(row: Any) -> str:
 
 
 def sentences(*said: str) -> str:
-    """Each text that is not empty as a sentence."""
-    return " ".join(f"{text[0].upper()}{text[1:].removesuffix('.')}." for text in said if text)
+    """Each text that is not empty as a sentence.
+
+    >>> sentences("two of five agree", "the third was counted (as a test.)")
+    'Two of five agree. The third was counted (as a test.)'
+    """
+    ended = (text if text.endswith((".", ".)")) else f"{text}." for text in said if text)
+    return " ".join(f"{text[0].upper()}{text[1:]}" for text in ended)
 
 
 def open_parts(row: Any) -> list[PartVerdict]:

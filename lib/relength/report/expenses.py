@@ -14,7 +14,16 @@ from relength.report.markdown import table
 from relength.report.scoreboard import SCALES, Survey, priced
 from relength.runs import plan
 from relength.runs.plan import Run
-from relength.runs.prices import Device, Prices, device_seconds, own_runs, timed
+from relength.runs.prices import (
+    Device,
+    OwnRun,
+    Prices,
+    Timed,
+    device_seconds,
+    measured_on,
+    own_runs,
+    timed,
+)
 from relength.runs.progress import clock
 from relength.runs.store import Record, Store
 from relength.specs import registry
@@ -34,19 +43,22 @@ def prices(survey: Survey) -> str:
         for experiment in experiments().values()
         if not experiment.borrows
     }
-    devices = dict.fromkeys(device for mine in own.values() for device in _devices(mine))
     few = timed(survey.store)
-    known = {device: Prices(recorded, device, few=few) for device in devices}
+    known = {device: Prices(recorded, device, few=few) for device in _devices(recorded, few)}
+    devices = {
+        experiment: measured_on([experiment], mine, few) or _estimating(experiment, known) or [None]
+        for experiment, mine in own.items()
+    }
     rows = [
         _price(experiment, scale, device, survey.store, mine, known[device])
         for experiment, mine in own.items()
         for scale in SCALES
-        for device in _devices(mine)
+        for device in devices[experiment]
     ]
     words = [
         _in_words(experiment, device, known[device])
-        for experiment, mine in own.items()
-        for device in _devices(mine)
+        for experiment, found in devices.items()
+        for device in found
         if device is not None
     ]
     hours = ("spent (h)", "missing (h)", "in all (h)")
@@ -115,9 +127,20 @@ def rebuilds(experiment: Experiment) -> str:
     return f"{paper} {'; '.join(listed)}" if listed else f"{paper}, {experiment.heading}"
 
 
-def _devices(mine: Iterable[Record]) -> list[Device | None]:
-    """List the devices that made some records; None stands for anywhere if there are none."""
-    return list(dict.fromkeys(map(Device.of, mine))) or [None]
+def _devices(recorded: Iterable[OwnRun], few: Iterable[Timed]) -> list[Device | None]:
+    """Every device on which anything was measured; None stands for a price that nobody knows."""
+    made = (Device.of(run.record) for run in recorded)
+    return list(dict.fromkeys([*made, *(one.device for one in few), None]))
+
+
+def _estimating(experiment: Experiment, known: dict[Device | None, Prices]) -> list[Device]:
+    """The devices on which other work of the family tells an experiment's price."""
+    specs = experiment.specs("reduced", [0])
+    return [
+        device
+        for device, prices in known.items()
+        if device is not None and any(prices.pace(spec) for spec in specs)
+    ]
 
 
 def _price(

@@ -14,7 +14,7 @@ from relength.report.exhibits import Exhibit, badges
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.seeds import swarm
-from relength.report.style import LAYOUTS, LIGHT, Layout, canvas, colour, style, svg, title
+from relength.report.style import LAYOUTS, LIGHT, Layout, canvas, colour, spaced, style, svg, title
 from relength.report.tables import comparison, flat
 from relength.specs import registry
 
@@ -175,7 +175,7 @@ def labels(
     """
     order = sorted(ends, key=lambda model: ends[model][0])
     wanted = [ends[model][0] for model in order]
-    for model, height in zip(order, _spread(wanted), strict=True):
+    for model, height in zip(order, spaced(wanted, LINE), strict=True):
         end, has_runs = ends[model]
         words = _ending(model, has_runs)
         axes.annotate(
@@ -197,19 +197,6 @@ def labels(
                 "relpos": (0, 0.5),
             },
         )
-
-
-def _spread(wanted: Sequence[float], low: float = -4, high: float = 104) -> list[float]:
-    """Heights near the wanted ones, which ascend, at least a line apart and within the panel."""
-    placed = list(wanted)
-    for i in range(len(placed)):
-        floor = placed[i - 1] + LINE if i else low
-        placed[i] = max(placed[i], floor)
-    ceiling = high
-    for i in reversed(range(len(placed))):
-        placed[i] = min(placed[i], ceiling)
-        ceiling = placed[i] - LINE
-    return placed
 
 
 def in_words(data: pd.DataFrame, tasks: Sequence[str]) -> str:

@@ -180,6 +180,20 @@ def canvas(layout: Layout, height: float) -> "Figure":
     return figure
 
 
+def spaced(
+    wanted: Sequence[float], gap: float, low: float = -4.0, high: float = 104.0
+) -> list[float]:
+    """Heights of labels near the wanted ones, which ascend: at least a gap apart, and within."""
+    placed = list(wanted)
+    for i in range(len(placed)):
+        placed[i] = max(placed[i], placed[i - 1] + gap if i else low)
+    ceiling = high
+    for i in reversed(range(len(placed))):
+        placed[i] = min(placed[i], ceiling)
+        ceiling = placed[i] - gap
+    return placed
+
+
 def over_percent(axes: "Axes") -> None:
     """Give a panel the look of one whose heights are percent."""
     axes.set_facecolor(LIGHT.surface)

@@ -30,6 +30,7 @@ from relength.report.style import (
     title,
     verdict_kind,
 )
+from relength.report.wording import capital
 from relength.specs import published, registry
 from relength.specs.experiments import anchor_of
 from relength.specs.margins import Margin, load_margins, margin_words
@@ -130,7 +131,8 @@ def metrics_beside(runs: Runs) -> dict[str, Metric]:
     """The metrics of the runs' tasks that tables have beside the one that they are about."""
     kinds = dict.fromkeys(registry.tasks()[task].metrics for task in runs.tasks)
     known = [pair for kind in kinds for pair in kind.known().items()]
-    return {name: metric for name, metric in known if metric.beside}
+    shown = runs.experiment.shown
+    return {name: metric for name, metric in known if metric.beside and name != shown}
 
 
 def _room(runs: Runs) -> Margin | None:
@@ -484,6 +486,7 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
     """
     data, name = comparison(runs, artifact), artifact or runs.page
     statistic, others = _statistic(runs, artifact), metrics_beside(runs)
+    counted = not runs.shown.lower_is_better  # no seed solves a test by an error
     came_out = {
         cell: beside.others
         for table in ([artifact] if artifact else runs.experiment.tables)
@@ -499,8 +502,7 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
         **({"other rows": "text"} if came_out else {}),
         "every seed": "text",
         "interval of the median": "text",
-        "solved": "text",
-        "95 % interval": "text",
+        **({"solved": "text", "95 % interval": "text"} if counted else {}),
         **{metric.beside: "number" for metric in others.values()},
     }
     rows = [
@@ -517,16 +519,20 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
                 f"{number(row.low)}–{number(row.high)} ({row.confidence:.0%})"
                 if row.seeds > 1
                 else "–",
-                f"{row.solved:.0f} of {row.seeds}" if row.seeds else "–",
-                f"{row.solved_low:.0f}–{row.solved_high:.0f} %" if row.seeds else "–",
+                *((_solved(row) if row.seeds else ("–", "–")) if counted else ()),
                 *(number(getattr(row, name)) for name in others),
             )
         ]
         for row in data.itertuples()
     ]
-    level = load_margins().levels["solved"].at_least
+    solved = (
+        f" <i>Solved</i> counts seeds at {load_margins().levels['solved'].at_least:g} % or more, "
+        "beside the exact interval of their share."
+        if counted
+        else ""
+    )
     said = "".join(
-        f" <i>{metric.beside.capitalize()}</i> is the median {metric.about}."
+        f" <i>{capital(metric.beside)}</i> is the median {metric.about}."
         for metric in others.values()
         if metric.about
     )
@@ -536,10 +542,9 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
         said += "all do, the number is weak evidence."
     caption = (
         f"<b>Every cell, every seed.</b> {badges(runs.scale, runs.freshness)} "
-        f"{runs.shown.in_unit.capitalize()}. The shortest test, or IID, has lengths trained on. "
-        "The interval of the median runs between order statistics; its confidence stands in "
-        f"brackets. <i>Solved</i> counts seeds at {level:g} % or more, beside the exact interval "
-        f"of their share.{said}{runs.on_generated_data}"
+        f"{capital(runs.shown.in_unit)}. The shortest test, or IID, has lengths trained on. "
+        "The interval is that of the median, from order statistics; its confidence stands in "
+        f"brackets.{solved}{said}{runs.on_generated_data}"
     )
     if not runs.records:
         return exhibits.waiting(caption, f"{name}-details", exhibits.training(runs), flat(data))
@@ -553,6 +558,12 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
         ],
     )
     return Exhibit(html, f"{name}: {len(rows)} rows, one per cell and length.", flat(data))
+
+
+def _solved(row: Any) -> tuple[str, str]:
+    """How many seeds of a cell solve its test, and the exact interval of their share."""
+    share = f"{row.solved_low:.0f}–{row.solved_high:.0f} %"
+    return f"{row.solved:.0f} of {row.seeds}", share
 
 
 def numbers(runs: Runs, artifact: str | None = None) -> str:
@@ -639,16 +650,17 @@ def verdicts(runs: Runs) -> Exhibit:
         basis += f" <b>{claims.plural(late, 'claim')}, printed numbers included, changed after "
         basis += "the first run, or may have.</b>"
     besides = "".join(
-        f" Claims about {', '.join(models)} are judged on <i>{arm}</i>."
+        f" Claims about {', '.join(models)} are judged on <i>{ARM_LABELS.get(arm, arm)}</i>."
         for arm, models in runs.judged_otherwise.items()
     )
     besides += "".join(
-        f" <i>{arm}</i> alone decides {', '.join(names)}."
+        f" <i>{ARM_LABELS.get(arm, arm)}</i> alone decides {', '.join(names)}."
         for arm, names in judged_alone(runs).items()
     )
+    judged = ARM_LABELS.get(runs.experiment.judged_arm, runs.experiment.judged_arm)
     caption = (
         f"<b>Verdicts on the claims of the prose.</b> {badges(runs.scale, runs.freshness)} "
-        f"{basis} Claims are judged on the reading <i>{runs.experiment.judged_arm}</i>.{besides} "
+        f"{basis} Claims are judged on the reading <i>{judged}</i>.{besides} "
         "The last column has the verdicts on other readings."
     )
     data = ledger[[*VERDICT_COLUMNS]]

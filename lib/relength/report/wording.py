@@ -45,3 +45,8 @@ def higher_lower(one: pd.Series, other: pd.Series) -> str:
     more, less = int((one > other).sum()), int((one < other).sum())
     equal = len(one) - more - less
     return f"higher in {more}, lower in {less}, equal in {equal} of {len(one)} cells"
+
+
+def capital(text: str) -> str:
+    """A text with a capital at its beginning, and the rest as it is: *BLEU in percent*."""
+    return text[:1].upper() + text[1:]

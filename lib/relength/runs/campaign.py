@@ -219,9 +219,9 @@ class Campaign:
         return all(map(self.prices.knows, job.specs))
 
     def _warm_up(self, pool: Executor, until: float) -> None:
-        """Measure what has no price yet, most valuable first, as long as that takes not too long.
+        """Time runs without a price, most valuable first, until the warm-up's limit.
 
-        What is measured changes the order of runs that are equally valuable.
+        Prices change the order of runs that are equally valuable.
         """
         unknown = iter([job for job in self._jobs() if not self._measured(job)])
 

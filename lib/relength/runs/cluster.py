@@ -111,10 +111,11 @@ class _Jobs(Executor):
 
 
 def _opaque() -> Callable[[bytes], Any]:
-    """A function that is sent as it is, not by its name, and makes a call from a pickled one.
+    """Return a function that is pickled by value and runs a pickled call.
 
-    So a scheduler needs no copy of this package, and a worker without one says so: sent by name, a
-    call that cannot be read would end the worker's connection, and the job would wait forever.
+    A scheduler then needs no copy of this package, and a worker without one says so. Pickled by
+    name, a call that cannot be read would end the worker's connection, and the job would wait
+    forever.
     """
 
     def relength_job(call: bytes) -> Any:

@@ -13,7 +13,7 @@ known first,
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from statistics import median
@@ -163,6 +163,14 @@ def timed(store: Store) -> list[Timed]:
     return found
 
 
+def measured_on(
+    wanted: Collection[Experiment], records: Iterable[Record], few: Iterable[Timed]
+) -> list[Device]:
+    """The devices that made some records, or timed a few steps of runs of some experiments."""
+    of_few = (one.device for one in few if any(w.wants(one.spec) for w in wanted))
+    return list(dict.fromkeys([*map(Device.of, records), *of_few]))
+
+
 def own(experiment: Experiment, records: Iterable[Record]) -> Iterator[OwnRun]:
     """Keep the records that are of an experiment's own specs."""
     for record in records:
@@ -182,7 +190,7 @@ def device_seconds(record: Record) -> float:
 
 @cache  # plans ask for it again and again, of ten thousands of runs
 def cell(spec: RunSpec) -> str:
-    """Return what runs have in common that differ in the seed only."""
+    """The key that runs share which differ in the seed only."""
     return spec.model_copy(update={"seed": 0}).key
 
 

@@ -1,7 +1,4 @@
-"""Define what a line of the store must hold, so that whatever reads records finds what it reads.
-
-The rest of a record is free to grow.
-"""
+"""The fields that every line of the store must have; a record may have others."""
 
 from functools import cache
 from typing import Annotated, Any

@@ -57,7 +57,7 @@ class Unwritable(RelengthError):
 
 
 class Note(BaseModel):
-    """The facts about records beyond their lines: of all that name a commit, or of some runs."""
+    """A remark on the records of one commit, or on some runs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -161,6 +161,10 @@ class Store:
             found.append(_json(line, where))
             _check(found[-1], where, Measurement)
         return found
+
+    def latest_benchmark(self, kind: str) -> dict[str, Any] | None:
+        """The last measurement of a kind; None if there is none."""
+        return next((one for one in self.benchmarks()[::-1] if one.get("kind") == kind), None)
 
     def append_benchmark(self, outcome: dict[str, Any]) -> None:
         """Add a measurement, as safely as a record."""

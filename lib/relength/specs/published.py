@@ -104,7 +104,10 @@ def _numbers(name: str) -> pd.DataFrame:
     factor = shares.map({True: 100.0, False: 1.0})
     return cells.assign(
         unit=cells["unit"].mask(shares, "%"),
-        model=[rows.get(row, row) for row in cells["row"]],
+        model=[
+            rows.get(f"{row}/{column.partition('/')[0]}", rows.get(row, row))
+            for row, column in zip(cells["row"], cells["column"], strict=True)
+        ],
         task=[names.get(task or test, task or test) for task, _, test in split],
         test=[_test(test) if task and test not in STATISTICS else "" for task, _, test in split],
         statistic=[test if task and test in STATISTICS else "" for task, _, test in split],

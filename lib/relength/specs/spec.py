@@ -326,8 +326,11 @@ def _hashed(model: BaseModel) -> Iterator[tuple[str, Any]]:
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
         extra = field.json_schema_extra
-        if not (isinstance(extra, dict) and "before" in extra and value == extra["before"]):
-            yield name, value
+        if isinstance(extra, dict) and "before" in extra:
+            written = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+            if written == extra["before"]:
+                continue
+        yield name, value
 
 
 def _plain(value: Any) -> Any:

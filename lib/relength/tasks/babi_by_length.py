@@ -115,18 +115,13 @@ class BabiByLength(Task):
         size = self._split(split).size
         shorter, longer = split_up(self)
         if split in ("dev", "length"):
-            return [longer[i] for i in self._drawn("part", len(longer), size)]
-        held_out = self._drawn("held out", len(shorter), self.splits()["validation"].size)
+            return [longer[i] for i in self.drawn("part", len(longer), size)]
+        held_out = self.drawn("held out", len(shorter), self.splits()["validation"].size)
         if split == "train":
             kept = np.setdiff1d(np.arange(len(shorter)), held_out)
             return [shorter[i] for i in kept]
-        chosen = self._drawn("iid", len(held_out), size)
+        chosen = self.drawn("iid", len(held_out), size)
         return [shorter[held_out[i]] for i in chosen]
-
-    def _drawn(self, purpose: str, among: int, size: int) -> np.ndarray:
-        """Places of ``size`` samples among so many, in ascending order."""
-        random = stream(EVALUATION_SEED, "evaluation", self.name, purpose)
-        return np.sort(random.permutation(among)[:size])
 
     def kept(self, number: int) -> list[tuple[Pair, int]]:
         """Samples of one of bAbI's tasks, in the order of its files, and the lengths of stories."""

@@ -144,6 +144,11 @@ class Task(BaseModel, ABC):
         """Say what it lacks on this machine to have samples, and why; nothing if it has them."""
         return ""
 
+    def drawn(self, purpose: str, among: int, size: int) -> np.ndarray:
+        """Places of ``size`` samples among so many, in ascending order: the same for all seeds."""
+        random = stream(EVALUATION_SEED, "evaluation", self.name, purpose)
+        return np.sort(random.permutation(among)[:size])
+
     def _split(self, name: str) -> Split:
         if name not in self.splits():
             raise RelengthError(

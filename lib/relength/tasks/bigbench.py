@@ -79,7 +79,7 @@ class BigBench(Instruction):
     def splits(self) -> dict[str, Split]:
         try:
             self.items()
-        except RelengthError:  # missing or damaged, which who reads the questions is told
+        except RelengthError:  # missing or damaged: whoever reads the questions is told
             shown = [f"{self.shots}-shot"] if self.shots else []
             return dict.fromkeys(("train", "validation", "iid", "length", *shown), Split(0, 0, 1))
         lengths = [len(prompt) for prompt, _ in self.items()]

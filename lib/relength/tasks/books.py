@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from relength.kept import kept
 from relength.tasks import bpe, data
 
+CODE = ("tasks.books", "tasks.bpe")
 LEAST_TOKENS = 10  # of a background sentence, as BABILong has it
 WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*|\d+|[^\w\s]|_")
 END = re.compile(r"""[.!?]+["'”’)\]]*\s+(?=["'“‘(\[]*[A-Z])""")
@@ -77,7 +79,10 @@ def read(split: str) -> tuple[str, ...]:
 @cache
 def backgrounds(split: str) -> tuple[Background, ...]:
     """The books of a split as background; the first and the last sentence of each are left out."""
-    return tuple(map(_background, read(split)))
+    texts = read(split)
+    # Counting takes seconds, and every process that trains on long contexts wants the same counts.
+    given = bpe.merges(), *texts
+    return kept(f"backgrounds-{split}", lambda: tuple(map(_background, texts)), *given, code=CODE)
 
 
 def _background(text: str) -> Background:

@@ -53,12 +53,17 @@ def _piece(piece: str) -> tuple[bytes, ...]:
     return tuple(parts)
 
 
+def merges() -> bytes:
+    """GPT-2's list of merges, as it lies beside this file: packed."""
+    return files("relength.tasks").joinpath("gpt2_merges.txt.gz").read_bytes()
+
+
 @cache
 def _ranks() -> dict[tuple[bytes, bytes], int]:
     """The place of each pair among the merges."""
-    packed = files("relength.tasks").joinpath("gpt2_merges.txt.gz").read_bytes()
     letters = {letter: byte for byte, letter in _letters().items()}
-    _, *lines = gzip.decompress(packed).decode("utf-8").splitlines()  # the first names the version
+    # The first line names the version.
+    _, *lines = gzip.decompress(merges()).decode("utf-8").splitlines()
     pairs = [line.split(" ") for line in lines if line]
     read = {tuple(bytes(letters[c] for c in part) for part in pair): i
             for i, pair in enumerate(pairs)}  # fmt: skip

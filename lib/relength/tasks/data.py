@@ -140,6 +140,17 @@ def lacks_files(name: str) -> str:
     )
 
 
+def lacks_any(name: str) -> str:
+    """Why one of the files of a data set without an archive is not at hand; empty if all are."""
+    folder, entry = _folder(), index()[name]
+    if folder is None:
+        return "RELENGTH_DATA is not set"
+    for file in entry["files"]:
+        if not (folder / entry["folder"] / file).is_file():
+            return f"RELENGTH_DATA names {folder}, which has no {entry['folder']}/{file}"
+    return ""
+
+
 def lacks_books() -> str:
     """Why the books of the index are not on this machine; empty if they are."""
     entry, folder = index()["books"], _folder()

@@ -68,7 +68,6 @@ def share(words: str, default: Any = ..., **known: Any) -> Any:
 def amount(
     words: str,
     unit: str = "",
-    lower_is_better: bool = True,
     margin: str | None = None,
     **known: Any,
 ) -> Any:
@@ -77,7 +76,7 @@ def amount(
     words  its name in tables
     known  further fields of :class:`Metric`
     """
-    metric = Metric(words, False, unit, lower_is_better, margin, **known)
+    metric = Metric(words, False, unit, True, margin, **known)
     return Field(ge=0, json_schema_extra={"metric": metric._asdict()})
 
 
@@ -202,8 +201,14 @@ class SetMetrics(Metrics):
     sequence_accuracy: float = share(
         "sequence accuracy", whole=True, about="share of strings of which every set is right"
     )
-    set_accuracy: float = share("set accuracy", about="share of prefixes whose set is right")
-    correct_prefix: float = share("right before first error")
+    set_accuracy: float = share(
+        "set accuracy", beside="sets right", about="share of prefixes whose set is right"
+    )
+    correct_prefix: float = share(
+        "right before first error",
+        beside="before the first error",
+        about="share of a string before the first wrong set",
+    )
     squared_error: float = amount("squared error")
 
 
@@ -242,7 +247,7 @@ class ChoiceMetrics(Metrics):
     exact_match: float = share(
         "exact match", whole=True, about="share of outputs that are right to the last symbol"
     )
-    perplexity: float = amount("perplexity", "symbols", margin="length", beside="perplexity")
+    perplexity: float = amount("perplexity", margin="length", beside="perplexity")
 
 
 class NextTokenMetrics(Metrics):
@@ -253,9 +258,11 @@ class NextTokenMetrics(Metrics):
     """
 
     next_token: float = share(
-        "next-token accuracy", about="share of tokens that have the highest score"
+        "next-token accuracy",
+        beside="next token",
+        about="share of tokens that have the highest score",
     )
-    perplexity: float = amount("perplexity", "symbols", margin="length", beside="perplexity")
+    perplexity: float = amount("perplexity", margin="length", beside="perplexity")
 
 
 class TextMetrics(TokenMetrics):

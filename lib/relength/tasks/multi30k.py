@@ -109,16 +109,11 @@ class Multi30K(Task):
         size = self._split(split).size
         known, other = split_up(self)
         if split in ("dev", "length"):
-            return [other[i] for i in self._drawn("part", len(other), size)]
-        held_out = self._drawn("held out", len(known), self.splits()["validation"].size)
+            return [other[i] for i in self.drawn("part", len(other), size)]
+        held_out = self.drawn("held out", len(known), self.splits()["validation"].size)
         if split == "train":
             return [known[i] for i in np.setdiff1d(np.arange(len(known)), held_out)]
-        return [known[held_out[i]] for i in self._drawn("iid", len(held_out), size)]
-
-    def _drawn(self, purpose: str, among: int, size: int) -> np.ndarray:
-        """Places of ``size`` samples among so many, in ascending order."""
-        random = stream(EVALUATION_SEED, "evaluation", self.name, purpose)
-        return np.sort(random.permutation(among)[:size])
+        return [known[held_out[i]] for i in self.drawn("iid", len(held_out), size)]
 
     def encode(self, pairs: list[Pair]) -> TokensToTokens:
         """Token ids of the pairs; every target ends with the end token."""
@@ -165,16 +160,9 @@ class Multi30K(Task):
         return (MOST[self.cut_by],)
 
     def lacks(self) -> str:
-        folder = data._folder()
         if self.cut_by == "bert" and find_spec("tokenizers") is None:
             return f"the library tokenizers is not installed ({EXTRA})"
-        if folder is None:
-            return "RELENGTH_DATA is not set"
-        entry = data.index()[INDEX]
-        missing = [n for n in entry["files"] if not (folder / entry["folder"] / n).is_file()]
-        if not missing:
-            return ""
-        return f"RELENGTH_DATA names {folder}, which has no {entry['folder']}/{missing[0]}"
+        return data.lacks_any(INDEX)
 
 
 class Multi30K80(Multi30K):

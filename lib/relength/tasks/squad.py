@@ -198,7 +198,7 @@ class Squad(Task):
         names = ("train", "validation", "iid", "length")
         try:
             sizes = {name: len(self._places(name)) for name in names}
-        except RelengthError:  # missing or damaged, which who reads the questions is told
+        except RelengthError:  # missing or damaged: whoever reads the questions is told
             sizes = dict.fromkeys(names, 1)
         sizes["iid"] = min(sizes["iid"], self.test_size)
         return {name: Split(0, 0, size) for name, size in sizes.items()}

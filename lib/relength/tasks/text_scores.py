@@ -15,12 +15,15 @@ def bleu(given: Sequence[str], wanted: Sequence[str]) -> float:
     >>> bleu(["F b P i"], ["F b P i"])
     1.0
 
-    Raises RelengthError where sacrebleu is not installed.
+    Without a reference there is nothing to score: 0. Raises RelengthError where sacrebleu is not
+    installed.
     """
+    if not wanted:
+        return 0.0
     try:
         from sacrebleu.metrics import BLEU
     except ImportError:
         raise RelengthError(f"BLEU needs the library sacrebleu: {EXTRA}.") from None
-    order = min(4, max((len(text.split()) for text in wanted), default=0)) or 1
+    order = min(4, max(len(text.split()) for text in wanted)) or 1
     score = BLEU(max_ngram_order=order).corpus_score(list(given), [list(wanted)]).score
     return min(max(score / 100, 0.0), 1.0)  # 100.00000000000004 is rounding

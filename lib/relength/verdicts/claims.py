@@ -491,7 +491,7 @@ def _common_seeds(sample: Sample, scale: str, arms: dict[str, str], evidence: Ev
 
 
 def _better(judged: rules.Staged) -> str:
-    """Say that our runs do better than claimed, if that speaks against the claim; else nothing."""
+    """Note results that are better than claimed, where they contradict the claim."""
     if not judged.whole.exceeds:
         return ""
     count = sum(judged.parts[i].exceeds for i in judged.lost)
@@ -697,7 +697,7 @@ def _how_telling(
 
 
 def once(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a ledger without printed numbers whose runs have another number in it already."""
+    """Drop printed numbers of a ledger whose runs another table in it counts already."""
     return table[~table["same_runs_as"].isin(table.loc[table["where"] == "", "artifact"])]
 
 

@@ -273,7 +273,7 @@ class Reading:
         return self._turned(decision)
 
     def _turned(self, decision: rules.Decision) -> rules.Decision:
-        """A decision on bare results, which are better above, where they are better below."""
+        """Swap the side of a contradiction where lower is better."""
         if self._lower_is_better and decision.outcome == "contradicted":
             return decision._replace(exceeds=not decision.exceeds)
         return decision
@@ -283,7 +283,7 @@ class Reading:
         return rules.majority(holds, self.margins, exceeds=part.level != "solved")
 
     def _some(self, part: SomePart) -> rules.Decision:
-        """Seeds are counted one by one: in another seed, other models may be those at the level."""
+        """Count per seed how many models reach the level; which ones may differ between seeds."""
         each = [self._at_level(model, part) for model in part.models]
         counts = pd.concat(each, axis=1, join="inner").sum(axis=1).iloc[: self.first]
         holds = counts >= part.at_least
@@ -325,7 +325,7 @@ class Reading:
         return rules.median_value(solved, part.count, margin, self.margins)
 
     def _order(self, part: OrderPart) -> rules.Decision:
-        others_tests = part.other_tests or part.tests
+        others_tests, lower = part.other_tests or part.tests, False
         if part.by == "tasks_solved":
             samples = [
                 self._tasks_solved(part.model, part.tests),
@@ -342,11 +342,9 @@ class Reading:
         else:
             others = part.best_of or (part.other,)
             samples = [self._mean(part.model, part.tests), self._best_mean(others, others_tests)]
-            margin, best = self._margin, self._best
-            if self._lower_is_better:
-                samples = [-sample for sample in samples]
+            margin, best, lower = self._margin, self._best, self._lower_is_better
         samples = [sample.dropna().iloc[: self.first] for sample in samples]
-        return rules.order(*samples, part.relation, margin, self.margins, best)
+        return rules.order(*samples, part.relation, margin, self.margins, best, lower)
 
     def _longest(self, model: str, task: str, tests: Sequence[str], above: float) -> pd.Series:
         """The longest of the tests with a result above a level, seed by seed; 0 for none."""

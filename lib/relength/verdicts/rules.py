@@ -148,20 +148,24 @@ def order(
     margin: Margin,
     margins: Margins,
     best: float | None = None,
+    lower_is_better: bool = False,
 ) -> Decision:
-    """Is the first better than the second, or on par with it? Higher numbers are better.
+    """Is the first better than the second, or on par with it?
 
-    best: the highest number there can be, if there is one: what has it cannot be bettered.
+    best: the best number there can be, if there is one: what has it cannot be bettered.
 
     Exact permutation test on independent samples. When all values of both are within the margin of
     each other it is a tie, whatever the test says: that reproduces "on par" and contradicts
     "better". A difference in either direction contradicts "on par", so its p value is doubled.
     """
     first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    seen = f"{_sample(first)} against {_sample(second)}"
+    if lower_is_better:
+        first, second, best = -first, -second, None if best is None else -best
     pooled = np.concatenate([first, second])
     tie = pooled.max() - pooled.min() <= margin.around(float(pooled.max()))
     p = stats.permutation_order(first, second)
-    seen = f"{_sample(first)} against {_sample(second)}" + (", a tie" if tie else "")
+    seen += ", a tie" if tie else ""
     # A tie is a rule, not a test. 0 and 1 let it pass through Holm's correction as the certainty it
     # is.
     if relation == "better":

@@ -145,9 +145,7 @@ def _permutation_order(a: tuple[float, ...], b: tuple[float, ...]) -> Order:
 
 @lru_cache(maxsize=20)
 def _splits(first: int, second: int) -> np.ndarray:
-    """All ways to split a pool of so many, as places in it: a row has the first sample's, then the
-    second's. Row 0 leaves them as they are.
-    """
+    """All splits of a pool into two samples, as places in it; row 0 is the given split."""
     chosen = np.array(list(combinations(range(first + second), first)), dtype=np.uint8)
     left = np.ones((len(chosen), first + second), dtype=bool)
     np.put_along_axis(left, chosen, False, axis=1)

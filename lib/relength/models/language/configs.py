@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from relength.models.config import ModelConfig
+from relength.models.config import WithHeads
 from relength.specs.fields import added
 from relength.specs.kinds import FACTS, Kind
 
@@ -13,7 +13,7 @@ NAMED = "pretrained model, by its name or folder"
 INVERSES = {"paper": "exact", "released": "iterated", "repaired": "ridge"}
 
 
-class LanguageConfig(ModelConfig):
+class LanguageConfig(WithHeads):
     """Sizes of a Transformer; the paper's have pretrained weights and hundreds of millions."""
 
     kind: ClassVar[Kind] = FACTS
@@ -21,12 +21,6 @@ class LanguageConfig(ModelConfig):
     width: int = Field(64, gt=0, description="d, of a word's vector and a layer's output")
     heads: int = Field(4, gt=0)
     inner_size: int = Field(256, gt=0, description="hidden units of a layer's feed-forward part")
-
-    @model_validator(mode="after")
-    def _heads_divide(self) -> "LanguageConfig":
-        if self.width % self.heads:
-            raise ValueError(f"width {self.width} is not a multiple of the {self.heads} heads")
-        return self
 
 
 USUAL_DECODER = "openai-community/gpt2-large"  # Section 4.1

@@ -2,14 +2,14 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from relength.models.config import ModelConfig
+from relength.models.config import WithHeads
 from relength.models.pointers.plugin_configs import PlugInConfig
 from relength.specs.kinds import SPANS, Kind
 
 
-class BertConfig(ModelConfig):
+class BertConfig(WithHeads):
     """BERT, pretrained (``weights``; all of it is trained on) or from scratch with these sizes."""
 
     kind: ClassVar[Kind] = SPANS
@@ -22,12 +22,6 @@ class BertConfig(ModelConfig):
     inner_size: int = Field(128, gt=0, description="hidden units of a layer's feed-forward part")
     layers: int = Field(2, gt=0)
     positions: int = Field(512, gt=0, description="tokens that are read, at most")
-
-    @model_validator(mode="after")
-    def _heads_divide(self) -> "BertConfig":
-        if self.width % self.heads:
-            raise ValueError(f"width {self.width} is not a multiple of the {self.heads} heads")
-        return self
 
     def cannot(self, read: int, written: int) -> str:
         if read <= self.positions:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from relength.models.config import ModelConfig
+from relength.models.config import WithHeads
 from relength.specs.kinds import TOKENS, Kind
 
 # name -> positions that are relative, one layer for all
@@ -17,7 +17,7 @@ VARIANTS: dict[str, dict[str, bool]] = {
 }
 
 
-class LayerSizes(ModelConfig):
+class LayerSizes(WithHeads):
     """Sizes of the layers: those of the cited code for SCAN."""
 
     kind: ClassVar[Kind] = TOKENS
@@ -42,12 +42,6 @@ class LayerSizes(ModelConfig):
         layers = model.get("encoder_layers", 3)
         few = f", {layers} layer{'s' if layers > 1 else ''}" if layers < 3 else ""
         return model["name"] + few
-
-    @model_validator(mode="after")
-    def _heads_divide(self) -> "LayerSizes":
-        if self.width % self.heads:
-            raise ValueError(f"width {self.width} is not a multiple of the {self.heads} heads")
-        return self
 
 
 class TransformerSeq2SeqConfig(LayerSizes):

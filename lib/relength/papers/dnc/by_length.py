@@ -77,9 +77,9 @@ def curves(runs: Runs, memory: Memory = TRAINED) -> pd.DataFrame:
     return data.astype({"seed": int, "length": int, "accuracy": float})
 
 
-def longest(curve: pd.Series, above: float = ABOVE) -> int:
-    """The longest length of a curve, accuracy by length, that is above a level; 0 for none."""
-    return int(max(curve.index[curve > above], default=0))
+def longest(curve: pd.Series) -> int:
+    """The longest length of a curve, accuracy by length, that is above ABOVE; 0 for none."""
+    return int(max(curve.index[curve > ABOVE], default=0))
 
 
 def summaries(runs: Runs, memory: Memory = TRAINED) -> pd.DataFrame:

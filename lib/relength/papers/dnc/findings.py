@@ -49,12 +49,10 @@ def _ahead(runs: Runs) -> str:
     for task, (stateful, rivals) in beside_stateful(runs).items():
         ahead = [f"{model} ({short(mean)} %)" for model, mean in rivals.items()
                  if mean > stateful]  # fmt: skip
-        others = f"Ahead of its {short(stateful)} % are {words(ahead)}"
-        nobody = f"Of {len(rivals)} constrained controllers none is ahead of its "
+        who = f"{words(ahead)} {'is' if len(ahead) == 1 else 'are'}" if ahead else "none is"
         said.append(
-            f"**{title(task)}:** "
-            + (others if ahead else f"{nobody}{short(stateful)} %")
-            + (f", of {len(rivals)} that have runs." if ahead else ".")
+            f"**{title(task)}:** the baseline reaches {short(stateful)} %. Of {len(rivals)} "
+            f"constrained controllers with runs, {who} ahead of it."
         )
     if not said:
         return "The stateful baseline and a constrained controller have no task in common yet."
@@ -99,18 +97,26 @@ def loops(survey: Survey) -> str:
     data = data[data["state_returns"].notna()]
     if data.empty:
         return NOTHING
-    said = []
+    rows = []
     for task, own in data.groupby("task", sort=False):
-        good = own[own["accuracy"] >= states.GENERALISES]
-        with_loops = good[good["state_returns"] >= states.LOOPS]
-        poor = own[own["accuracy"] < states.GENERALISES]
-        said.append(
-            f"**{title(task)}:** {len(good)} of {len(own)} runs generalise, and {len(with_loops)} "
-            f"of these have loops (returns "
-            f"{', '.join(short(x) for x in good['state_returns']) or 'none'}); of the {len(poor)} "
-            f"others {int((poor['state_returns'] >= states.LOOPS).sum())} have."
-        )
-    return " ".join(said) + "\n"
+        counts = []
+        for part in (
+            own[own["accuracy"] >= states.GENERALISES], own[own["accuracy"] < states.GENERALISES]
+        ):  # fmt: skip
+            returns = part["state_returns"].sort_values()
+            span = f"{short(returns.iloc[0])} to {short(returns.iloc[-1])}" if len(part) else "–"
+            counts += [len(part), int((returns >= states.LOOPS).sum()), span]
+        rows.append((title(task), *counts))
+    heads = ("generalise", "with loops", "returns", "do not", "with loops ", "returns ")
+    return table(
+        ("task", *heads),
+        rows,
+        name="tab-findings-dnc-loops",
+        caption="Do loops come with generalisation? Runs that generalise and runs that do not, how "
+        f"many of each have loops (returns of {short(states.LOOPS)} or more), and their returns "
+        "from the lowest to the highest, in percent of those of shuffled states.",
+        numbers=heads,
+    )
 
 
 def significance(survey: Survey) -> str:

@@ -278,9 +278,9 @@ def gains_table(runs: Runs) -> Exhibit:
     table, (few, many) = gains(runs), _slots(runs)
     caption = (
         "<b>How much length does the memory give?</b> {} The longest input above "
-        f"{ABOVE:.0f} % with {many} slots over that with {few}, of the medians over runs; then "
-        "both lengths, where [a, b) is from a on and below b, the next length that was tested, and "
-        f"≥ stands at the longest that was. {_times(many / few)} would be as much as the memory "
+        f"{ABOVE:.0f} % with {many} slots, divided by that with {few}, of the medians over runs; "
+        "below, both lengths. [a, b) means a or more and less than b, the next length that was "
+        f"tested; ≥ stands at the longest. {_times(many / few)} would be as much as the memory "
         "grew. Last: the same of Tables 2 and 5 of the paper. Point at a cell to see each run's "
         "own ratio."
     )

@@ -220,8 +220,8 @@ def directions() -> str:
         equal = int(((median == 0) | (mean == 0)).sum())
         lines.append(
             f"{name_of(artifact)}: of {len(kept)} significant differences, printed median and mean "
-            f"name one winner in {both}; one of them is equal in {equal}, and they name different "
-            f"ones in {len(kept) - both - equal}."
+            f"name the same winner in {both} and different ones in {len(kept) - both - equal}; in "
+            f"{equal} one of the two is a tie."
         )
     return "\n".join(lines)
 

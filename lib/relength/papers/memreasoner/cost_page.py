@@ -41,8 +41,7 @@ SCOPES = {
 
 def latest(store: Store) -> dict[str, Any] | None:
     """The last measurement that a store has; None if there is none."""
-    found = [one for one in store.benchmarks() if one.get("kind") == reading_time.KIND]
-    return found[-1] if found else None
+    return store.latest_benchmark(reading_time.KIND)
 
 
 def benchmark(rounds: int) -> tuple[dict[str, Any], str]:

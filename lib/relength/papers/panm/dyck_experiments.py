@@ -16,7 +16,7 @@ MODELS: tuple[dict[str, str], ...] = (
     {"name": "PANM on SRNN", "arm": "repaired"},
 )
 ENCODER = {"name": "PANM on SRNN", "arm": "encoder"}
-LARGE = {"name": "PANM on SRNN", "arm": "large"}  # a run takes ten times as long
+LARGE = {"name": "PANM on SRNN", "arm": "large"}
 
 EPOCHS: dict[Scale, int] = {"smoke": 1, "reduced": 2, "paper": 5}
 SIZES: dict[Scale, dict[str, int]] = {

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import pandas as pd
 
 from relength.papers.panm import address_bits
-from relength.papers.panm.pointers import apart
 from relength.report.exhibits import Exhibit
 from relength.report.markdown import raw, table
 from relength.report.outcomes import (
@@ -23,7 +22,17 @@ from relength.report.outcomes import (
 )
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
-from relength.report.style import ARM_LABELS, LIGHT, MARKS, Layout, beside, canvas, colour, title
+from relength.report.style import (
+    ARM_LABELS,
+    LIGHT,
+    MARKS,
+    Layout,
+    beside,
+    canvas,
+    colour,
+    spaced,
+    title,
+)
 from relength.report.tables import short
 from relength.specs import published
 from relength.specs.margins import load_margins
@@ -220,7 +229,7 @@ def _by_length_panel(axes: "Axes", tests: Sequence[str], own: pd.DataFrame, othe
         )
         ends.append((line.iloc[-1], ARM_LABELS[arm], shade))
     ends.sort()
-    for (_, words, tint), height in zip(ends, apart([y for y, *_ in ends], gap=9.5), strict=True):
+    for (_, words, tint), height in zip(ends, spaced([y for y, *_ in ends], 9.5), strict=True):
         weight = "bold" if tint == shade else "normal"
         beside(axes, words, (1, height), 7, color=tint, size=7.2, weight=weight)
 

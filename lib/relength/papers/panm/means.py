@@ -13,9 +13,11 @@ from relength.report.runs import Runs
 from relength.report.tables import matrix, number, printed, short
 from relength.specs.published import name_of
 
+OURS, OTHERS = "PANM", "Other Max"  # rows of Table 3
 
-def means(runs: Runs, artifact: str, row: str = "PANM", others: str = "Other Max") -> Exhibit:
-    """A table of means over the tests: a model in every arm, and the best of the rest at each test.
+
+def means(runs: Runs, artifact: str) -> Exhibit:
+    """A table of means over the tests: PANM in every arm, and the best of the rest at each test.
 
     As the paper makes it: means over seeds, at each test the best of the other models that have
     runs, then the mean over the tests. Cells are empty (*not run*) until a model has runs at every
@@ -23,27 +25,27 @@ def means(runs: Runs, artifact: str, row: str = "PANM", others: str = "Other Max
     """
     paper = printed(artifact)
     tasks = tuple(dict.fromkeys(task for _, task, _ in paper))
-    rivals = [pair for pair in runs.rows if pair[0] != row and runs.experiment.judges(*pair)]
-    rows = [(row, runs.label(*pair), pair[1]) for pair in runs.rows if pair[0] == row]
-    rows.append((others, others, ""))
+    rivals = [pair for pair in runs.rows if pair[0] != OURS and runs.experiment.judges(*pair)]
+    rows = [(OURS, runs.label(*pair), pair[1]) for pair in runs.rows if pair[0] == OURS]
+    rows.append((OTHERS, OTHERS, ""))
     found = []
     for name, label, arm in rows:
         for task in tasks:
-            pairs = rivals if name == others else [(name, arm)]
+            pairs = rivals if name == OTHERS else [(name, arm)]
             best, behind = _best_mean(runs, pairs, task)
             said = [v for (r, t, _), v in paper.items() if r.startswith(name) and t == task]
-            own = name == others or runs.experiment.judges(name, arm)
+            own = name == OTHERS or runs.experiment.judges(name, arm)
             value = said[0] if said and own else np.nan
             found.append(dict(row=label, task=task, ours=best, models=behind, paper=value))
     data = pd.DataFrame(found)
     cells = data.set_index(["row", "task"]).to_dict("index")
 
     def cell(name: str, arm: str, task: str, _: str) -> tuple[str, str, float]:
-        ours = cells[others if name == others else runs.label(name, arm), task]
+        ours = cells[OTHERS if name == OTHERS else runs.label(name, arm), task]
         below = "" if isnan(ours["paper"]) else f"<i>{number(ours['paper'])}</i>"
         if isnan(ours["ours"]):
             return f'<b class="none">{NOT_RUN}</b>{below}', NOT_RUN, np.nan
-        hint = f"best of {ours['models']} of {len(rivals)} models" if name == others else ""
+        hint = f"best of {ours['models']} of {len(rivals)} models" if name == OTHERS else ""
         return f"<b>{short(ours['ours'])}</b>{below}", hint, ours["ours"]
 
     caption = (

@@ -3,7 +3,8 @@
 A network is compared with the same one that has PANM on top, and with other networks that have no
 pointers: longer than those of training, test by test. What differs by no more than the margin of
 verdicts counts as nothing. Where PANM knows even the lengths of training less well and is no better
-on longer ones, these tell nothing of pointers.
+on longer ones, these tell nothing of pointers; nor do they where it is better on longer ones by no
+more than on the lengths of training.
 """
 
 from itertools import product
@@ -20,6 +21,7 @@ from relength.report.scoreboard import Survey
 from relength.report.style import title
 from relength.report.tables import number
 from relength.report.wording import words
+from relength.specs import published
 from relength.specs.margins import load_margins
 
 
@@ -59,13 +61,13 @@ KINDS = (
 
 
 class Setting(NamedTuple):
-    """One test of one network: means of seeds, NaN where nothing has runs.
+    """One test of one network: means or medians of seeds, as the paper has them; NaN without runs.
 
     alone, pointers, repaired  the network, with PANM as in the text, and with repaired PANM
     other, best                the best of the other networks without pointers, and its number
     sign                       -1 where less is better
     margin                     a difference that counts as nothing
-    seeds                      the fewer of PANM's and of what it is compared with
+    seeds                      the fewest of PANM and of all that it is compared with
     trained                    by how many margins PANM is better on the lengths of training than
                                the network alone or, without runs of that, the best other
     """
@@ -94,6 +96,8 @@ class Setting(NamedTuple):
         lead = self.sign * (self.pointers - (self.best if unknown else self.alone))
         if self.trained < -1 and lead <= self.margin:
             return "untrained"
+        if self.trained > 1 and self.margin < lead <= self.trained * self.margin:
+            return "learned"
         if unknown:
             return "level" if abs(lead) <= self.margin else "ahead" if lead > 0 else "behind"
         pointers, network = self.gain(self.pointers), self.gain(self.best)
@@ -114,6 +118,7 @@ ANSWERS = {
     "behind": "another network is ahead of PANM",
     "level": "PANM and the best other network are level",
     "untrained": "PANM knows even trained lengths less well",
+    "learned": "PANM is as far ahead on trained lengths",
 }
 HEADS = {
     "pointer": "The pointer helps most on",
@@ -126,6 +131,8 @@ HEADS = {
     "level": "PANM is level with the best other network that has run on",
     "untrained": "PANM knows even the lengths of training less well, so that longer ones tell "
     "nothing of pointers, on",
+    "learned": "PANM is as far ahead on the lengths of training, so that longer ones tell nothing "
+    "of pointers, on",
     "mixed": "Tests disagree on",
 }
 
@@ -135,14 +142,15 @@ def settings(kind: Kind, runs: Runs) -> list[Setting]:
     arms, metric = runs.experiment.judged_arms, runs.experiment.shown
     sign = -1 if runs.shown.lower_is_better else 1
     room = load_margins().measures[runs.shown.margin or "accuracy"]
+    middle = np.mean if published.statistic(*runs.experiment.tables) == "mean" else np.median
 
-    def mean(row: str, task: str, test: str, arm: str = "") -> tuple[float, int]:
+    def number_of(row: str, task: str, test: str, arm: str = "") -> tuple[float, int]:
         known = (row, arm or arms.get(row, "")) in runs.rows
         ran = runs.values(row, arm or arms[row], task, test, metric) if known else []
-        return (float(np.mean(ran)), len(ran)) if ran else (np.nan, 0)
+        return (float(middle(ran)), len(ran)) if ran else (np.nan, 0)
 
     def best(rows: list[str], task: str, test: str) -> tuple[str, float, int]:
-        ran = {row: found for row in rows if (found := mean(row, task, test))[1]}
+        ran = {row: found for row in rows if (found := number_of(row, task, test))[1]}
         if not ran:
             return "", np.nan, 0
         row = max(ran, key=lambda row: sign * ran[row][0])
@@ -151,12 +159,13 @@ def settings(kind: Kind, runs: Runs) -> list[Setting]:
     found = []
     for task, tests in runs.tests.items():
         for test, (pointers, row) in product(tests[1:], kind.pairs):
-            (ours, seeds), (alone, fewer) = mean(pointers, task, test), mean(row, task, test)
+            ours, seeds = number_of(pointers, task, test)
+            alone, fewer = number_of(row, task, test)
             others = [name for name in kind.others if name != row]
             other, rival, least = best(others, task, test)
             if not seeds or not (fewer or least):
                 continue
-            known = mean(pointers, task, tests[0])[0]
+            known = number_of(pointers, task, tests[0])[0]
             _, beside, _ = best([row] if fewer else others, task, tests[0])
             found.append(
                 Setting(
@@ -165,12 +174,12 @@ def settings(kind: Kind, runs: Runs) -> list[Setting]:
                     row,
                     alone,
                     ours,
-                    mean(pointers, task, test, "repaired")[0],
+                    number_of(pointers, task, test, "repaired")[0],
                     other,
                     rival,
                     sign,
                     room.around(alone if fewer else rival),
-                    min(seeds, fewer or least),
+                    min(ran for ran in (seeds, fewer, least) if ran),
                     sign * (known - beside) / room.around(beside),
                 )
             )
@@ -194,8 +203,8 @@ def summary(kind: Kind, runs: Runs, found: list[Setting]) -> str:
     )
 
 
-def conclusion(answered: dict[str, list[Setting]]) -> str:
-    """Name the kinds of tasks by what most of their tests say."""
+def by_answer(answered: dict[str, list[Setting]]) -> dict[str, list[str]]:
+    """The kinds of tasks by what more than half of their tests say; without settings, nothing."""
     named: dict[str, list[str]] = {}
     for kind, found in answered.items():
         if found:
@@ -203,6 +212,12 @@ def conclusion(answered: dict[str, list[Setting]]) -> str:
             most = max(ANSWERS, key=given.count)
             tied = given.count(most) * 2 <= len(given)
             named.setdefault("mixed" if tied else most, []).append(kind)
+    return named
+
+
+def conclusion(answered: dict[str, list[Setting]]) -> str:
+    """Name the kinds of tasks by what most of their tests say."""
+    named = by_answer(answered)
     parts = [f"{head} {words(named[key])}." for key, head in HEADS.items() if key in named]
     absent = [kind for kind, found in answered.items() if not found]
     if absent:
@@ -248,8 +263,9 @@ def on_language(survey: Survey) -> str:
         rows,
         name="tab-findings-panm-language",
         caption="Networks without and with pointers, and the best other network without, on inputs "
-        "longer than those of training: means of seeds, in percent; of translation, perplexity, "
-        "where less is better. The last column judges PANM as in the text.",
+        "longer than those of training: means or medians of seeds, as the paper has them, in "
+        "percent; of translation, perplexity, where less is better. The last column judges PANM as "
+        "in the text.",
         numbers=heads[:3],
     )
 

@@ -35,8 +35,7 @@ COLUMNS = ("backbone", "round", "bare", "with_pointers", "share", "printed")
 
 def latest(store: Store) -> dict[str, Any] | None:
     """The last measurement that a store has; None if there is none."""
-    found = [one for one in store.benchmarks() if one.get("kind") == overhead.KIND]
-    return found[-1] if found else None
+    return store.latest_benchmark(overhead.KIND)
 
 
 def benchmark(rounds: int) -> tuple[dict[str, Any], str]:

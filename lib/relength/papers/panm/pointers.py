@@ -27,6 +27,7 @@ from relength.report.style import (
     canvas,
     colour,
     over_percent,
+    spaced,
     title,
 )
 from relength.report.tables import number as shown_number
@@ -445,18 +446,9 @@ def _over_time_panel(axes, data: pd.DataFrame, counts: Sequence[str], steps: int
         seed_lines(axes, own, "step", "accuracy", shade, width=0.8, median=1.8)
         last = own.loc[own["step"] == own["step"].max(), "accuracy"]
         ends.append((float(last.median()), count))
-    for (_, count), height in zip(sorted(ends), apart(sorted(y for y, _ in ends)), strict=True):
+    heights = spaced(sorted(y for y, _ in ends), 14.0)
+    for (_, count), height in zip(sorted(ends), heights, strict=True):
         axes.text(steps * 1.02, height, count, size=6.8, va="center", color=LIGHT.ink)
-
-
-def apart(heights: Sequence[float], gap: float = 14.0, top: float = 104.0) -> list[float]:
-    """Heights of labels, lowest first, each ``gap`` above the one before and none above the top."""
-    placed: list[float] = []
-    for height in heights:
-        placed.append(max(height, placed[-1] + gap) if placed else height)
-    for i, height in enumerate(reversed(placed)):
-        placed[-1 - i] = min(height, top - gap * i)
-    return placed
 
 
 def _heads_panel(axes, data: pd.DataFrame, arms: Sequence[str], counts: Sequence[str]) -> None:

@@ -63,9 +63,8 @@ def by_cut_off(runs: Runs, number: int) -> Exhibit:
 
     caption = (
         "Exact match on all commands beyond a cut-off, by the cut-off trained to. Dots are our "
-        "seeds, the line is their median. Rings: what the paper prints. A step from a cut-off to "
-        "the next has no reason to be small: a longer training set may be the first that has a "
-        "command of a certain build."
+        "seeds, the line is their median. Rings: what the paper prints. Steps between cut-offs "
+        "need not be small: a longer training set may add a new kind of command."
     )
     said = [
         f"{runs.label(model, arm).replace(', ', ' ')}: "

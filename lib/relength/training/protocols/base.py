@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from relength.errors import RelengthError
 from relength.specs.fields import added
-from relength.training.protocols.optimiser import Settings
+from relength.training.protocols.optimiser import Adam, Optimiser, Settings
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -99,6 +99,7 @@ class Protocol(BaseModel, ABC):
     name: str
     batch_size: int = Field(gt=0)
     learning_rate: float = Field(gt=0, description="of the first interval")
+    optimiser: Optimiser = added(Adam(), before=Adam().model_dump())
     precision: Literal["float32", "float64"] = "float32"
     products: Literal["exact", "tf32", "bfloat16"] = added(
         "exact",
@@ -143,9 +144,9 @@ class Protocol(BaseModel, ABC):
         return f"{measure} {often}"
 
     @property
-    @abstractmethod
     def moves(self) -> Settings:
         """The optimiser and its settings."""
+        return self.optimiser
 
     @property
     def clip(self) -> Clip | None:

@@ -1,4 +1,4 @@
-"""The part that all protocols share which train for a number of steps."""
+"""The base of protocols that train for a number of steps."""
 
 from typing import TYPE_CHECKING, ClassVar, Self
 

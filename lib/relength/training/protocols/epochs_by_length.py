@@ -9,7 +9,6 @@ from pydantic import Field
 from relength.streams import EVALUATION_SEED, stream
 from relength.training.protocols.base import Clip, Selection
 from relength.training.protocols.fixed import FixedSamples
-from relength.training.protocols.optimiser import Adam, Settings
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,8 +34,8 @@ class EpochsByLength(FixedSamples):
     A pass puts its samples in the order of their lengths, equal ones at random, and cuts that into
     batches; the batches follow at random. Which lengths come when is the same for all seeds.
     After each pass the development set of the task is measured, its loss, too. Tests ask how likely
-    the right tokens are (relength.tasks.likelihood), and let nothing be written. Defaults: the code
-    that the paper names which this was written for, as far as it can be followed here.
+    the right tokens are (relength.tasks.likelihood), and let nothing be written. Defaults follow
+    the code that the paper cites, as far as it can be followed here.
     """
 
     name: Literal["epochs_by_length"] = "epochs_by_length"
@@ -53,10 +52,6 @@ class EpochsByLength(FixedSamples):
         description="the weights that are tested: the last ones, or those with the lowest loss on "
         "the development set",
     )
-
-    @property
-    def moves(self) -> Settings:
-        return Adam()
 
     @property
     def clip(self) -> Clip:

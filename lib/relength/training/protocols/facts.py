@@ -14,7 +14,6 @@ from relength.errors import RelengthError
 from relength.specs.fields import added
 from relength.training.protocols.base import Clip, Selection
 from relength.training.protocols.fixed import FixedSamples
-from relength.training.protocols.optimiser import Adam, Settings
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -75,10 +74,6 @@ class Facts(FixedSamples):
                 f"stages of {early} epochs leave none of the {self.epochs} to all samples"
             )
         return self
-
-    @property
-    def moves(self) -> Settings:
-        return Adam()
 
     @property
     def clip(self) -> Clip | None:

@@ -1,42 +1,53 @@
 """AdamW with a warm-up and a cosine, for some passes over fixed samples; the last weights count."""
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from relength.specs.fields import added
 from relength.training.protocols.base import Clip, Selection
 from relength.training.protocols.fixed_steps import FixedSteps
-from relength.training.protocols.optimiser import AdamW, Settings
+from relength.training.protocols.optimiser import AdamW, OptimiserOrAdamW, Settings
 
 if TYPE_CHECKING:
     from relength.training.course import Progress
 
+WEIGHT_DECAY = 0.01
+
 
 class FineTuning(FixedSteps):
-    """The way language models are fine-tuned: AdamW, its rate rising and then falling to zero.
+    """Fine-tuning of language models: AdamW, whose rate rises and then falls to zero.
 
-    Defaults: Appendix D.5 of the paper that it was written for, whose four accumulated batches of 8
-    are one of 32 here, and whose three passes over 100,000 samples are 9,375 steps. The rate
-    changes after an interval, and not after a step, which is ours. Gradients are not clipped: the
-    paper names no limit.
+    Defaults follow Appendix D.5 of its paper: four accumulated batches of 8 are one of 32 here, and
+    three passes over 100,000 samples are 9,375 steps. The paper names no limit of gradients, so
+    they are not clipped. The rate changes after an interval, not after a step: that is ours.
     """
 
     name: Literal["fine_tuning"] = "fine_tuning"
     steps: int = Field(9_375, gt=0, description="optimiser steps, whole intervals of them")
     validate_every: int = Field(25, gt=0, description="steps of an interval")
     batch_size: int = Field(32, gt=0)
+    optimiser: OptimiserOrAdamW = added("adamw", before="adamw")
     learning_rate: float = Field(3.75e-5, gt=0, description="of the first interval")
     highest_rate: float = Field(3e-4, gt=0, description="after the warm-up")
     clip_norm: float | None = Field(None, gt=0, description="global gradient norm")
-    weight_decay: float = Field(0.01, ge=0)
+    weight_decay: float = Field(WEIGHT_DECAY, ge=0, description="of adamw; others bring their own")
     warm_up: int = Field(100, ge=0, description="steps before the rate is the highest")
     decay: Literal["cosine", "linear"] = Field("cosine", description="of the rate, to zero")
     curve_every: int = Field(375, gt=0, description="steps between points of the learning curve")
 
+    @model_validator(mode="after")
+    def _settings_of_their_optimiser(self) -> Self:
+        if self.optimiser != "adamw" and self.weight_decay != WEIGHT_DECAY:
+            raise ValueError("weight_decay is adamw's here: give it inside optimiser")
+        return self
+
     @property
     def moves(self) -> Settings:
-        return AdamW(weight_decay=self.weight_decay)
+        if self.optimiser == "adamw":
+            return AdamW(weight_decay=self.weight_decay)
+        return self.optimiser
 
     @property
     def clip(self) -> Clip | None:

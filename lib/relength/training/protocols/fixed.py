@@ -1,4 +1,4 @@
-"""The part that all protocols share that pass over fixed samples again and again."""
+"""The base of protocols that pass over fixed samples again and again."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar

@@ -9,7 +9,6 @@ from pydantic import Field
 from relength.streams import stream
 from relength.training.protocols.base import Clip, Selection
 from relength.training.protocols.counted import CountedSteps
-from relength.training.protocols.optimiser import Adam, Settings
 
 if TYPE_CHECKING:
     from relength.specs.spec import RunSpec
@@ -20,8 +19,8 @@ class FixedSteps(CountedSteps):
     """Steps over fixed samples, pass after pass, without schedule, early end or selection.
 
     All batches have ``batch_size`` samples: what is left of a pass begins the next pass's first
-    batch. Defaults: the code that the paper names which it was written for, and the 50,000
-    steps of its text; after how many of them there is an evaluation is ours.
+    batch. Defaults follow the code that the paper cites, and its 50,000 steps. The interval between
+    evaluations is ours.
     """
 
     fresh: ClassVar[bool] = False
@@ -32,10 +31,6 @@ class FixedSteps(CountedSteps):
     batch_size: int = Field(256, gt=0)
     learning_rate: float = Field(1e-3, gt=0)
     clip_norm: float = Field(5.0, gt=0, description="global gradient norm")
-
-    @property
-    def moves(self) -> Settings:
-        return Adam()
 
     @property
     def clip(self) -> Clip:

@@ -1,4 +1,4 @@
-"""The part that all protocols share whose samples are drawn afresh at every step."""
+"""The base of protocols that draw fresh samples at every step."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar

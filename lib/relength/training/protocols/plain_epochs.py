@@ -6,7 +6,7 @@ from pydantic import Field
 
 from relength.training.protocols.base import Selection
 from relength.training.protocols.fixed import FixedSamples
-from relength.training.protocols.optimiser import Adam, Optimiser, Settings
+from relength.training.protocols.optimiser import Adam, Optimiser
 
 if TYPE_CHECKING:
     from relength.models.config import ModelConfig
@@ -27,10 +27,6 @@ class PlainEpochs(FixedSamples):
     optimiser: Optimiser = Adam()
     learning_rate: float = Field(0.01, gt=0)
     precision: Literal["float32", "float64"] = "float64"
-
-    @property
-    def moves(self) -> Settings:
-        return self.optimiser
 
     @property
     def selection(self) -> Selection:

@@ -12,7 +12,6 @@ from relength.errors import RelengthError
 from relength.tasks.state_space import StateSpaceTask
 from relength.training.protocols.base import Clip, Retest, Selection
 from relength.training.protocols.fresh import FreshSamples
-from relength.training.protocols.optimiser import Adam, Settings
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -62,10 +61,6 @@ class StateSpace(FreshSamples):
                 f"curve_every is a multiple of validate_every, which is {self.validate_every}"
             )
         return self
-
-    @property
-    def moves(self) -> Settings:
-        return Adam()
 
     @property
     def clip(self) -> Clip:
