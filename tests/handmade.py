@@ -35,9 +35,14 @@ claims_digest = cache(claim_files.claims_digest)
 
 
 def amounts(text: str) -> list[float]:
-    """The numbers of a text in their order, so that a test need not know the words between them."""
-    number = r"(?<![\w.,])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?!\w)"
-    return [float(found.replace(",", "")) for found in re.findall(number, text)]
+    """The numbers of a text in their order, so that a test need not know the words between them.
+
+    >>> amounts("3,000 steps; −1.5 at 16k, 2 of 3.")
+    [3000.0, -1.5, 2.0, 3.0]
+    """
+    number = r"(?<![\w.,])[-−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?!\w|[.,]\d)"
+    found = re.findall(number, text)
+    return [float(one.replace(",", "").replace("−", "-")) for one in found]
 
 
 def in_a_row(wanted: list[float], text: str) -> bool:

@@ -18,6 +18,7 @@ from relength.report.runs import Runs
 from relength.runs import store as records
 from relength.runs.store import Store
 from relength.specs.experiments import experiment
+from relength.tasks import books
 from relength.verdicts import claims, judged
 
 PACKAGE = module.PACKAGE
@@ -231,6 +232,12 @@ def imported(name: str) -> set[str]:
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("relength."):
                 waiting.append(node.module.removeprefix("relength."))
     return found
+
+
+def test_counts_of_books_follow_from_their_code_and_from_the_texts_that_are_given():
+    """Where the texts come from makes no difference: they are part of the name."""
+    files = {f"{name.replace('.', '/')}.py" for name in imported("tasks.bpe") | {"tasks.books"}}
+    assert {file.relative_to(PACKAGE).as_posix() for file in module.files(books.CODE)} == files
 
 
 def test_the_simulations_of_exposure_follow_from_their_code_alone():

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import handmade
 import pytest
 import typer
-from handmade import amounts
 
 from relength.cli import main as cli
 from relength.errors import RelengthError
@@ -106,7 +105,7 @@ def test_every_page_counts_the_same_trainings(begun):
 def test_the_picture_counts_only_the_runs_that_it_draws(begun):
     shown = landing.picture(begun)
     drawn = 3 * 6 * 2  # tasks, models in the judged arm, seeds
-    assert drawn in amounts(shown)
+    assert re.search(r"of (\d+) runs", shown)[1] == str(drawn)
 
 
 def test_the_columns_count_what_the_ledger_says(full, begun):

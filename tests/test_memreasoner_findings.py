@@ -70,6 +70,7 @@ def test_what_the_terms_of_the_loss_are_worth_is_told_with_and_without_them(surv
 
 def test_new_places_and_parts_of_questions_are_those_of_the_records(survey):
     places, parts = (said(survey).splitlines() for said in (findings.places, findings.parts))
+    assert places and parts
     assert all(amounts(line)[-2:] == [10, 10] for line in places)  # read, and answered
     # Read and answered, read and answered wrongly, read elsewhere: at 1k and at 128k.
     assert all(amounts(line)[-6:] == [50, 0, 50] * 2 for line in parts)

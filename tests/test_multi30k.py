@@ -3,6 +3,7 @@
 import gzip
 import math
 import os
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from test_claims import cells_of
 from relength.errors import RelengthError
 from relength.papers.panm import translation_figures
 from relength.papers.panm.translation_experiments import EXPERIMENT
+from relength.report import tables
 from relength.report.runs import Runs
 from relength.runs.store import Store
 from relength.specs.spec import make_spec
@@ -200,6 +202,11 @@ def test_the_grid_has_both_models_with_every_split_and_depth():
     assert drawn == {"panm-fig-3b-left": 13, "panm-fig-3b-right": 3, "panm-fig-7-right": 3}
 
 
+def named(text: str) -> list[tuple[str, str]]:
+    """The models of a picture's words, each with what is said of it."""
+    return re.findall(r"((?:PANM on )?TRM, 2 layers): ([^;]*)", text)
+
+
 def test_figures_have_perplexities_of_the_curves(tmp_path):
     store = Store(tmp_path)
     for own in EXPERIMENT.specs("reduced", [0, 1]):
@@ -216,16 +223,21 @@ def test_figures_have_perplexities_of_the_curves(tmp_path):
         record["checkpoints"]["selected"]["tests"]["length"]["perplexity"] = 1.05 * math.exp(best)
         store.append("panm", record)
     runs = Runs.read(EXPERIMENT, "reduced", 2, store)
+    assert set(tables.metrics_beside(runs)) == {"next_token"}  # perplexity is what is shown
+    details = tables.details(runs).html.lower()
+    assert "solved" not in details and "next token" in details
     left = translation_figures.by_layers(runs, 1)
     drawn = left.data.groupby("family")["lowest"].unique().to_dict()  # the table's, not the curve's
     assert drawn == {"TRM": pytest.approx([42]), "PANM on TRM": pytest.approx([31.5])}
-    assert {31.5, 42} <= set(amounts(left.text))
+    medians = re.findall(r"(PANM on )?TRM, \d layers?: ([\d.]+)", left.text)
+    assert set(medians) == {("PANM on ", "31.5"), ("", "42.0")}
     assert set(left.data["layers"]) == {1, 2, 3} and len(left.data) == 2 * 12
     right = translation_figures.over_epochs(runs, 2, "panm-fig-3b-right", "longer")
-    assert {40, 80} <= set(amounts(right.text))  # at the lowest, at the end
-    assert 5 in amounts(right.html.replace("+", ""))  # the tested one is 5 % above the curve
+    ends = {"TRM, 2 layers": [40, 80], "PANM on TRM, 2 layers": [30, 60]}  # lowest, at the end
+    assert {name: amounts(end)[:2] for name, end in named(right.text)} == ends
+    assert re.search(r"\+5\b %", right.html)  # the tested one is 5 % above the curve
     turned = translation_figures.over_epochs(runs, 3, "panm-fig-7-right", "shorter")
-    assert {30, 60} <= set(amounts(turned.text))
+    assert {name: amounts(end)[:2] for name, end in named(turned.text)} == ends
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import pytest
 
 from relength.papers.panm import on_language
 from relength.report.outcomes import busiest
+from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.scoreboard import survey as made_of
 from relength.runs.store import Store
@@ -86,9 +87,11 @@ def test_without_runs_of_the_network_alone_the_best_other_is_what_pointers_are_c
 ):
     store, mathematics = Store(tmp_path), {"PANM on TRM": 0.3, "TRM+RPE": 0.4, "U. TRM": 0.2}
     fill(store, "panm_scan", mathematics, 1, repaired=0.3, known={"PANM on TRM": known})
-    found = settings(made_of(store), "panm_scan")
+    state = made_of(store)
+    found = settings(state, "panm_scan")
     assert found and {(one.other, one.answer) for one in found} == {("TRM+RPE", answer)}
-    assert "| not run |" in on_language.on_language(made_of(store))
+    if answer == "untrained":
+        assert "| not run |" in on_language.on_language(state)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +111,7 @@ def test_pointers_that_help_count_even_if_trained_lengths_are_known_less_well(po
     ("pointers", "trained", "answer"),
     [
         (60, 3, "learned"),  # two margins ahead, three on trained lengths
+        (57, 7 / 5.000000001, "learned"),  # seven points ahead on both
         (60, 1.5, "pointer"),
         (60, 0.9, "pointer"),  # within the margin
         (52, 3, "neither"),
@@ -128,7 +132,9 @@ def test_seeds_are_the_fewest_of_all_that_are_compared(tmp_path):
     store = Store(tmp_path)
     fill(store, "panm_babi", {"TRM": 0.3, "PANM on TRM": 0.5}, 3, repaired=0.5)
     fill(store, "panm_babi", {"U. TRM+RPE": 0.7}, 1, repaired=0.5)
-    found = settings(made_of(store), "panm_babi")
+    (kind,) = (kind for kind in on_language.KINDS if kind.experiment == "panm_babi")
+    runs = Runs.read(experiment(kind.experiment), "reduced", 5, store)
+    found = on_language.settings(kind, runs)
     assert {(one.other, one.seeds) for one in found} == {("U. TRM+RPE", 1)}
 
 
@@ -169,9 +175,12 @@ def test_the_passage_answers_from_what_is_recorded_and_names_what_is_not_run(sur
     assert on_language.by_answer(answered) == {
         "pointer": ["Translation"], "both": ["bAbI"], "mixed": ["Mathematics"]
     }  # fmt: skip
+    assert set(on_language.HEADS) == {*on_language.ANSWERS, "mixed"}
     said = on_language.on_language(survey)
     first, rows = said.split("\n")[0], [line for line in said.splitlines() if "| bAbI" in line]
     assert len(rows) == 2 and all(on_language.ANSWERS["both"] in row for row in rows)
+    for key, kinds in on_language.by_answer(answered).items():
+        assert f"{on_language.HEADS[key]} {', '.join(kinds)}." in first
     missing = [kind for kind, found in answered.items() if not found]
     assert len(missing) == 4 and first.count(on_language.NOT_RUN.capitalize()) == 1
     assert all(kind in first and f"**{kind}:** {on_language.NOT_RUN}." in said for kind in missing)

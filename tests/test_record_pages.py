@@ -12,9 +12,10 @@ from browser import View, Window
 from relength.bench import speed as bench
 from relength.errors import RelengthError
 from relength.paths import BOOK, ROOT
-from relength.report import environment, expenses, run_index, self_checks, speeds
+from relength.report import appendix, environment, expenses, run_index, self_checks, speeds
+from relength.report.runs import Runs
 from relength.report.scoreboard import Survey, costs
-from relength.runs.prices import Device, Prices, own_runs
+from relength.runs.prices import TIMED, Device, Prices, measured_on, own_runs, timed
 from relength.runs.store import Store
 from relength.specs.experiments import experiments
 from relength.specs.spec import make_spec
@@ -73,6 +74,23 @@ def test_each_device_has_prices_of_its_own(tmp_path):
         row[5]: row[6] for row in rows(passage, "MLA Tables 2, 9, 10") if row[1] == "reduced"
     }
     assert devices == {"a core of a processor": "2.0", "a GPU": "0.5"}
+
+
+def test_steps_that_were_timed_are_a_price_on_their_device_without_any_record(tmp_path):
+    state = survey(tmp_path)
+    by = {"device": "cpu", "device_name": "a processor", "torch": "2.13.0"}
+    by |= {"created": "2026-01-01T00:00:00Z"}
+    for spec in (COPY, COPY.model_copy(update={"scale": "smoke"})):  # a smoke run's count nowhere
+        fields = {"key": spec.key, "spec": spec.model_dump(mode="json"), "seconds": 0.01}
+        state.store.append_benchmark({"kind": TIMED, **fields, "provenance": by})
+    few = timed(state.store)
+    assert [one.device for one in few] == [CORE] * 2
+    assert measured_on([TABLE_2], [], few) == [CORE] and measured_on([TABLE_2], [], few[1:]) == []
+    lines = rows(expenses.prices(state), "MLA Tables 2, 9, 10")
+    assert {row[5] for row in lines} == {"a core of a processor"}
+    assert "unknown" not in lines[0][8].split("+")[0] and lines[0][6] == "–"  # nothing is spent
+    costs = appendix.costs(Runs.read(TABLE_2, "reduced", 1, state.store))
+    assert not costs.waits and costs.data.empty and "a processor" in costs.html
 
 
 def test_what_was_never_run_is_listed_and_has_no_price(tmp_path):

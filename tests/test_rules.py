@@ -37,6 +37,16 @@ def test_stage_two_is_never_smaller_than_stage_one():
         Margins.model_validate(MARGINS.model_dump() | {"stage_two": {"paper": 4}})
 
 
+def test_where_lower_is_better_the_lower_sample_is_better_and_numbers_keep_their_signs():
+    few, many = [20.0] * 5, [40.0] * 5
+    margin = MARGINS.measures["length"]
+    for first, second, outcome in ((few, many, "reproduced"), (many, few, "contradicted")):
+        found = rules.order(first, second, "better", margin, MARGINS, 0.0, lower_is_better=True)
+        assert found.outcome == outcome and "-" not in found.seen
+        turned = rules.order(second, first, "better", margin, MARGINS)
+        assert (turned.outcome, turned.p_for) == (outcome, found.p_for)
+
+
 @pytest.mark.parametrize(("value", "margin"), [(1.0, 0.5), (5.0, 0.5), (90.0, 9.0), (0.0, 0.5)])
 def test_the_larger_of_two_margins_applies(value, margin):
     assert MARGINS.measures["edit_distance"].around(value) == pytest.approx(margin)

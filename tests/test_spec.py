@@ -200,6 +200,12 @@ def test_a_record_older_than_the_names_of_protocols_gets_its_own_and_keeps_its_k
             make_spec(**fields)
 
 
+def test_protocols_whose_records_name_no_optimiser_had_adam():
+    for name in ("facts", "fixed_steps", "epochs_by_length", "state_space"):
+        before = PROTOCOLS[name].model_fields["optimiser"].json_schema_extra["before"]
+        assert before == {"name": "adam", "weight_decay": 0.0}  # whatever the default is one day
+
+
 @pytest.fixture(scope="module")
 def by_protocol() -> dict[str, RunSpec]:
     """A run of each protocol, as an experiment has it."""

@@ -96,8 +96,11 @@ def costs(runs: Runs, *beside: Runs) -> Exhibit:
         "they took. Divide by the number of cores."
         f"{_shared(runs)}{runs.on_generated_data}"
     )
+    command = exhibits.training(runs)
     if not rows:
-        return exhibits.waiting(caption, name, exhibits.training(runs), recorded)
+        return exhibits.waiting(caption, name, command, recorded)
+    if recorded.empty:  # a few steps were timed, here or elsewhere
+        caption += f" <b>Not run yet</b>: {exhibits.typed(command)} trains them."
     html = exhibits.table(rows_table(columns, rows), caption, name, [csv(name, recorded)])
     trainings = int(recorded["trainings"].sum())
     return Exhibit(html, f"{trainings:,} trainings, {recorded['hours'].sum():.1f} hours.", recorded)

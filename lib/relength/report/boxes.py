@@ -18,6 +18,7 @@ from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import ARM_LABELS, title
 from relength.report.tables import printed_cells
+from relength.report.wording import capital
 from relength.runs.store import Store
 from relength.specs import registry
 from relength.specs.experiments import page_of, pages, shown_by
@@ -42,7 +43,7 @@ def sentences(*said: str) -> str:
     'Two of five agree. The third was counted (as a test.)'
     """
     ended = (text if text.endswith((".", ".)")) else f"{text}." for text in said if text)
-    return " ".join(f"{text[0].upper()}{text[1:]}" for text in ended)
+    return " ".join(map(capital, ended))
 
 
 def open_parts(row: Any) -> list[PartVerdict]:

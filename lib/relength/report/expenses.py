@@ -128,14 +128,14 @@ def rebuilds(experiment: Experiment) -> str:
 
 
 def _devices(recorded: Iterable[OwnRun], few: Iterable[Timed]) -> list[Device | None]:
-    """Every device on which anything was measured; None stands for a price that nobody knows."""
+    """Every device on which anything was measured; None stands for no device."""
     made = (Device.of(run.record) for run in recorded)
     return list(dict.fromkeys([*made, *(one.device for one in few), None]))
 
 
 def _estimating(experiment: Experiment, known: dict[Device | None, Prices]) -> list[Device]:
     """The devices on which other work of the family tells an experiment's price."""
-    specs = experiment.specs("reduced", [0])
+    specs = [spec for scale in SCALES for spec in experiment.specs(scale, [0])]
     return [
         device
         for device, prices in known.items()

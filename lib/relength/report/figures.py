@@ -18,6 +18,7 @@ from relength.report.runs import Runs
 from relength.report.seeds import swarm
 from relength.report.style import LAYOUTS, LIGHT, Layout, beside, canvas, colour, style, svg, title
 from relength.report.tables import flat, printed
+from relength.report.wording import capital
 from relength.runs.store import Record, accuracies, epochs_of
 from relength.specs import published, registry
 from relength.specs.kinds import TOKENS
@@ -165,7 +166,7 @@ def accuracy(runs: Runs, artifact: str | None = None, *, number: int) -> Exhibit
     seeds = data.groupby(["model", "arm", "task"])["seed"].nunique()
     both = "; of two seeds both are lines" if (seeds == 2).any() else ""
     caption = (
-        f"{runs.measured.words.capitalize()} against length. Read along a row: "
+        f"{capital(runs.measured.words)} against length. Read along a row: "
         "the first point is the range of lengths trained on, the others are longer. A model that "
         "generalises keeps a flat line at 100. The usual picture is a cliff. Dots of a cell that "
         f"lie apart are seeds that disagree{both}.{_of_means(runs)}"
@@ -216,7 +217,7 @@ def by_length(runs: Runs, tasks: Sequence[str], number: int) -> Exhibit:
 
     rings = " Rings: what the paper prints." if data["paper"].notna().any() else ""
     caption = (
-        f"{words.capitalize()} in percent against length, all models. Lines: the median of our "
+        f"{capital(words)} in percent against length, all models. Lines: the median of our "
         f"seeds, each seed a dot.{rings} The shaded length was trained on. "
         f"{reach.apart(data)}{_of_means(runs)}"
     )

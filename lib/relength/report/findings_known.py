@@ -25,6 +25,7 @@ from relength.report.outcomes import (
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import LIGHT, Layout, beside, canvas, colour
+from relength.report.wording import capital
 from relength.specs import registry
 from relength.specs.margins import load_margins
 
@@ -125,7 +126,7 @@ def _strips(runs: Runs, data: pd.DataFrame) -> Exhibit:
     outcomes = data.groupby(["model", "arm"], sort=False)["state"]
     enough = f"{load_margins().levels['solved'].at_least:g} %"
     alt = (
-        f"{measured.capitalize()} of every run on the lengths trained on and at the "
+        f"{capital(measured)} of every run on the lengths trained on and at the "
         f"longest test. Runs with at least {enough} there: "
         + "; ".join(
             f"{runs.label(model, arm)} {(states == 'solved').sum()} of {len(states)}"

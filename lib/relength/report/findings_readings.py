@@ -33,6 +33,7 @@ from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import ARM_LABELS, LIGHT, MARKS, Layout, beside, canvas, colour, title
 from relength.report.tables import printed, short
+from relength.report.wording import capital
 from relength.specs import published, registry
 from relength.specs.experiments import experiment
 from relength.specs.margins import load_margins
@@ -283,7 +284,7 @@ def _readings(runs: Runs, frame: pd.DataFrame) -> Exhibit:
     key = ", ".join(f"{MARKS[arm].sign} {ARM_LABELS[arm]}" for arm in arms)
     caption = (
         f"Which reading gives the printed numbers? "
-        f"{measured.capitalize()} at the longest test of each task. A mark is a seed ({key}), the "
+        f"{capital(measured)} at the longest test of each task. A mark is a seed ({key}), the "
         "bar what the paper prints."
     )
     told = "; ".join(

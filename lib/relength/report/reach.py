@@ -16,6 +16,7 @@ from relength.report.runs import Runs
 from relength.report.seeds import swarm
 from relength.report.style import LAYOUTS, LIGHT, Layout, canvas, colour, spaced, style, svg, title
 from relength.report.tables import comparison, flat
+from relength.report.wording import capital
 from relength.specs import registry
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def reach(runs: Runs, artifact: str, tasks: Sequence[str]) -> Exhibit:
     about = f", the {measure.about}" if measure.about else ""
     caption = (
         f"<b>How far do they reach?</b> {badges(shown.scale, shown.freshness)} "
-        f"{measure.words.capitalize()}{about}, by length. The models are trained on the shaded "
+        f"{capital(measure.words)}{about}, by length. The models are trained on the shaded "
         "lengths; the question is what comes after. Lines: the median of our seeds (of two seeds, "
         "both), each seed a dot. Rings: what the paper prints. A ring with its line in it is a "
         "number that came out the same. "

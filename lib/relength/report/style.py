@@ -183,7 +183,10 @@ def canvas(layout: Layout, height: float) -> "Figure":
 def spaced(
     wanted: Sequence[float], gap: float, low: float = -4.0, high: float = 104.0
 ) -> list[float]:
-    """Heights of labels near the wanted ones, which ascend: at least a gap apart, and within."""
+    """Heights of labels near the wanted ones, which ascend: a gap apart, and from low to high.
+
+    Too many labels for that begin below low.
+    """
     placed = list(wanted)
     for i in range(len(placed)):
         placed[i] = max(placed[i], placed[i - 1] + gap if i else low)

@@ -65,11 +65,11 @@ def signed(value: float) -> str:
     return f"{value:+.1f}".replace("-", "−") if abs(value) >= 0.05 else "0"
 
 
-def printed(*artifacts: str, of: str = "value") -> dict[tuple[str, str, str], float]:
-    """{(row, task, test): value} of published tables, or of another column of theirs."""
+def printed(*artifacts: str) -> dict[tuple[str, str, str], float]:
+    """{(model, task, test): value} of published tables."""
     tables = [published.table(artifact).dropna(subset="value") for artifact in artifacts]
     return {
-        (cell.model, cell.task, cell.test): getattr(cell, of)
+        (cell.model, cell.task, cell.test): cell.value
         for cells in tables
         for cell in cells.itertuples()
     }
@@ -187,24 +187,26 @@ def _median(values: list[float]) -> float:
 
 
 def published_table(artifact: str, name: str = "", note: str = "") -> Exhibit:
-    """A table of the paper as printed: one row per model, a group of columns per task.
+    """A table of the paper as printed, row by row, a group of columns per task.
 
     name, note: its anchor, if not the usual one, and what else its caption says, as HTML.
     """
-    paper = printed(artifact)
     tests: dict[str, tuple[str, ...]] = {}
     cells = published.table(artifact)  # with those that are empty, which have their places, too
-    filled = {cell[1:] for cell in paper}
+    there = cells.dropna(subset="value")
+    paper = there.set_index(["row", "task", "test"])[["value", "spread"]].to_dict("index")
+    filled = {place[1:] for place in paper}
     for task, test in cells[["task", "test"]].itertuples(index=False, name=None):
         if (task, test) in filled:
             tests[task] = tuple(dict.fromkeys((*tests.get(task, ()), test)))
-    rows = [(model, model, "") for model in dict.fromkeys(model for model, *_ in paper)]
+    rows = [
+        (row, " / ".join(of_row["model"].unique()), "")
+        for row, of_row in there.groupby("row", sort=False)
+    ]
 
-    spread = printed(artifact, of="spread")
-
-    def cell(model: str, _: str, task: str, test: str) -> tuple[str, str, float]:
-        value = paper.get((model, task, test), np.nan)
-        apart = spread.get((model, task, test), np.nan)
+    def cell(row: str, _: str, task: str, test: str) -> tuple[str, str, float]:
+        found = paper.get((row, task, test), {})
+        value, apart = found.get("value", np.nan), found.get("spread", np.nan)
         beside = "" if isnan(apart) else f"<i>± {escape(number(apart))}</i>"
         return f"<b>{escape(number(value))}</b>{beside}", "", value
 
@@ -486,7 +488,7 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
     """
     data, name = comparison(runs, artifact), artifact or runs.page
     statistic, others = _statistic(runs, artifact), metrics_beside(runs)
-    counted = not runs.shown.lower_is_better  # no seed solves a test by an error
+    counted = not runs.shown.lower_is_better  # a level in percent says nothing of an error
     came_out = {
         cell: beside.others
         for table in ([artifact] if artifact else runs.experiment.tables)

@@ -167,7 +167,8 @@ def measured_on(
     wanted: Collection[Experiment], records: Iterable[Record], few: Iterable[Timed]
 ) -> list[Device]:
     """The devices that made some records, or timed a few steps of runs of some experiments."""
-    of_few = (one.device for one in few if any(w.wants(one.spec) for w in wanted))
+    real = (one for one in few if one.spec.scale != "smoke")
+    of_few = (one.device for one in real if any(w.wants(one.spec) for w in wanted))
     return list(dict.fromkeys([*map(Device.of, records), *of_few]))
 
 

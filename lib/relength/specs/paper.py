@@ -82,7 +82,8 @@ class Paper:
     task_names  {task in its tables: task here}, where the two differ; a whole column, as
                 ``"task/test"``, where its test is another, too
     row_names   {row of its tables: model here}, where the two differ
-                In both, ``"<artifact>:name"`` speaks of one table alone.
+                In both, ``"<artifact>:name"`` speaks of one table alone. A row may be another
+                model in a group of columns: ``"<artifact>:row/<group>"``.
     headlines   the tables that carry its main claim
     columns     {column of these tables: heading}, where the last part of its name is none
     recounts    text: functions that do its arithmetic again, each named as its deviations name it

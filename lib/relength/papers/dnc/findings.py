@@ -107,7 +107,10 @@ def loops(survey: Survey) -> str:
             span = f"{short(returns.iloc[0])} to {short(returns.iloc[-1])}" if len(part) else "–"
             counts += [len(part), int((returns >= states.LOOPS).sum()), span]
         rows.append((title(task), *counts))
-    heads = ("generalise", "with loops", "returns", "do not", "with loops ", "returns ")
+    heads = (
+        *("generalise", "of these with loops", "their returns"),
+        *("do not generalise", "of those with loops", "and their returns"),
+    )
     return table(
         ("task", *heads),
         rows,

@@ -22,7 +22,7 @@ from relength.report.style import title
 from relength.report.tables import number
 from relength.report.wording import words
 from relength.specs import published
-from relength.specs.margins import load_margins
+from relength.specs.margins import ROUNDING, load_margins
 
 
 class Kind(NamedTuple):
@@ -67,7 +67,7 @@ class Setting(NamedTuple):
     other, best                the best of the other networks without pointers, and its number
     sign                       -1 where less is better
     margin                     a difference that counts as nothing
-    seeds                      the fewest of PANM and of all that it is compared with
+    seeds                      the fewest of PANM, of the network alone and of the best other
     trained                    by how many margins PANM is better on the lengths of training than
                                the network alone or, without runs of that, the best other
     """
@@ -96,7 +96,7 @@ class Setting(NamedTuple):
         lead = self.sign * (self.pointers - (self.best if unknown else self.alone))
         if self.trained < -1 and lead <= self.margin:
             return "untrained"
-        if self.trained > 1 and self.margin < lead <= self.trained * self.margin:
+        if self.trained > 1 and self.margin < lead <= self.trained * self.margin + ROUNDING:
             return "learned"
         if unknown:
             return "level" if abs(lead) <= self.margin else "ahead" if lead > 0 else "behind"
@@ -204,7 +204,10 @@ def summary(kind: Kind, runs: Runs, found: list[Setting]) -> str:
 
 
 def by_answer(answered: dict[str, list[Setting]]) -> dict[str, list[str]]:
-    """The kinds of tasks by what more than half of their tests say; without settings, nothing."""
+    """{answer: kinds of tasks}, by what more than half of their tests say, else *mixed*.
+
+    Kinds without settings are left out.
+    """
     named: dict[str, list[str]] = {}
     for kind, found in answered.items():
         if found:
