@@ -166,20 +166,20 @@ def ends(figure, model: str) -> list[float]:
 
 
 def test_exhibits_are_drawn_from_runs_and_wait_without_them(runs, nothing):
-    drawn = [partial(figure, number=1) for figure in (lengths.figure_1, lengths.figure_2)]
-    tables = (lengths.table_2, lengths.table_3, lengths.table_5, lengths.table_6)
-    for make in (*drawn, *tables, lengths.gains_table):
-        full, empty = make(runs), make(nothing)
-        assert not full.waits and len(full.data)
+    figures = ("figure_1", "figure_2")
+    made = {}
+    for name in (*figures, "table_2", "table_3", "table_5", "table_6", "gains_table"):
+        make = partial(getattr(lengths, name), **({"number": 1} if name in figures else {}))
+        made[name], empty = make(runs), make(nothing)
+        assert not made[name].waits and len(made[name].data)
         assert empty.waits and "Not run yet" in empty.html
-    figure = lengths.figure_1(runs, 1)
-    assert ends(figure, "COMPR&REG") == [48, 48]  # ours and printed
+    assert ends(made["figure_1"], "COMPR&REG") == [48, 48]  # ours and printed
     assert len(lengths.printed_table().data) == len(lengths.printed_table(EXTENDED).data) == 35
-    assert ends(lengths.figure_2(runs, 1), "REG") == [200, 0]
-    assert in_a_row([21, 5, 500], lengths.table_5(runs).html)  # the thinned grid
-    for table in (lengths.printed_table(), lengths.table_3(runs), lengths.gains_table(runs)):
+    assert ends(made["figure_2"], "REG") == [200, 0]
+    assert in_a_row([21, 5, 500], made["table_5"].html)  # the thinned grid
+    for table in (lengths.printed_table(), made["table_3"], made["gains_table"]):
         assert "COMPR&amp;REG" in table.html and "COMPR&REG" not in table.html  # it would be COMPR®
-    assert re.search(r"×4\.3\b.*\b46\b.*\[200, 250\)", lengths.gains_table(runs).html)
+    assert re.search(r"×4\.3\b.*\b46\b.*\[200, 250\)", made["gains_table"].html)
 
 
 def test_numbers_and_words_say_what_the_runs_say(runs, nothing):

@@ -142,14 +142,16 @@ def test_words_and_numbers_say_what_the_curves_say(runs, nothing):
 
 def test_every_seed_is_drawn_and_nothing_where_there_are_no_runs(runs, nothing):
     drawn = [partial(figure, number=1) for figure in (when.figure, when.arrivals_figure)]
+    made = []
     for make in (*drawn, when.arrivals_table):
         full, empty = make(runs), make(nothing)
         assert not full.waits and empty.waits and "Not run yet" in empty.html
-    figure = when.figure(runs, 1)
+        made.append(full)
+    figure, _, arrivals = made
     assert len(figure.data) == 3 * SEEDS * POINTS * 4
     stateful = figure.text[figure.text.index("STATEFUL-BASELINE") :]
     assert amounts(stateful)[:3] == [15, 8000, 20]
-    table = when.arrivals_table(runs).html
+    table = arrivals.html
     assert table.index("Sort") < table.index("Copy") < table.index("Differentiation")
     assert "COMPR&amp;REG" in table and "COMPR&REG" not in table
 
