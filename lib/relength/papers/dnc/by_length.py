@@ -6,7 +6,7 @@ at which the median over runs is above 95 %, and statistics of the runs' means o
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -61,6 +61,7 @@ class Memory:
 
 
 TRAINED = Memory("selected", "dnc-fig-1", "dnc-table-2", "dnc-table-3", AVERAGED)
+LAST = replace(TRAINED, checkpoint="last")  # the weights at the end, whatever length 30 says
 EXTENDED = Memory("extended", "dnc-fig-2", "dnc-table-5", "dnc-table-6", (2, 450))
 
 

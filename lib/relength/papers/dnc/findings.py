@@ -1,9 +1,10 @@
 """Passages of the chapter on what the runs of this paper show."""
 
 import numpy as np
+import pandas as pd
 
 from relength.papers.dnc import portraits, printed_p, states, when
-from relength.papers.dnc.by_length import ABOVE, TRAINED, summaries
+from relength.papers.dnc.by_length import ABOVE, LAST, TRAINED, summaries
 from relength.papers.dnc.lengths import beside_stateful
 from relength.report.markdown import table
 from relength.report.outcomes import NOTHING, busiest
@@ -23,22 +24,25 @@ def reach(survey: Survey) -> str:
     found = found[found["seeds"] > 0]
     if found.empty:
         return NOTHING
-    over = f"mean {TRAINED.span}"
+    over, last = f"mean {TRAINED.span}", "mean, last weights"
+    at_the_end = summaries(runs, LAST).set_index(["task", "model"])["means"]
     body = table(
-        ("task", "controller", "seeds", "longest", "printed", over, "printed mean"),
+        ("task", "controller", "seeds", "longest", "printed", over, last, "printed mean"),
         (
             (
                 title(row.task), row.model, row.seeds,
                 ", ".join(map(str, row.each)), number(row.printed),
-                ", ".join(map(short, row.means)), number(row.printed_mean),
+                ", ".join(map(short, row.means)),
+                ", ".join(map(short, at_the_end[row.task, row.model])), number(row.printed_mean),
             )
             for row in found.itertuples()
         ),
         name="tab-findings-dnc-reach",
         caption=f"How far our runs get: for each seed the longest input above {ABOVE:.0f} %, and "
-        f"the mean accuracy in percent over lengths {TRAINED.span}, at scale *{runs.scale}*; "
-        "beside them what the paper prints of ten runs.",
-        numbers=("seeds", "longest", "printed", over, "printed mean"),
+        f"the mean accuracy in percent over lengths {TRAINED.span}, at scale *{runs.scale}*, of "
+        "the weights that length 30 selects; then the mean with the last weights, and what the "
+        "paper prints of ten runs.",
+        numbers=("seeds", "longest", "printed", over, last, "printed mean"),
     )  # fmt: skip
     return f"{_ahead(runs)}\n\n{body}"
 
@@ -46,19 +50,27 @@ def reach(survey: Survey) -> str:
 def _ahead(runs: Runs) -> str:
     """Say which constrained controllers are ahead of the stateful one, after equal training."""
     said = []
-    for task, (stateful, rivals) in beside_stateful(runs).items():
-        ahead = [f"{model} ({short(mean)} %)" for model, mean in rivals.items()
-                 if mean > stateful]  # fmt: skip
-        who = f"{words(ahead)} {'is' if len(ahead) == 1 else 'are'}" if ahead else "none is"
+    for task, selected in beside_stateful(runs).items():
+        at_the_end = beside_stateful(runs, LAST)[task]
         said.append(
-            f"**{title(task)}:** the baseline reaches {short(stateful)} %. Of {len(rivals)} "
-            f"constrained controllers with runs, {who} ahead of it."
+            f"**{title(task)}:** {_who(*selected)}. With the last weights {_who(*at_the_end)}."
         )
     if not said:
         return "The stateful baseline and a constrained controller have no task in common yet."
     return (
         "Does the stateful baseline catch up if it is trained as long? Medians of the mean "
-        f"accuracy over lengths {TRAINED.span}: {' '.join(said)}"
+        f"accuracy over lengths {TRAINED.span}, with the weights that length 30 selects. "
+        f"{' '.join(said)}"
+    )
+
+
+def _who(stateful: float, rivals: pd.Series) -> str:
+    """Name the constrained controllers that are ahead of the stateful one."""
+    ahead = [f"{model} ({short(mean)} %)" for model, mean in rivals.items() if mean > stateful]
+    who = f"{words(ahead)} {'is' if len(ahead) == 1 else 'are'}" if ahead else "none is"
+    return (
+        f"the baseline reaches {short(stateful)} %; of {len(rivals)} constrained controllers with "
+        f"runs, {who} ahead of it"
     )
 
 

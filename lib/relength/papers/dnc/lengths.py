@@ -10,6 +10,7 @@ import pandas as pd
 from relength.papers.dnc.by_length import (
     ABOVE,
     EXTENDED,
+    LAST,
     TRAINED,
     Memory,
     curves,
@@ -358,13 +359,13 @@ def gained(runs: Runs) -> str:
     return "\n".join(lines)
 
 
-def beside_stateful(runs: Runs) -> dict[str, tuple[float, pd.Series]]:
+def beside_stateful(runs: Runs, memory: Memory = TRAINED) -> dict[str, tuple[float, pd.Series]]:
     """{task: median of the runs' means of the stateful baseline, and those of constrained ones}.
 
     Of tasks in which both have runs.
     """
     found = {}
-    for task, cells in summaries(runs).groupby("task", sort=False):
+    for task, cells in summaries(runs, memory).groupby("task", sort=False):
         means = cells.set_index("model")["median"].dropna()
         rivals = means[means.index.isin(CONSTRAINED)]
         if STATEFUL in means and len(rivals):
@@ -376,11 +377,15 @@ def catching_up(runs: Runs) -> str:
     """Say how the stateful baseline ends beside the constrained controllers, trained as long."""
     said = []
     for task, (stateful, rivals) in beside_stateful(runs).items():
-        others = ", ".join(f"{model} {short(mean)}" for model, mean in rivals.items())
-        said.append(
-            f"{title(task)}: {STATEFUL} {short(stateful)} against {others}; "
-            f"{int((rivals > stateful).sum())} of {len(rivals)} are ahead of it."
-        )
+        for which, (ours, theirs) in (
+            ("selected weights", (stateful, rivals)),
+            ("last weights", beside_stateful(runs, LAST)[task]),
+        ):
+            others = ", ".join(f"{model} {short(mean)}" for model, mean in theirs.items())
+            said.append(
+                f"{title(task)}, {which}: {STATEFUL} {short(ours)} against {others}; "
+                f"{int((theirs > ours).sum())} of {len(theirs)} are ahead of it."
+            )
     if not said:
         return "Not run yet: a task with the stateful baseline and a constrained controller."
     head = f"Means over lengths {TRAINED.span} after equal training, medians of runs:"
