@@ -32,6 +32,13 @@ def test_columns_are_those_of_the_model_with_most_tests(runs):
         assert set(data[data["model"] == short]["test"]) == {"babi", "0k", "1k", "2k"}
 
 
+def test_curves_of_held_out_samples_alone_promise_no_gap_to_longer_ones(runs):
+    """Development and validation set are one here, so that both lines are."""
+    made = figures.learning(runs, 1)
+    assert {n for s in runs.specs for n in s.task.dev_splits} == {"validation"}
+    assert len(made.data) and "gap between" not in made.html
+
+
 def test_what_a_model_cannot_read_is_a_dash(runs):
     for name, dashes in (("GPT", 6), ("MemN2N", 6), ("RMT", 0), ("Mamba", 0), ("Larimar", 0)):
         (line,) = (x for x in tables.numbers(runs).splitlines() if x.startswith(f"  {name} "))

@@ -326,12 +326,15 @@ def learning(runs: Runs, number: int) -> Exhibit:
         return grid.figure
 
     data = _curves(runs)
-    caption = (
-        f"Learning curves, {_course(runs)}, a line per seed. Thin: the lengths trained on. "
-        "Coloured: the development set, at least part of which is longer. The selected checkpoint "
-        f"has {runs.specs[0].training.selection.words}. The gap between the two is what length "
-        "generalisation costs."
-    )
+    selected = f"The selected checkpoint has {runs.specs[0].training.selection.words}."
+    if all(set(spec.task.dev_splits) == {"validation"} for spec in runs.specs):
+        said = f"Held-out samples like those trained on: none is longer. {selected}"
+    else:
+        said = (
+            "Thin: the lengths trained on. Coloured: the development set, at least part of which "
+            f"is longer. {selected} The gap between the two is what length generalisation costs."
+        )
+    caption = f"Learning curves, {_course(runs)}, a line per seed. {said}"
     return exhibit(runs, number, draw, "learning", caption, _learning_in_words(runs), data)
 
 
