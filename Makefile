@@ -31,10 +31,10 @@ editions: $(READY) ## Build what a release carries: the PDF, an archive of the p
 # but for one: it compares what `make book` has executed.
 # Files are taken in the order that tests/conftest.py gives them, not in that of their numbers of
 # tests, by so many processes at the same time (`make test WORKERS=4`).
-# The hundred processes that tests start share compiled modules, also where Python is told to keep none.
 WORKERS ?= 2
-PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --nbval-lax --nbval-current-env \
-  --nbval-cell-timeout 300 -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests
+# The hundred processes that tests start share compiled modules, also where Python is told to keep none.
+PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest \
+  --nbval-lax --nbval-current-env --nbval-cell-timeout 300 -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests
 
 test: $(READY) ## Run the tests, the notebooks' stored outputs and the smallest trainings
 	$(PYTEST) notebooks/panm_cost.ipynb -m "not weekly"

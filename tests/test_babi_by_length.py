@@ -37,7 +37,7 @@ from relength.training import train
 from relength.training.protocols.epochs_by_length import EpochsByLength
 from relength.verdicts import claims
 
-needs_data = pytest.mark.skipif(bool(Babi80().lacks()), reason="bAbI is not here")
+needs_data = pytest.mark.skipif(bool(why := Babi80().lacks()), reason=f"bAbI: {why}")
 FEW = {"per_task": 40, "without": LONG_STORIES, "validation_size": 30, "test_size": 50}
 CONSTANT = {4: 16, 15: 44, 16: 41, 19: 40}  # bAbI's tasks whose stories all have this length
 

@@ -26,7 +26,7 @@ PARTS = re.compile(r"(\w+) ((?:\w+ )+?)(?:to )?the (\w+)( there)?\.")
 TAKES, DROPS = {"got", "grabbed", "picked up", "took"}, {"discarded", "dropped", "left", "put down"}
 GENERATED = {"source": "generated", "train_size": 64, "validation_size": 16, "test_size": 16}
 GENERATED |= {"long_size": 4}
-lacking = pytest.mark.skipif(bool(data.lacks_files("babi")), reason="bAbI is not here")
+lacking = pytest.mark.skipif(bool(why := data.lacks_files("babi")), reason=f"bAbI: {why}")
 
 
 def parts(line: str) -> tuple[str, str, str]:

@@ -84,7 +84,7 @@ def test_each_stands_beside_the_papers_own_sentence(survey):
 
 
 @pytest.mark.weekly  # it counts the words of all training sets
-@pytest.mark.skipif(bool(data.lacks_files("babi")), reason="bAbI is not here")
+@pytest.mark.skipif(bool(why := data.lacks_files("babi")), reason=f"bAbI: {why}")
 def test_what_training_shows_is_what_its_data_have():
     found = {kind().name: training_text.count(kind()) for kind in training_text.TASKS}
     assert found == training_text.kept() and set(found) == set(training_text.PRINTED)

@@ -40,7 +40,7 @@ SENTENCES = ("It was the best of times, it was the worst of times. ", "Call me. 
 BOOK = books._background(" ".join(" ".join(SENTENCES).split()))
 WORDS = ("<pad>", "<sos>", "<eos>", "<unk>", ".", "?", "mary", "moved", "to", "the", "bathroom",
          "john", "went", "hallway", "where", "is", "in", "garden", "back")  # fmt: skip
-lacking = pytest.mark.skipif(bool(OneFact().lacks()), reason="bAbI and the books are not here")
+lacking = pytest.mark.skipif(bool(why := OneFact().lacks()), reason=f"bAbI and the books: {why}")
 
 
 class Told(OneFact):

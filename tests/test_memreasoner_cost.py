@@ -9,7 +9,7 @@ from relength.papers.memreasoner.reading_time import READ
 from relength.runs.store import Store
 from relength.tasks.facts import LENGTHS, OneFact
 
-lacking = pytest.mark.skipif(bool(OneFact().lacks()), reason="bAbI and the books are not here")
+lacking = pytest.mark.skipif(bool(why := OneFact().lacks()), reason=f"bAbI and the books: {why}")
 ORIGIN = {"created": "2026-11-21T12:00:00Z", "device": "cpu", "device_name": "a processor"}
 
 

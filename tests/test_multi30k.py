@@ -27,7 +27,7 @@ from relength.training import train
 from relength.verdicts import claims
 
 FOLDER = Path(os.environ.get("RELENGTH_DATA") or "/nowhere") / "multi30k"
-needs_data = pytest.mark.skipif(bool(Multi30K80().lacks()), reason="Multi30K is not here")
+needs_data = pytest.mark.skipif(bool(why := Multi30K80().lacks()), reason=f"Multi30K: {why}")
 FEW = {"sentences": 300, "words": 200, "validation_size": 20, "test_size": 40}
 
 

@@ -19,7 +19,7 @@ from relength.training.alone import Trainer
 
 pytest.importorskip("transformers", reason="the extra `language` is not installed")
 
-lacking = pytest.mark.skipif(bool(OneFact().lacks()), reason="bAbI and the books are not here")
+lacking = pytest.mark.skipif(bool(why := OneFact().lacks()), reason=f"bAbI and the books: {why}")
 OWN = len(SPECIALS)
 DECODERS = ("gpt2", "gptj", "qwen2")
 PEOPLE = ("Mary", "John", "Sandra", "Daniel", "football", "apple", "milk")

@@ -19,7 +19,7 @@ from relength.tasks.facts import NEW_PLACES, PLACES, Episode, OneFact
 from relength.tasks.new_places import MOVED, NEW, OneFactNewPlaces, TwoFactsNewPlaces, moved
 
 PAGES = ("memreasoner_locations", "memreasoner_ablations")
-lacking = pytest.mark.skipif(bool(OneFact().lacks()), reason="bAbI and the books are not here")
+lacking = pytest.mark.skipif(bool(why := OneFact().lacks()), reason=f"bAbI and the books: {why}")
 
 
 def test_every_place_has_a_new_one_and_no_two_have_the_same():

@@ -93,7 +93,7 @@ def test_nobody_is_ahead_by_less_than_the_margin(tmp_path, best, ahead):
     assert summary._ahead(found["babi_qa"]) == ahead
 
 
-@pytest.mark.skipif(bool(TASKS["bigbench_abstract"]().lacks()), reason="BIG-bench is not here")
+@pytest.mark.skipif(bool(why := TASKS["bigbench_abstract"]().lacks()), reason=f"BIG-bench: {why}")
 def test_small_networks_stand_for_pretrained_ones_and_are_said_to(tmp_path):
     store = Store(tmp_path)
     for name in ("panm_squad", "panm_language", "panm_bigbench"):

@@ -18,7 +18,7 @@ from relength.training import train
 from relength.training.traces import decoded
 from relength.training.traces_of_reads import DIVERGED, QUANTILES, WHOLE, cloud, reads, summed
 
-lacking = pytest.mark.skipif(bool(OneFact().lacks()), reason="bAbI and the books are not here")
+lacking = pytest.mark.skipif(bool(why := OneFact().lacks()), reason=f"bAbI and the books: {why}")
 NOVEL = "It was the best of times, it was the worst of times."
 FACTS = (
     "Mary went to the kitchen.",

@@ -190,7 +190,7 @@ def test_runs_read_as_often_as_chains_have_lines():
     assert others == {(m, t, "text") for m in ("RMT", "Larimar") for t in ("vt_1hop", "vt_2hop")}
 
 
-@pytest.mark.skipif(bool(TwoHops().lacks()), reason="the books are not here")
+@pytest.mark.skipif(bool(why := TwoHops().lacks()), reason=f"the books: {why}")
 def test_a_question_fits_into_two_segments_and_an_answer_beside_them():
     """RMT's two segments on two hops, as in the text; its places end with an answer's."""
     spec = next(s for s in variable_tracking("smoke", 0) if s.row == "RMT" and s.task.hops == 2)

@@ -49,12 +49,11 @@ def reach(survey: Survey) -> str:
 
 def _ahead(runs: Runs) -> str:
     """Say which constrained controllers are ahead of the stateful one, after equal training."""
-    said = []
-    for task, selected in beside_stateful(runs).items():
-        at_the_end = beside_stateful(runs, LAST)[task]
-        said.append(
-            f"**{title(task)}:** {_who(*selected)}. With the last weights {_who(*at_the_end)}."
-        )
+    at_the_end = beside_stateful(runs, LAST)
+    said = [
+        f"**{title(task)}:** {_who(*selected)}. With the last weights {_who(*at_the_end[task])}."
+        for task, selected in beside_stateful(runs).items()
+    ]
     if not said:
         return "The stateful baseline and a constrained controller have no task in common yet."
     return (

@@ -375,12 +375,10 @@ def beside_stateful(runs: Runs, memory: Memory = TRAINED) -> dict[str, tuple[flo
 
 def catching_up(runs: Runs) -> str:
     """Say how the stateful baseline ends beside the constrained controllers, trained as long."""
-    said = []
-    for task, (stateful, rivals) in beside_stateful(runs).items():
-        for which, (ours, theirs) in (
-            ("selected weights", (stateful, rivals)),
-            ("last weights", beside_stateful(runs, LAST)[task]),
-        ):
+    said, at_the_end = [], beside_stateful(runs, LAST)
+    for task, selected in beside_stateful(runs).items():
+        both = {"selected weights": selected, "last weights": at_the_end[task]}
+        for which, (ours, theirs) in both.items():
             others = ", ".join(f"{model} {short(mean)}" for model, mean in theirs.items())
             said.append(
                 f"{title(task)}, {which}: {STATEFUL} {short(ours)} against {others}; "
