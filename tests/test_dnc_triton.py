@@ -12,6 +12,7 @@ from torch.func import grad, vmap
 from relength.errors import RelengthError
 from relength.kernels import late
 from relength.models.memory import dnc_memory as equations
+from relength.models.memory.constrained import GatedController
 from relength.runs.executors import check_device
 from relength.specs.experiments import experiment
 from relength.training import Stack
@@ -33,21 +34,18 @@ def random(*shape: int, seed: int) -> torch.Tensor:
     return torch.randn(*shape, generator=generator, dtype=torch.float64).to(DEVICE)
 
 
-def orders_of(raw: torch.Tensor, width: int, heads: int, rules) -> equations.Interface:
-    return equations.interface(equations.split(raw, width, heads), rules)
-
-
 def after(steps: int, slots: int, width: int, heads: int, rules, batch: int = 2):
     """The memory after steps with random orders."""
     state = equations.empty(random(1, seed=0), batch, slots, width, heads)
     for t in range(steps):
         raw = 2 * random(batch, equations.interface_size(width, heads), seed=10 + t)
-        _, state = equations.access(orders_of(raw, width, heads, rules), state, rules=rules)
+        orders = equations.orders_of(raw, width, heads, rules)
+        _, state = equations.access(orders, state, rules=rules)
     return state
 
 
 def step(raw: torch.Tensor, state, width: int, heads: int, rules) -> list[torch.Tensor]:
-    orders = orders_of(raw, width, heads, rules)
+    orders = equations.orders_of(raw, width, heads, rules)
     reads, new = equations.access(orders, equations.MemoryState(*state), rules=rules)
     return [reads, *new]
 
@@ -79,6 +77,47 @@ def test_values_and_gradients_are_those_of_the_equations(
         found.append(
             [*outputs, *(0 * x if g is None else g for g, x in zip(grads, given, strict=True))]
         )
+    for plain, kernel in zip(*found, strict=True):
+        torch.testing.assert_close(kernel, plain, rtol=1e-12, atol=1e-12)
+
+
+@needs_triton
+@pytest.mark.equality
+@pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
+def test_strengths_far_from_0_are_those_of_the_equations(rules, monkeypatch):
+    """Where softplus(x) is x, and where it is nearly 0."""
+    raw = (40 * random(3, equations.interface_size(5, 3), seed=1)).requires_grad_()
+    found = []
+    for asked in ("0", "1"):
+        monkeypatch.setenv("RELENGTH_TRITON", asked)
+        orders = equations.orders_of(raw, 5, 3, rules)
+        loss = sum((k * part).sin().sum() for k, part in enumerate(orders, start=1))
+        found.append([*orders, *torch.autograd.grad(loss, raw)])
+    assert (raw.abs() > 20).any()
+    for plain, kernel in zip(*found, strict=True):
+        torch.testing.assert_close(kernel, plain, rtol=1e-12, atol=1e-12)
+
+
+@needs_triton
+@pytest.mark.equality
+@pytest.mark.parametrize("compressed", [False, True], ids=["clipped", "compressed"])
+@pytest.mark.parametrize("peepholes", [False, True], ids=["lstm", "peephole"])
+def test_gates_are_those_of_the_equations(peepholes, compressed, monkeypatch):
+    """Cell states on both sides of the clip."""
+    controller = GatedController(4, 5, peepholes, compressed, clip=0.5).double().to(DEVICE)
+    sizes = {"weight": (20, 9), "bias": (20,), "first_c": (5,), "first_h": (5,)}
+    for k, (name, parameter) in enumerate(controller.named_parameters()):
+        parameter.data = random(*sizes[name], seed=k)
+    inputs, found = random(3, 2, 4, seed=9), []
+    for asked in ("0", "1"):
+        monkeypatch.setenv("RELENGTH_TRITON", asked)
+        state, outputs = controller.start(2), []
+        for x in inputs:
+            h, state = controller.step(x, state)
+            outputs += [h, state.c, state.uncompressed]
+        loss = sum((k * x).sin().sum() for k, x in enumerate(outputs, start=1))
+        found.append([*outputs, *torch.autograd.grad(loss, [*controller.parameters()])])
+    assert 0 < (found[0][2].abs() > 0.5).sum() < 10
     for plain, kernel in zip(*found, strict=True):
         torch.testing.assert_close(kernel, plain, rtol=1e-12, atol=1e-12)
 

@@ -244,7 +244,7 @@ import importlib, pkgutil, sys
 from pathlib import Path
 import relength
 for module in pkgutil.walk_packages(relength.__path__, "relength."):
-    if module.name not in ("relength.__main__", "relength.kernels.dnc_triton"):  # needs Triton
+    if module.name != "relength.__main__" and not module.name.endswith("_triton"):  # need Triton
         importlib.import_module(module.name)
 from relength.report.coverage import notes, rows
 from relength.report.scoreboard import status, survey

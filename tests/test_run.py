@@ -28,7 +28,7 @@ from relength.runs.store import usable
 from relength.specs.claim_files import claims_digest
 from relength.specs.experiments import experiments
 from relength.specs.spec import RunSpec, make_spec
-from relength.training import Stack, traces
+from relength.training import Stack, provenance, traces
 from relength.training import alone as training
 from relength.training.alone import Trainer
 from relength.training.course import Course
@@ -487,6 +487,21 @@ def test_a_run_that_was_stopped_before_its_tests_needs_only_those(
     records = execute(job_of(store, *specs))
     assert [r["status"] for r in records] == ["ok"] * together
     assert [len(r["curve"]) for r in records] == [1] * together
+
+
+@pytest.mark.parametrize("together", [1, 2], ids=["alone", "stacked"])
+def test_a_record_names_where_its_run_was_trained(tiny, store, monkeypatch, together):
+    """One that is trained in two places, and tested in a third, has the last it was trained in."""
+    specs = [tiny(epochs=2, seed=seed) for seed in range(together)]
+    monkeypatch.setattr(provenance, "place", lambda device: ("cuda", "first", "2.11.0"))
+    assert execute_one_epoch(store, *specs) == []
+    monkeypatch.setattr(provenance, "place", lambda device: ("cuda", "second", "2.12.0"))
+    assert execute_one_epoch(store, *specs) == []
+    monkeypatch.setattr(provenance, "place", lambda device: ("cpu", "third", "2.13.0"))
+    for record in execute(job_of(store, *specs)):
+        made = record["provenance"]
+        assert (made["device"], made["device_name"], made["torch"]) == ("cuda", "second", "2.12.0")
+        assert made["other_devices"] == ["first", "third"]
 
 
 def test_a_run_that_is_done_before_its_stack_survives_the_end_of_the_process(

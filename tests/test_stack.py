@@ -433,6 +433,7 @@ class Replayed:
 
     def __init__(self, step):
         self.step, self.times = step, 0
+        self.judges = "_judged" in step.__qualname__
 
     def replay(self):
         self.times += 1
@@ -492,7 +493,8 @@ def test_epochs_of_captured_steps_are_those_of_eager_ones(recorded, resumed, tmp
     """Batches are padded to few shapes; the last one of an epoch is short, and is not captured."""
     specs = [run_spec("Content", seed, epochs=3, batch_size=12) for seed in (0, 1)]
     captured = finished(specs, True, tmp_path if resumed else None)
-    assert 1 <= len(recorded) < sum(graph.times for graph in recorded) == 3 * (40 // 12)
+    steps = [graph for graph in recorded if not graph.judges]
+    assert 1 <= len(steps) < sum(graph.times for graph in steps) == 3 * (40 // 12)
     assert_equal_runs(captured, finished(specs, False))
 
 
@@ -500,6 +502,8 @@ def test_a_shape_is_captured_once_and_its_graph_is_used_by_every_epoch(recorded)
     stack = finished([run_spec("Content", seed, epochs=2) for seed in (0, 1)], True)
     shapes = list(stack.captured.captured)
     assert len(recorded) == len(set(shapes)) == len(shapes)
+    shapes = [shape for shape in shapes if shape[0] != "judged"]
+    assert len(shapes) == sum(not graph.judges for graph in recorded)
     most = stack.data.all.inputs.shape[2], stack.data.all.targets.shape[2]
     assert all(w % BUCKET == 0 or w == m for s in shapes for w, m in zip(s, most, strict=True))
 
@@ -508,8 +512,9 @@ def test_a_shape_is_captured_once_and_its_graph_is_used_by_every_epoch(recorded)
 def test_captured_steps_on_fresh_samples_are_the_eager_ones(recorded, resumed, tmp_path):
     specs = [streaming_spec("released", seed, "panm_id_sort") for seed in (0, 1)]
     captured = finished(specs, True, tmp_path if resumed else None)
-    assert sum(graph.times for graph in recorded) == 15
-    assert len(recorded) <= 4 * (1 + resumed)  # a graph for each length, 1 to 4
+    steps = [graph for graph in recorded if not graph.judges]
+    assert sum(graph.times for graph in steps) == 15
+    assert len(steps) <= 4 * (1 + resumed)  # a graph for each length, 1 to 4
     assert_equal_runs(captured, finished(specs, False))
 
 
@@ -615,6 +620,21 @@ def test_samples_are_sent_several_steps_at_a_time_each_as_it_was_drawn(monkeypat
     for step, ours in zip(drawn, received, strict=True):
         for part, tensor in zip(zip(*step, strict=True), ours, strict=True):
             assert np.array_equal(np.stack(part), tensor.numpy())
+
+
+def test_a_split_is_captured_once_and_judged_after_every_interval(recorded):
+    specs = [streaming_spec("paper", seed) for seed in (0, 1)]
+    stack = finished(specs, True)
+    judged = [graph for graph in recorded if graph.judges]
+    intervals = stack.courses[0].progress.epoch
+    assert len(judged) <= len(stack.dev) + len(stack.watched) + 2  # validation, some for the probe
+    assert sum(graph.times == intervals for graph in judged) >= len(stack.dev)
+    before = stack._judged(stack.validation)
+    for weight in stack.params.values():
+        weight.mul_(0.0)
+    after = stack._judged(stack.validation)
+    assert not torch.equal(before[1], after[1]), "a graph that looks at former weights"
+    assert torch.equal(after[1], torch.stack(stack._judge(stack.validation, None))[1])
 
 
 def test_an_interval_waits_for_the_device_at_its_end_only(monkeypatch, recorded):

@@ -496,6 +496,24 @@ def test_impossible_settings_are_refused_before_anything_is_trained(given, said)
         spec(**given)
 
 
+def test_inputs_longer_than_the_memory_are_not_trained_on():
+    """They are tested, for what a full memory does."""
+
+    def made(longest):
+        sizes = {"train_lengths": (2, longest), "test_lengths": (2, 8), "iid_length": 5}
+        return make_spec(
+            task={"name": "dnc_copy", **sizes, "dev_length": 8},
+            model={"name": "Constrained DNC", **SMALL, "slots": 6},
+            training={"name": "state_space", "test_slots": None},
+            scale="smoke",
+            seed=0,
+        )
+
+    assert made(6).task.tests[-1] == "8"
+    with pytest.raises(RelengthError, match="6 slots has no room for inputs of length 7"):
+        made(7)
+
+
 def test_a_memory_is_enlarged_in_models_alone_that_can():
     task, training = {"name": "dnc_copy"}, {"name": "state_space", "test_slots": 500}
     with pytest.raises(RelengthError, match="test_slots: model SRNN has no memory"):

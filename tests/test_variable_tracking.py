@@ -147,6 +147,32 @@ def test_an_answer_is_right_with_all_names_and_no_other_in_any_order():
     assert score.facts_found == 1 and score.answer_and_facts == score.answer_accuracy
 
 
+def test_names_are_found_anywhere_in_an_answer_as_ruler_counts():
+    """What is no answer of ours, since it goes on after a name, holds the name all the same."""
+    task = Two()
+    whole = task.encode({"some": [episode(task, 4)]})["some"]
+    names = task.spelled(whole.targets[0].tolist())
+    word = {text: number for number, text in enumerate(task.vocabulary)}
+    goes_on = [*(word[letter] for letter in names[0]), word["="], word["1"], EOS]
+    said = torch.tensor([goes_on + [PAD] * (whole.targets.shape[1] - len(goes_on))])
+    score = task.score([(whole, Answered(said, None))])
+    assert score.answer_accuracy == 0 and score.names_found == 0.5
+    lower = {letter: letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+    task._letters = lambda token: lower.get(task.vocabulary[token], "")
+    assert task.score([(whole, Answered(said, None))]).names_found == 0.5
+
+
+@pytest.mark.parametrize("reading", ["text", "ruler"])
+def test_no_line_begins_as_an_answer_does(reading):
+    """Else a decoder that can write lines could not end a name."""
+    task = Two(reading=reading)
+    whole = task.encode({"some": [episode(task, 4, tokens=200)]})["some"]
+    _, *begun = whole.prompts[0].tolist()  # after the start symbol
+    lines = whole.for_decoder[whole.inputs[0]].tolist()
+    assert begun and not any(line[: len(begun)] == begun for line in lines)
+    assert any(line[0] == task.vocabulary.index("var") for line in lines)
+
+
 # --- a name from every hop ------------------------------------------------------------------------
 
 

@@ -437,9 +437,9 @@ def _sizes(state: Sequence[Tensor]) -> dict[str, int]:
     return size | places | padded | {"BI": min(rows, padded["BN"], 16), "num_warps": warps}
 
 
-def _folded(
+def folded(
     function: type[Function], info: Any, in_dims: tuple[int | None, ...], given: tuple[Any, ...]
-) -> tuple[tuple[Tensor, ...], int]:
+) -> tuple[Any, int]:
     """Apply a function to a batch of batches, which it takes as one."""
     tensors = []
     for x, place in zip(given, in_dims, strict=True):
@@ -448,7 +448,10 @@ def _folded(
             x = whole.flatten(0, 1)
         tensors.append(x)
     outputs = function.apply(*tensors)
-    return tuple(x.unflatten(0, (info.batch_size, -1)) for x in outputs), 0
+    apart = (info.batch_size, -1)
+    if isinstance(outputs, Tensor):
+        return outputs.unflatten(0, apart), 0
+    return tuple(x.unflatten(0, apart) for x in outputs), 0
 
 
 class _Access(Function):
@@ -473,7 +476,7 @@ class _Access(Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *given: Any) -> tuple[Any, int]:
-        return _folded(_Access, info, in_dims, given)
+        return folded(_Access, info, in_dims, given)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
@@ -496,4 +499,4 @@ class _AccessBackward(Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *given: Any) -> tuple[Any, int]:
-        return _folded(_AccessBackward, info, in_dims, given)
+        return folded(_AccessBackward, info, in_dims, given)

@@ -166,7 +166,7 @@ def _done(job: Job, spec: RunSpec, result: Trained) -> Record:
             **({"refused": result.refused} if result.refused else {}),
             "cost": result.cost | ({"sharing": job.sharing} if job.sharing > 1 else {}),
             "provenance": provenance.collect(
-                job.device, spec.task.provenance(), job.experiment, result.origin
+                job.device, spec.task.provenance(), job.experiment, result.origin, result.places
             ),
         }
     )

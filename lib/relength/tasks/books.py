@@ -86,12 +86,12 @@ def backgrounds(split: str) -> tuple[Background, ...]:
 
 
 def _background(text: str) -> Background:
-    kept = [
+    whole = [
         (start, sentence, tokens)
         for start, sentence in sentences(text)[1:-1]
         if (tokens := bpe.count(f" {sentence}")) >= LEAST_TOKENS
     ]
-    starts, found, tokens = zip(*kept, strict=True)
+    starts, found, tokens = zip(*whole, strict=True)
     return Background(found, np.array(starts), np.array(tokens), len(text))
 
 

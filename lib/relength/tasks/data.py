@@ -140,7 +140,7 @@ def lacks_files(name: str) -> str:
     )
 
 
-def lacks_any(name: str) -> str:
+def lacks_unpacked(name: str) -> str:
     """Why one of the files of a data set without an archive is not at hand; empty if all are."""
     folder, entry = _folder(), index()[name]
     if folder is None:

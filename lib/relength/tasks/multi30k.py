@@ -162,7 +162,7 @@ class Multi30K(Task):
     def lacks(self) -> str:
         if self.cut_by == "bert" and find_spec("tokenizers") is None:
             return f"the library tokenizers is not installed ({EXTRA})"
-        return data.lacks_any(INDEX)
+        return data.lacks_unpacked(INDEX)
 
 
 class Multi30K80(Multi30K):

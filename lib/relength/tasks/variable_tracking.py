@@ -77,7 +77,8 @@ class NameMetrics(AnswerMetrics):
     """Answers that are several names.
 
     answer_accuracy  share of answers with all the wanted names and no other
-    names_found      mean share of the wanted names that an answer has, as RULER counts
+    names_found      mean share of the wanted names that stand anywhere in an answer, in capital or
+                     small letters: RULER's measure
     """
 
     names_found: float = share(
@@ -107,6 +108,10 @@ class VariableTracking(FactsTask, ABC):
     long_size: int = Field(500, gt=0, le=10_000, description="questions per length")
     reading: Literal["text", "ruler"] = Field(
         "text", description="of names, lines and chain lengths: the paper's words, or RULER's code"
+    )
+    # Lines begin with VAR. After it a decoder that can write lines goes on with one, past the name.
+    prompt: Literal["variables", "VAR"] = added(
+        "variables", before="VAR", description="the word that an answer is written after"
     )
 
     @property
@@ -181,7 +186,7 @@ class VariableTracking(FactsTask, ABC):
             inputs.append([known[line] for line in episode.lines])
             questions.append(table.row(episode.question))
             supports.append(list(episode.supports))
-            prompts.append([SOS, *table.ids("VAR")])
+            prompts.append([SOS, *table.ids(self.prompt)])
             # Equal parts, for models that have one from each hop; the end stands in for what lacks.
             targets.append([t for n in names for t in n + [EOS] * (longest - len(n))])
         return inputs, questions, supports, prompts, targets
@@ -193,9 +198,10 @@ class VariableTracking(FactsTask, ABC):
         found: list[bool] = []
         for batch, written in answers:
             for wanted, said in zip(batch.targets.tolist(), written.tokens.tolist(), strict=True):
-                names, ours = set(self.spelled(wanted)), set(self.spelled(said))
-                right.append(names == ours)
-                shares.append(len(names & ours) / len(names))
+                names, ours = set(self.spelled(wanted)), self.spelled(said)
+                right.append(names == set(ours))
+                text = " ".join(ours).lower()
+                shares.append(sum(name.lower() in text for name in names) / len(names))
             if written.read is not None:
                 found += (written.read == batch.supports).all(1).tolist()
         both = [a and b for a, b in zip(right, found, strict=False)]

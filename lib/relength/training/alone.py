@@ -43,6 +43,7 @@ class Trained:
     model    with the selected checkpoint's weights, as it was tested
     refused  why a state saved before was not resumed, or empty
     origin   commit, margins and claims of when the run began, or empty
+    places   as in relength.training.course.Progress
     """
 
     model: torch.nn.Module
@@ -53,6 +54,7 @@ class Trained:
     cost: dict[str, float]
     refused: str = ""
     origin: dict[str, Any] = field(default_factory=dict)
+    places: list[list[str]] = field(default_factory=list)
 
 
 def build(spec: RunSpec, device: str = "cpu") -> torch.nn.Module:
@@ -91,6 +93,7 @@ class Trainer:
     def run_epoch(self) -> None:
         """Train one interval, evaluate, keep checkpoints, and decide whether training is over."""
         started = time.perf_counter()
+        self.course.trained_on(self.device)
         loss = self.run_steps()
         self.course.end_epoch(loss, self.evaluate(), self._weights)
         self.progress.seconds += time.perf_counter() - started
@@ -211,6 +214,7 @@ class Trainer:
             },
             refused=progress.refused,
             origin=progress.origin,
+            places=progress.places,
         )
 
     def save(self, path: Path) -> None:

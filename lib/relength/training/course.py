@@ -23,6 +23,7 @@ from torch import Tensor
 
 from relength.errors import RelengthError
 from relength.specs.spec import RunSpec
+from relength.training import provenance
 from relength.training.evaluate import Measured
 from relength.training.provenance import code_fingerprint, origin
 
@@ -44,6 +45,7 @@ class Progress:
     stacked  how many runs were trained as one program, at most
     refused  why a state of this run, saved before, was not resumed; empty if there was none
     origin   commit, margins and claims of when the run began; empty in states saved by older code
+    places   where intervals were trained, in order: relength.training.provenance.place of each
     """
 
     rate: float
@@ -65,6 +67,7 @@ class Progress:
     stacked: int = 1
     refused: str = ""
     origin: dict[str, Any] = field(default_factory=dict)
+    places: list[list[str]] = field(default_factory=list)
 
 
 class SnapshotRefused(RelengthError):
@@ -184,6 +187,12 @@ class Course:
             return None
         self.resume(snapshot)
         return snapshot
+
+    def trained_on(self, device: str) -> None:
+        """Take note of the device that trains the interval under way."""
+        this = [*provenance.place(device)]
+        if self.progress.places[-1:] != [this]:
+            self.progress.places.append(this)
 
     def end_epoch(
         self,

@@ -5,7 +5,7 @@ import os
 import platform
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -49,17 +49,23 @@ def collect(
     data: dict[str, Any],
     experiment: str | None = None,
     began: Mapping[str, Any] | None = None,
+    places: Sequence[Sequence[str]] = (),
 ) -> dict[str, Any]:
     """Provenance of a run made now on ``device`` from ``data`` (its source and checksums).
 
     experiment  what the run is of, if of any: its paper's claims may be judged by it
     began       the :func:`origin` noted when the run began, if that was earlier
+    places      where it was trained, in order, see :func:`place`; here alone if empty. The last of
+                them is the record's; devices before it, or one that only tests, are named apart
     """
     import torch
 
     found = experiments().get(experiment) if experiment else None
     first = {**origin(), **(began or {})}
     claims = first.pop("claims")
+    here = place(device)
+    *before, (kind, name, library) = places or [here]
+    others = dict.fromkeys(other for _, other, _ in (*before, here) if other != name)
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "relength": version("relength"),
@@ -67,9 +73,10 @@ def collect(
         "code": code_fingerprint(),
         **({"claims": claims.get(found.paper)} if found else {}),
         "python": platform.python_version(),
-        "torch": torch.__version__.split("+")[0],
-        "device": device_kind(device),
-        "device_name": device_name(device),
+        "torch": library,
+        "device": kind,
+        "device_name": name,
+        **({"other_devices": [*others]} if others else {}),
         "threads": torch.get_num_threads(),
         "data": data,
     }
@@ -149,6 +156,13 @@ def fingerprint(files: Mapping[str, bytes]) -> str:
     for file in sorted(map(PurePath, files), key=lambda file: (_place(file), file)):
         digest.update(file.as_posix().encode() + b"\0" + files[file.as_posix()])
     return digest.hexdigest()[:12]
+
+
+def place(device: str) -> tuple[str, str, str]:
+    """Kind and name of a device, and the version of PyTorch that computes on it."""
+    import torch
+
+    return device_kind(device), device_name(device), torch.__version__.split("+")[0]
 
 
 def device_kind(device: str) -> str:

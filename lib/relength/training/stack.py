@@ -4,7 +4,7 @@ Models here are tiny and their runs many, so a GPU that trains one at a time is 
 models have equal shapes are stacked, and every operation of a step is done for all of them at once:
 ``torch.func.vmap`` over the model's plain path, and optimisers that know one rate per replica.
 Nothing inside an epoch waits for the device. On a GPU whole steps are captured in CUDA graphs, one
-per shape of batch, and replayed.
+per shape of batch, and replayed; so is what is measured after an interval.
 
 A replica in a stack is the run that trains alone: same data, same order, same dropout, same
 protocol. It is frozen when it is finished or when its loss is no longer a number.
@@ -13,7 +13,7 @@ protocol. It is frozen when it is finished or when its loss is no longer a numbe
 import copy
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -147,6 +147,7 @@ class Stack:
             count, self.protocol.batch_size, dtype=torch.int64, device=self.device
         )
         self.fed: dict[Shapes, Drawn] = {}  # samples drawn afresh, by their shapes
+        self.found: dict[Hashable, Tensor] = {}  # accuracies and losses, by what was judged
         self.loss = torch.zeros(count, dtype=dtype, device=self.device)
         self.loss_sum = torch.zeros(count, dtype=dtype, device=self.device)
         self.captured = Graphs(self.device)
@@ -160,6 +161,7 @@ class Stack:
         scores = self.evaluate()
         seconds = (time.perf_counter() - started) / len(running)
         for r, course in running:
+            course.trained_on(self.device)
             course.progress.seconds += seconds
             course.progress.step += steps
             course.progress.stacked = max(course.progress.stacked, len(self.courses))
@@ -387,8 +389,24 @@ class Stack:
 
     @torch.no_grad()
     def _judged(self, data: StackedData, items: int | None = None) -> tuple[Tensor, Tensor]:
-        """Accuracy and mean loss (R,) on a split, or on its shortest samples; waits for nothing."""
+        """Accuracy and mean loss (R,) on a split, or on its shortest samples; waits for nothing.
 
+        As a graph where steps are: a split is judged after every interval.
+        """
+        if not self.graphs:
+            return self._judge(data, items)
+        place = "judged", id(data), items  # splits live as long as the stack
+        if place not in self.found:
+            shape = 2, len(self.courses)
+            self.found[place] = torch.zeros(shape, dtype=torch.float64, device=self.device)
+        found = self.found[place]
+        self.captured.run(
+            place, lambda: found.copy_(torch.stack(self._judge(data, items))), [found]
+        )
+        right, loss = found.clone()
+        return right, loss
+
+    def _judge(self, data: StackedData, items: int | None) -> tuple[Tensor, Tensor]:
         def measure(model: torch.nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
             outputs = model(batch)
             return self.task.right(outputs, batch).sum(), self.task.loss(outputs, batch)
@@ -564,6 +582,7 @@ class Stack:
             },
             refused=progress.refused,
             origin=progress.origin,
+            places=progress.places,
         )
 
 

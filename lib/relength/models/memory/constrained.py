@@ -79,6 +79,11 @@ class GatedController(nn.Module):
     def step(self, x: Tensor, state: Cells, linear: Linear = F.linear) -> tuple[Tensor, Cells]:
         last = state.c if self.peepholes else state.h
         gates = linear(torch.cat([x, last], dim=1), self.weight, self.bias)
+        if late.triton_asked():
+            from relength.kernels import controller_triton
+
+            h, *cells = controller_triton.gates(gates, state.c, self.compressed, self.clip)
+            return h, Cells(h, *cells)
         i, f, o, candidate = gates.chunk(4, dim=1)
         new = torch.sigmoid(f) * state.c + torch.sigmoid(i) * torch.tanh(candidate)
         squashed = torch.tanh(new)

@@ -80,8 +80,8 @@ class DNCCore(nn.Module):
 
     def interface(self, h: Tensor) -> Interface:
         """ξ_t in parts, from the controller's output (B, d)."""
-        raw = dnc_memory.split(self.to_interface(h), self.width, self.read_heads)
-        return dnc_memory.interface(raw, self.rules)
+        vector = self.to_interface(h)
+        return dnc_memory.orders_of(vector, self.width, self.read_heads, self.rules)
 
     def step(self, x: Tensor, state: DNCState, fused: bool) -> tuple[Tensor, DNCState]:
         """[h_t; r_t] (B, d + R·W), which the output is linear in, and the next state.

@@ -16,7 +16,6 @@ open is google-deepmind/dnc's: everything starts at zero, and usage is pushed fr
 it is sorted. Where that code differs from the equations, :class:`Rules` says how.
 """
 
-from collections.abc import Callable
 from functools import reduce
 from operator import mul
 from typing import Any, NamedTuple
@@ -84,42 +83,49 @@ def split(vector: Tensor, width: int, read_heads: int) -> Interface:
     )
 
 
-def oneplus(x: Tensor) -> Tensor:
-    """1 + log(1 + exp(x)), which lies in [1, ∞)."""
-    return 1 + F.softplus(x)
-
-
 class Rules(NamedTuple):
     """The places where google-deepmind/dnc computes something else than the equations.
 
-    strength         what makes a strength of a raw number
+    least_strength   added to log(1 + exp(x)), which makes a strength of a raw number x
     usage_learns     whether a gradient of the usage reaches the write weighting
     cosine_epsilon   added to the product of two lengths in a cosine similarity
     """
 
-    strength: Callable[[Tensor], Tensor] = oneplus
+    least_strength: float = 1.0
     usage_learns: bool = True
     cosine_epsilon: float = 0.0
 
 
 EQUATIONS = Rules()
-DEEPMIND = Rules(F.softplus, usage_learns=False, cosine_epsilon=EPSILON)
+DEEPMIND = Rules(least_strength=0.0, usage_learns=False, cosine_epsilon=EPSILON)
 
 
 def interface(raw: Interface, rules: Rules = EQUATIONS) -> Interface:
     """ξ_t with every part in its domain: strengths above 0, gates in [0, 1], modes that sum to 1.
 
-    By the equations a strength is at least 1.
+    By the equations a strength is oneplus(x) = 1 + log(1 + exp(x)), which is at least 1.
     """
     return raw._replace(
-        read_strengths=rules.strength(raw.read_strengths),
-        write_strength=rules.strength(raw.write_strength),
+        read_strengths=rules.least_strength + F.softplus(raw.read_strengths),
+        write_strength=rules.least_strength + F.softplus(raw.write_strength),
         erase_vector=torch.sigmoid(raw.erase_vector),
         free_gates=torch.sigmoid(raw.free_gates),
         allocation_gate=torch.sigmoid(raw.allocation_gate),
         write_gate=torch.sigmoid(raw.write_gate),
         read_modes=torch.softmax(raw.read_modes, dim=2),
     )
+
+
+def orders_of(vector: Tensor, width: int, read_heads: int, rules: Rules = EQUATIONS) -> Interface:
+    """:func:`interface` of ξ_t (B, W·R + 3·W + 5·R + 3); as one kernel of Triton if it is asked
+    for.
+    """
+    if not late.triton_asked():
+        return interface(split(vector, width, read_heads), rules)
+    from relength.kernels import controller_triton
+
+    inside = controller_triton.interface(vector, width, read_heads, rules.least_strength)
+    return split(inside, width, read_heads)
 
 
 def retention(free_gates: Tensor, read_weightings: Tensor) -> Tensor:

@@ -82,9 +82,9 @@ class Protocol(BaseModel, ABC):
     """One way of training: a frozen config whose fields, ``name`` included, enter a run's key.
 
     An *interval* is what lies between two evaluations. What a subclass does not define stays as
-    here: a constant learning rate, no clipping, selection by accuracy on the development sets, the
-    task's loss alone, no change before the tests, traces of the model's attention, a learning curve
-    with a point per interval.
+    here: Adam, a constant learning rate, no clipping, selection by accuracy on the development
+    sets, the task's loss alone, no change before the tests, traces of the model's attention, a
+    learning curve with a point per interval.
 
     fresh   whether samples are drawn afresh at every step, by :meth:`drawn`; else :meth:`order`
             chooses from the split ``train`` of a task
@@ -99,7 +99,7 @@ class Protocol(BaseModel, ABC):
     name: str
     batch_size: int = Field(gt=0)
     learning_rate: float = Field(gt=0, description="of the first interval")
-    optimiser: Optimiser = added(Adam(), before=Adam().model_dump())
+    optimiser: Optimiser = added(Adam(), before={"name": "adam", "weight_decay": 0.0})
     precision: Literal["float32", "float64"] = "float32"
     products: Literal["exact", "tf32", "bfloat16"] = added(
         "exact",

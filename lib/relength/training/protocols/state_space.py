@@ -81,6 +81,12 @@ class StateSpace(FreshSamples):
                 f"protocol {self.name} trains tasks that are read whole and then written, and "
                 f"{task.name} is none"
             )
+        longest = task.train_lengths[1]
+        if model.enlarges and longest > model.slots:
+            raise ValueError(
+                f"train_lengths: a memory of {model.slots} slots has no room for inputs of length "
+                f"{longest}: train on shorter ones, or give the model more slots"
+            )
         if self.test_slots is not None and not model.enlarges:
             raise ValueError(
                 f"test_slots: model {model.name} has no memory that can be enlarged for a test: "
