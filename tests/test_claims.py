@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from math import nan
 
 import pandas as pd
 import pytest
@@ -19,6 +20,7 @@ from relength.verdicts.claim_models import (
     LevelPart,
     LongestPart,
     OrderPart,
+    PoolPart,
     RangePart,
     SomePart,
     Source,
@@ -983,6 +985,42 @@ def test_a_mean_is_over_all_cells_named():
     )
     frame = pd.concat([runs([100] * 5), runs([0] * 5, task="lookup", test="11")])
     assert claims.judge(claim(part), frame).outcome == "reproduced"
+
+
+def of_pointers(shares: dict[str, list[float]]) -> pd.DataFrame:
+    """Five runs of each model with this share each, NaN where nothing is said of it."""
+    frames = []
+    for model, seeds in shares.items():
+        frame = runs([50.0] * len(seeds), model=model)
+        frame["pointer_sharp"] = seeds
+        frames.append(frame)
+    return pd.concat(frames)
+
+
+@pytest.mark.parametrize(
+    ("shares", "outcome", "seeds"),
+    [({"Content": [100, nan, 100, nan, 100], "Relative": [nan, 100, nan, 100, nan]},
+      "reproduced", 5),
+     ({"Content": [0] * 5, "Relative": [100] * 5}, "reproduced", 5),  # half of each seed's runs
+     ({"Content": [0] * 5, "Relative": [nan] * 5}, "contradicted", 5),
+     ({"Content": [100, nan, 100, nan, nan], "Relative": [nan] * 5}, "inconclusive", 2),
+     ({"Content": [nan] * 5}, "not run", 0)],
+)  # fmt: skip
+def test_pooled_runs_are_one_number_per_seed_of_those_that_say_something(shares, outcome, seeds):
+    part = PoolPart(models=("Content", "Relative"), tests={"copy": ("100",)}, low=50, high=100)
+    source = claim(part).source.model_copy(update={"metric": "pointer_sharp"})
+    pooled = claim(part).model_copy(update={"source": source, "where": "Section V"})
+    verdict = claims.judge(pooled, of_pointers(shares))
+    assert (verdict.outcome, verdict.seeds) == (outcome, seeds)
+    assert ("5 other runs" in verdict.seen) == (outcome == "not run")
+    listed = claims.ledger([pooled], of_pointers(shares)).iloc[0]
+    assert listed["outcome"] == outcome
+
+
+def test_only_a_mean_is_pooled(tmp_path):
+    line = {"models": ["Content", "LocAttn"], "is": "solved", "pooled": True}
+    with pytest.raises(RelengthError, match="pooled goes with a mean"):
+        claims.load("mla", written(tmp_path, expect=[line]))
 
 
 @pytest.mark.parametrize(

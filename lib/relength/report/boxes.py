@@ -18,13 +18,13 @@ from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import ARM_LABELS, title
 from relength.report.tables import printed_cells
-from relength.report.wording import capital
+from relength.report.wording import capital, words
 from relength.runs.store import Store
 from relength.specs import registry
 from relength.specs.experiments import page_of, pages, shown_by
 from relength.specs.margins import load_margins
 from relength.verdicts import claims, deviations, stats
-from relength.verdicts.claim_models import OrderPart, Part, SomePart
+from relength.verdicts.claim_models import OrderPart, Part, PoolPart, SomePart
 from relength.verdicts.claims import PartVerdict
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -88,6 +88,8 @@ def parts_table(rows: Iterable[Any]) -> str:
 def _name(part: Part) -> str:
     if isinstance(part, SomePart):
         return f"{part.at_least} of {len(part.models)} models on {title(part.task)}"
+    if isinstance(part, PoolPart):
+        return f"{words(part.models)} on {words(map(title, part.tests))}"
     if isinstance(part, OrderPart):
         return f"{part.model} against {' or '.join(part.best_of or (part.other,))}"
     return f"{part.model} on {title(part.task)}" if hasattr(part, "task") else part.model

@@ -35,6 +35,7 @@ from relength.verdicts.claim_models import (
     LongestPart,
     OrderPart,
     Part,
+    PoolPart,
     RangePart,
     SomePart,
     TrendPart,
@@ -321,7 +322,7 @@ def _margin_words(claim: Claim, fixed: Margins) -> str:
                 said[f"length {margins.measure_words('length', fixed)}"] = None
             case ValuePart() | OrderPart() if part.above is not None:
                 said[f"length {margins.measure_words('length', fixed)}"] = None
-            case ValuePart() | TrendPart() | RangePart():
+            case ValuePart() | TrendPart() | RangePart() | PoolPart():
                 said[f"{measure.replace('_', ' ')} {margins.measure_words(measure, fixed)}"] = None
             case LevelPart() | SomePart():
                 word = part.level.removeprefix("not_")
@@ -359,6 +360,11 @@ def _expected(part: Part) -> str:
             bound = low if low == high else f"{low} to {high}"
             over = f", less {_others(part.over)}" if part.over else ""
             return f"{part.model}{over}: {bound}, mean over the tests of {', '.join(part.tests)}"
+        case PoolPart():
+            low, high = f"{part.low:g}", f"{part.high:g}"
+            bound = low if low == high else f"{low} to {high}"
+            runs = f"the runs of {', '.join(part.models)} with one seed, on {', '.join(part.tests)}"
+            return f"{runs}: {bound}, mean over those of which the measure says something"
         case LongestPart():
             low, high = f"{part.low:g}", f"{part.high:g}"
             bound = low if low == high else f"{low} to {high}"

@@ -98,7 +98,9 @@ class Expectation(_Frozen):
                   margins.yml, at every test length named; "not_solved": at none of them
     at_least      with a level: that so many of the models are at it suffices, whichever they are
     trend         "falls" or "rises": from the first test length named to the last
-    mean          the mean over all cells named, within the margin; or [least, most] of it
+    mean          the mean over all cells named, within the margin; or [least, most] of it. If
+                  `pooled`, one number per seed for all models together: the mean over those of
+                  their runs that the metric says something of
     lead          [least, most]: the mean over each task's cells less that of the models `over`, of
                   whom the best counts at each test; within the margin of that range
     tasks_solved  in how many of the tasks named a seed is "solved" at every length
@@ -125,6 +127,7 @@ class Expectation(_Frozen):
     better_than_best_of: tuple[str, ...] | None = None
     harder_than: tuple[str, ...] | None = None
     mean: float | tuple[float, float] | None = None
+    pooled: bool = False  # only for a mean
     lead: tuple[float, float] | None = None
     over: tuple[str, ...] | None = None  # only for lead
     # only for better_than and on_par_with
@@ -151,6 +154,8 @@ class Expectation(_Frozen):
             raise ValueError("a ratio and than go together")
         if (self.lead is None) != (self.over is None):
             raise ValueError("lead and over go together")
+        if self.pooled and self.mean is None:
+            raise ValueError("pooled goes with a mean")
         if self.at_least and (self.is_ in (None, "published") or self.at_least > len(self.models)):
             raise ValueError("at_least counts models at a level, and no more than there are")
         return self
@@ -309,6 +314,23 @@ class RangePart(_Frozen):
         return (tuple((m, task) for m in models for task in self.tests),)
 
 
+class PoolPart(_Frozen):
+    """The mean over runs of one seed, of several models and tasks, lies in a range.
+
+    Runs that the metric says nothing of are left out. A seed needs one that it says something of.
+    """
+
+    rule: Literal["pool"] = "pool"
+    models: tuple[str, ...]
+    tests: dict[str, tuple[str, ...]]
+    low: float
+    high: float
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        return (tuple((model, task) for model in self.models for task in self.tests),)
+
+
 class LongestPart(_Frozen):
     """The longest test with a result above a level lies in a range; or its ratio to another's."""
 
@@ -349,6 +371,7 @@ Part = Annotated[
     | CountPart
     | OrderPart
     | RangePart
+    | PoolPart
     | LongestPart
     | CostPart,
     Field(discriminator="rule"),
@@ -438,6 +461,8 @@ def parts(line: Expectation, artifact: str, source: Source) -> list[Part]:
         ]
     if line.mean is not None:
         low, high = line.mean if isinstance(line.mean, tuple) else (line.mean, line.mean)
+        if line.pooled:
+            return [PoolPart(models=line.models, tests=tests, low=low, high=high)]
         return [RangePart(model=m, tests=tests, low=low, high=high) for m in line.models]
     if line.at_least:
         some = {"models": line.models, "level": line.is_, "at_least": line.at_least}

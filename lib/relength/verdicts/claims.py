@@ -30,7 +30,7 @@ from relength.verdicts.claim_models import (
     ClaimFile,
     LevelPart,
     Part,
-    Sample,
+    PoolPart,
     Source,
     check_runs,
     parts,
@@ -357,26 +357,28 @@ def _judge_arm(
         return Verdict(claim=claim.id, arm=arm, outcome="not testable", seen=claim.not_testable)
     arms = {m: instead.get(m, claim.source.arm_of(m)) for m in claim.models}
     scales = _scales(claim, arms, evidence, margins)
-    samples = [
-        (sample, scale)
-        for part, scale in zip(claim.parts, scales, strict=True)
-        for sample in part.samples
-    ]
-    common = min(_common_seeds(sample, scale, arms, evidence) for sample, scale in samples)
+    by_scale = list(zip(claim.parts, scales, strict=True))
+    common = min(_common_seeds(part, scale, arms, evidence) for part, scale in by_scale)
     if common == 0:
         return _not_run(claim, arm, arms, evidence, margins)
-    cells = dict.fromkeys((cell, scale) for sample, scale in samples for cell in sample)
+    cells = {
+        ((model, task), scale): None
+        for part, scale in by_scale
+        for sample in part.samples
+        for model, task in sample
+        if evidence.seeds(scale, model, arms[model], task)  # of pooled ones, some may have none
+    }
     each = [len(evidence.seeds(scale, m, arms[m], task)) for (m, task), scale in cells]
     enough = [
         rules.seeds_for_parts(len(scales), margins, scale, test_of(part))
-        for part, scale in zip(claim.parts, scales, strict=True)
+        for part, scale in by_scale
     ]
 
     def rule(part: Part, scale: str) -> Callable[[int], rules.Decision]:
         return lambda first: Reading(evidence, scale, arms, margins, first).decide(part)
 
     judged = rules.staged(
-        [rule(part, scale) for part, scale in zip(claim.parts, scales, strict=True)],
+        [rule(part, scale) for part, scale in by_scale],
         enough,
         margins,
     )
@@ -430,7 +432,7 @@ def _judge_arm(
 def _scales(claim: Claim, arms: dict[str, str], evidence: Evidence, margins: Margins) -> list[str]:
     """The scale at which each part is judged."""
     common = [
-        {s: min(_common_seeds(each, s, arms, evidence) for each in part.samples) for s in SCALES}
+        {scale: _common_seeds(part, scale, arms, evidence) for scale in SCALES}
         for part in claim.parts
     ]
     others = [seeds for seeds in common if seeds["paper"] < margins.least_seeds]
@@ -449,6 +451,8 @@ def _not_run(
     begun, total = sum(any(cell.values()) for cell in seeds), len(claim.cells)
     lacking = min(sum(max(margins.least_seeds - cell[s], 0) for cell in seeds) for s in SCALES)
     seen = f"only {begun} of {total} cells have runs" if begun else _no_runs(claim)
+    if silent := sum(evidence.silent(m, arms[m], task) for m, task in claim.cells):
+        seen += f"; of {plural(silent, 'other run')} the measure says nothing"
     if begun == total:
         seen = "no seed at one scale in all of the cells"
     need = Need("runs", margins.least_seeds, total, lacking if begun else None)
@@ -485,9 +489,13 @@ def _no_runs(claim: Claim) -> str:
     return f"no runs: they need the data of {' and '.join(fetched)}" if fetched else "no runs"
 
 
-def _common_seeds(sample: Sample, scale: str, arms: dict[str, str], evidence: Evidence) -> int:
-    seeds = [evidence.seeds(scale, model, arms[model], task) for model, task in sample]
-    return len(frozenset.intersection(*seeds))
+def _common_seeds(part: Part, scale: str, arms: dict[str, str], evidence: Evidence) -> int:
+    """Count the seeds that a part has in every cell of a sample; of pooled cells, in any."""
+    join = frozenset.union if isinstance(part, PoolPart) else frozenset.intersection
+    return min(
+        len(join(*(evidence.seeds(scale, model, arms[model], task) for model, task in sample)))
+        for sample in part.samples
+    )
 
 
 def _better(judged: rules.Staged) -> str:
@@ -547,7 +555,7 @@ def _full_scale(
     votes = [
         decision
         for part in claim.parts
-        if all(_common_seeds(sample, "paper", arms, evidence) for sample in part.samples)
+        if _common_seeds(part, "paper", arms, evidence)
         and (decision := run.decide(part)).agree is not None
     ]
     if not votes:
@@ -621,7 +629,7 @@ def ledger(
         if source not in evidence:
             evidence[source] = Evidence(claim.source, frame)
         verdict = _judge_arms(claim, evidence[source], margins, current)
-        behind = _cells_behind(claim, verdict)
+        behind = _cells_behind(claim, verdict, evidence[source])
         judged.append(stability.Judged(claim, verdict.verdict, behind, evidence[source]))
         rows.append(
             {
@@ -667,7 +675,9 @@ def ledger(
     return table
 
 
-def _cells_behind(claim: Claim, verdict: Verdict) -> tuple[tuple[str, str, str, str], ...]:
+def _cells_behind(
+    claim: Claim, verdict: Verdict, evidence: Evidence
+) -> tuple[tuple[str, str, str, str], ...]:
     """The cells whose runs are judged: (scale, model, arm, task)."""
     arm_of = claim.source.arm_of
     cells = (
@@ -676,7 +686,7 @@ def _cells_behind(claim: Claim, verdict: Verdict) -> tuple[tuple[str, str, str, 
         for sample in one.part.samples
         for model, task in sample
     )
-    return tuple(dict.fromkeys(cells))
+    return tuple(cell for cell in dict.fromkeys(cells) if evidence.seeds(*cell))
 
 
 def _how_telling(

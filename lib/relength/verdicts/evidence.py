@@ -1,5 +1,6 @@
 """The runs behind a claim, found in the store's frame and reduced to what the rules take."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from copy import copy
 from functools import cached_property
@@ -20,6 +21,7 @@ from relength.verdicts.claim_models import (
     LongestPart,
     OrderPart,
     Part,
+    PoolPart,
     RangePart,
     SomePart,
     Source,
@@ -40,13 +42,20 @@ class Evidence:
 
     def __init__(self, source: Source, frame: pd.DataFrame):
         self.source = source
-        self._runs = self._counted(
-            frame[
-                (frame["experiment"] == source.experiment)
-                & (frame["checkpoint"] == source.checkpoint)
-                & frame["scale"].isin(SCALES)
-            ]
-        )
+        every = frame[
+            (frame["experiment"] == source.experiment)
+            & (frame["checkpoint"] == source.checkpoint)
+            & frame["scale"].isin(SCALES)
+        ]
+        self._runs = self._counted(every)
+        self._silent = Counter[tuple[str, ...]]()
+        if len(self._runs) < len(every):
+            of_runs = [*CELL, "seed"]
+            counted, all_runs = (
+                set(runs[of_runs].itertuples(index=False, name=None))
+                for runs in (self._runs, every)
+            )
+            self._silent.update(tuple(cell) for _, *cell, _ in all_runs - counted)
         twice = self._runs[self._runs.duplicated([*CELL, "seed", "test"])]
         if len(twice):
             run = twice.iloc[0]
@@ -109,6 +118,10 @@ class Evidence:
     def seeds(self, scale: str, model: str, arm: str, task: str) -> frozenset[int]:
         """Seeds of one cell that ended well; a failed run has no rows and so is missing."""
         return self._cells.get((scale, model, arm, task), (frozenset(),))[0]
+
+    def silent(self, model: str, arm: str, task: str) -> int:
+        """Count the runs of a cell, at any scale, that the metric says nothing of."""
+        return self._silent[model, arm, task]
 
     def values(
         self, scale: str, model: str, arm: str, task: str, tests: Sequence[str]
@@ -227,6 +240,8 @@ class Reading:
                 return self._order(part)
             case RangePart():
                 return self._range(part)
+            case PoolPart():
+                return self._pool(part)
             case LongestPart():
                 return self._length(part)
             case CostPart():
@@ -306,6 +321,16 @@ class Reading:
         means = means.iloc[: self.first]
         decision = rules.inside(means, part.low, part.high, self._margin, self.margins)
         return decision if part.over else self._turned(decision)
+
+    def _pool(self, part: PoolPart) -> rules.Decision:
+        found = [
+            self.values(model, task, tests)
+            for model in part.models
+            for task, tests in part.tests.items()
+            if self.evidence.seeds(self.scale, model, self.arms[model], task)
+        ]
+        means = pd.concat(found, axis=1).mean(axis=1).sort_index().iloc[: self.first]
+        return self._turned(rules.inside(means, part.low, part.high, self._margin, self.margins))
 
     def _trend(self, part: TrendPart) -> rules.Decision:
         """A seed follows: no step against the trend, more than the margin from first to last."""
@@ -414,8 +439,8 @@ class Reading:
                 task = registry.tasks()[part.task]()
                 longest = task.splits()[task.known_test].longest
                 return any(value < longest for value in part.printed.values())
-            case LongestPart():
-                return part.than is None and part.low == 0
+            case LongestPart():  # some length that is tested is to be too long
+                return part.than is None and part.high < max(map(int, part.tests))
             case ValuePart() if self._metric.share:
                 return any(map(self.margins.levels["failed"].holds, part.printed.values()))
             case ValuePart() if self._lower_is_better:
