@@ -31,6 +31,10 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
+# The paper's own rule; or one of those of Protocol.retests.
+Checkpoint = Literal["selected", "last", "best_iid", "extended"]
+
+
 class Source(_Frozen):
     """The place of the runs behind one artifact, and which of them its claims judge.
 
@@ -39,8 +43,7 @@ class Source(_Frozen):
 
     experiment: str
     metric: Metric = registry.ACCURACY
-    # The paper's own rule; or one of those of Protocol.retests.
-    checkpoint: Literal["selected", "last", "best_iid", "extended"] = "selected"
+    checkpoint: Checkpoint = "selected"
     judged_arm: Arm
     other_arms: dict[str, tuple[str, ...]] = {}  # arm: the models that have it
     claim_per_cell: bool = False  # each printed cell is a value claim of its own
@@ -171,6 +174,7 @@ class ClaimEntry(_Frozen):
     metric: Metric | None = None  # if it is not the artifact's
     # Whose runs decide, if not the artifact's: those of two tables, or of a reading beside them.
     experiment: str | None = None
+    checkpoint: Checkpoint | None = None  # if not the artifact's
     judged_arm: Arm | None = None  # where the artifact's cannot decide; then alone
     scope: str | None = None  # what of the claim is left out here, and why
     not_testable: str | None = None  # why no run could decide it

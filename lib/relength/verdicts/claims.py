@@ -131,8 +131,9 @@ def _prose_claim(entry: ClaimEntry, file: ClaimFile, prose: pd.DataFrame, path: 
     row = prose.loc[entry.id]
     try:
         source = file.artifacts[entry.artifact]
-        if entry.experiment is not None:
-            source = source.model_copy(update={"experiment": entry.experiment})
+        for name in ("experiment", "checkpoint"):
+            if (instead := getattr(entry, name)) is not None:
+                source = source.model_copy(update={name: instead})
         spelt_out = tuple(
             part for line in entry.expect for part in parts(line, entry.artifact, source)
         )

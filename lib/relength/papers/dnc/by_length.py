@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relength.papers.dnc.states import AVERAGED
+from relength.papers.dnc.states import ABOVE, AVERAGED
 from relength.report.runs import Runs
 from relength.specs import published
 from relength.specs.spec import RunSpec, measure_of
-
-ABOVE = 95.0  # percent, Tables II and V
 
 
 @dataclass(frozen=True)

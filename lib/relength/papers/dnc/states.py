@@ -1,4 +1,4 @@
-"""Numbers for what a controller's states and a memory's gates do: Figures 3, 4 and 6 to 19.
+"""Numbers for what states, gates and a larger memory do: Tables II and V, Figures 3, 4, 6 to 19.
 
 A record keeps cell states of 16 samples at length 30, before any compression, and histograms of
 gates at length 15 (:func:`relength.training.traces.memory`). Reading includes the step of the flag.
@@ -30,6 +30,12 @@ gates_peaked          share of a histogram in its two fullest neighbouring bins,
 loops_accompany       100 where a run generalises and has loops, 0 where it does one of the two;
                       none where it does neither, which says nothing of what accompanies what
 peaks_accompany       100 where a run generalises and has peaked gates, or does neither; else 0
+good_write_gate_reading, good_read_gate_writing
+                      the same two means, of runs that generalise alone; none of others
+memory_gain           the longest input above 95 % with the larger memory, against that with the
+                      memory of training; none where this is shorter than the longest one trained on
+memory_keeps          how much of what an input may exceed the longest one trained on by, with the
+                      memory of training, it may with the larger one; none where that is nothing
 
 A run generalises here if its mean accuracy over lengths 2 to 45 is at least 90 %, has loops from 50
 on, and peaked gates from 50 on: assumptions, as the paper says these words of pictures.
@@ -52,6 +58,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from relength.runs.store import accuracies
+from relength.specs.spec import measure_of
 from relength.training.traces import decoded
 
 AVERAGED = (2, 45)  # lengths of Table III
@@ -61,6 +68,7 @@ LEFT = 0.25  # of the spread of all states: nearer states have not been left
 SHUFFLES = 20  # orders that the count of returns is compared with
 DIGITS = 6  # after the point, of a percentage: what rounding in other orders leaves alone
 EARLY, SETTLED = 9, 4  # steps, counted from 0
+ABOVE = 95.0  # percent, Tables II and V
 PHASES = {"encoding": "reading", "decoding": "writing"}
 
 
@@ -72,7 +80,11 @@ def shares(record: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     generalises = mean_accuracy(record) >= GENERALISES
     modes = gates(memory["modes"])
     modes["peaks_accompany"] = 100.0 * ((modes["gates_peaked"] >= PEAKED) == generalises)
-    found = {memory["modes"]["test"]: modes}
+    if generalises:
+        modes |= {
+            f"good_{gate}": modes[gate] for gate in ("write_gate_reading", "read_gate_writing")
+        }
+    found = {memory["modes"]["test"]: modes | extension(record, int(memory["modes"]["test"]))}
     if "states" in memory:
         states = movement(memory["states"])
         loops = states["state_returns"] >= LOOPS
@@ -87,6 +99,27 @@ def mean_accuracy(record: Mapping[str, Any]) -> float:
     shortest, longest = AVERAGED
     reached = [x for n, x in accuracies(record).items() if shortest <= int(n) <= longest]
     return 100 * float(np.mean(reached))
+
+
+def extension(record: Mapping[str, Any], trained: int) -> dict[str, float]:
+    """The numbers of a run's longest inputs with both memories; empty if it did not learn.
+
+    trained: the longest length trained on
+    """
+    small = longest(record, "selected")
+    if small < trained or "extended" not in record["checkpoints"]:
+        return {}
+    large = longest(record, "extended")
+    found = {"memory_gain": 100 * large / small}
+    if small > trained:
+        found["memory_keeps"] = 100 * max(large - trained, 0) / (small - trained)
+    return found
+
+
+def longest(record: Mapping[str, Any], checkpoint: str) -> int:
+    """A run's longest input above 95 % in tests of a checkpoint; 0 for none."""
+    measure, tests = measure_of(record["spec"]), record["checkpoints"][checkpoint]["tests"]
+    return max((int(n) for n, kept in tests.items() if 100 * kept[measure] > ABOVE), default=0)
 
 
 def gates(modes: Mapping[str, Any]) -> dict[str, float]:
