@@ -102,6 +102,22 @@ def test_a_place_per_numeral_is_explained_by_it_and_another_order_is_not():
     assert states.explained(path, ["aaab"]) == pytest.approx(1 - (8 / 3) / 4)
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("drift", [0, 1, 30])
+def test_neighbours_have_the_same_numeral_in_clusters_however_far_they_drift(seed, drift):
+    """Drift far beyond the spread of clusters hides them from the share of variance."""
+    read = np.random.default_rng(seed).integers(0, 5, (32, STEPS))
+    places = noise(seed, 5, (5, WIDTH))[read] + noise(seed, 0.2, (32, STEPS, WIDTH))
+    places += drift * np.arange(STEPS)[:, None]
+    assert states.neighbours(places, letters(read)) > 0.6
+    assert abs(states.neighbours(places, letters(np.roll(read, 1, axis=0)))) < 0.1
+    assert (states.explained(places, letters(read)) > 0.9) == (drift == 0)
+
+
+def test_equal_letters_tell_nothing_of_neighbours():
+    assert states.neighbours(noise(1, 1), ["a" * STEPS] * SAMPLES) == 0
+
+
 def kept(values: np.ndarray) -> dict:
     from relength.training.traces import small_integers
 

@@ -24,8 +24,8 @@ PAPER = Paper(
         "dnc_memory_modes": ("dnc_generalization", tuple(GATES)),
     },
     metrics=(
-        *("state_returns", "state_return_time", "state_symbols", "state_ends"),
-        *("state_scatter", "state_moves", "state_returns_writing"),
+        *("state_returns", "state_return_time", "state_symbols", "state_neighbours"),
+        *("state_ends", "state_scatter", "state_moves", "state_returns_writing"),
         *("write_gate_reading", "write_gate_writing", "read_gate_reading", "read_gate_writing"),
         *("write_mixed", "write_modes_apart", "read_modes_apart", "gates_peaked"),
         *("loops_accompany", "peaks_accompany"),

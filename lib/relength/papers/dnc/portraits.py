@@ -268,6 +268,7 @@ MEASURES = {
     "state_returns": "returns",
     "state_return_time": "return time",
     "state_symbols": "by symbol",
+    "state_neighbours": "neighbours",
     "state_ends": "at flag",
     "state_returns_writing": "written",
     "state_moves": "moves",

@@ -8,7 +8,10 @@ state_returns         loops: how often states return, against steps in an order 
 state_return_time     steps until a state first returns, against the same in an order of chance;
                       none where no state returns
 state_symbols         variance of the states while reading that the symbol just read explains;
-                      100 where each symbol has a place of its own
+                      100 where each symbol has a place of its own; little where states also drift
+state_neighbours      clusters: how many of the five nearest states of the samples were reached by
+                      the same symbol; 0 where as many as if the samples' symbols at each step were
+                      exchanged, 100 where all. Drift leaves it alone. Added after the first runs
 state_ends            spread of the samples' states at the flag, against all states while reading;
                       small where samples end in a small region
 state_scatter         the same at the tenth step
@@ -65,7 +68,8 @@ AVERAGED = (2, 45)  # lengths of Table III
 GENERALISES, LOOPS, PEAKED = 90.0, 50.0, 50.0  # percent, see above
 CLOSE, FAR = 0.1, 0.5  # quantiles of the distances of all pairs
 LEFT = 0.25  # of the spread of all states: nearer states have not been left
-SHUFFLES = 20  # orders that the count of returns is compared with
+SHUFFLES = 20  # orders that the count of returns is compared with, and of symbols in a step
+NEAREST = 5  # states that are asked for the symbol of a state
 DIGITS = 6  # after the point, of a percentage: what rounding in other orders leaves alone
 EARLY, SETTLED = 9, 4  # steps, counted from 0
 ABOVE = 95.0  # percent, Tables II and V
@@ -171,6 +175,7 @@ def _movement(kept: Kept) -> dict[str, float]:
         "state_returns": loops.often,
         **({"state_return_time": loops.late} if loops.late is not None else {}),
         "state_symbols": explained(reading, kept.read),
+        "state_neighbours": neighbours(reading, kept.read),
         "state_ends": _spread(reading[:, -1]) / _spread(reading),
         "state_scatter": _spread(reading[:, min(EARLY, kept.read_steps - 1)]) / _spread(reading),
     }
@@ -257,6 +262,28 @@ def explained(states: np.ndarray, letters: Sequence[str]) -> float:
         for name in np.unique(names)  # in one order: a sum in another differs in its last digits
     )
     return float(1 - within / total) if total else 0.0
+
+
+def neighbours(states: np.ndarray, letters: Sequence[str]) -> float:
+    """Share of the nearest states of states (B, S, D) that have their letter, beyond chance.
+
+    1 if all have; 0 if as many as with the letters of each step in another order of the samples.
+    """
+    flat = states.reshape(-1, states.shape[-1])
+    apart = np.linalg.norm(flat[:, None] - flat, axis=-1)
+    np.fill_diagonal(apart, np.inf)
+    near = apart.argsort(axis=1, kind="stable")[:, :NEAREST]  # ties as they come, on any machine
+    names = np.array([[*text] for text in letters])  # (B, S)
+    random = np.random.default_rng(0)
+    share, *others = (
+        float((given[near] == given[:, None]).mean())
+        for given in (
+            order.ravel()
+            for order in (names, *(random.permuted(names, axis=0) for _ in range(SHUFFLES)))
+        )
+    )
+    chance = float(np.mean(others))
+    return (share - chance) / (1 - chance) if chance < 1 else 0.0
 
 
 def _spread(states: np.ndarray) -> float:
