@@ -1,5 +1,7 @@
 """The chapter on the DNC: what its passages count, on runs made by hand."""
 
+from itertools import repeat
+
 import handmade
 import pytest
 from handmade import amounts
@@ -44,10 +46,26 @@ def test_every_passage_is_on_the_page_and_says_when_nothing_is_recorded(nothing)
 def test_who_is_ahead_after_equal_training(survey):
     said, rows = findings.reach(survey).split("\n\n", 1)
     ahead = said[said.index("Sort") :]
-    assert amounts(ahead) == [50, 2, 97] * 2  # of two rivals that ran; with the last weights
+    # runs of the baseline, rivals that ran, and runs of the one ahead; with the last weights
+    assert amounts(ahead) == [50, 2, 2, 97, 2] * 2
     assert "COMPR" in ahead and "REG" not in ahead
     row = next(line for line in rows.splitlines() if "| COMPR |" in line)
     assert amounts(row)[:4] == [2, 100, 100, 45]  # seeds, the longest of each, and printed
+
+
+def test_who_leads_after_longer_training(tmp_path):
+    """The baseline catches up in the longest of the budgets alone."""
+    store = Store(tmp_path)
+    experiment = next(found for found in EXPERIMENTS if found.name == "dnc_when")
+    specs = experiment.specs("reduced", [0])
+    longest = max(spec.training.steps for spec in specs)
+    for spec in specs:
+        behind = spec.row == "STATEFUL-BASELINE" and spec.training.steps < longest
+        reached = repeat(0.5 if behind else 0.9)
+        record = handmade.record(spec, lambda *_, each=reached: next(each), experiment="dnc_when")
+        store.append("dnc", record)
+    lines = findings.longer(made_of(store)).splitlines()[-3:]
+    assert [amounts(line)[1:] for line in lines] == [[90, 50], [90, 50], [90, 90]]
 
 
 def test_loops_are_counted_where_runs_generalise_and_where_not(survey):

@@ -1,11 +1,10 @@
 """Passages of the chapter on what the runs of this paper show."""
 
 import numpy as np
-import pandas as pd
 
-from relength.papers.dnc import portraits, printed_p, states, when
+from relength.papers.dnc import budget, portraits, printed_p, states, when
 from relength.papers.dnc.by_length import ABOVE, LAST, TRAINED, summaries
-from relength.papers.dnc.lengths import beside_stateful
+from relength.papers.dnc.lengths import Beside, beside_stateful
 from relength.report.markdown import table
 from relength.report.outcomes import NOTHING, busiest
 from relength.report.runs import Runs
@@ -13,8 +12,10 @@ from relength.report.scoreboard import Survey
 from relength.report.style import title
 from relength.report.tables import number, short
 from relength.report.wording import words
+from relength.verdicts.wording import plural
 
 EXPERIMENT = "dnc_generalization"
+BUDGETS = "dnc_when"
 
 
 def reach(survey: Survey) -> str:
@@ -51,7 +52,7 @@ def _ahead(runs: Runs) -> str:
     """Say which constrained controllers are ahead of the stateful one, after equal training."""
     at_the_end = beside_stateful(runs, LAST)
     said = [
-        f"**{title(task)}:** {_who(*selected)}. With the last weights {_who(*at_the_end[task])}."
+        f"**{title(task)}:** {_who(selected)}. With the last weights {_who(at_the_end[task])}."
         for task, selected in beside_stateful(runs).items()
     ]
     if not said:
@@ -63,13 +64,17 @@ def _ahead(runs: Runs) -> str:
     )
 
 
-def _who(stateful: float, rivals: pd.Series) -> str:
+def _who(found: Beside) -> str:
     """Name the constrained controllers that are ahead of the stateful one."""
-    ahead = [f"{model} ({short(mean)} %)" for model, mean in rivals.items() if mean > stateful]
+    ahead = [
+        f"{row.Index} ({short(row.median)} %, {plural(row.seeds, 'run')})"
+        for row in found.rivals.itertuples()
+        if row.median > found.baseline
+    ]
     who = f"{words(ahead)} {'is' if len(ahead) == 1 else 'are'}" if ahead else "none is"
     return (
-        f"the baseline reaches {short(stateful)} %; of {len(rivals)} constrained controllers with "
-        f"runs, {who} ahead of it"
+        f"the baseline reaches {short(found.baseline)} % ({plural(found.seeds, 'run')}); of "
+        f"{plural(len(found.rivals), 'constrained controller')} with runs, {who} ahead of it"
     )
 
 
@@ -99,6 +104,18 @@ def when_it_comes(survey: Survey) -> str:
         f"{when.HELD} times in a row, at the longest length trained on and the one that selects, "
         f"of {runs.specs[0].training.steps:,} steps.",
         numbers=heads,
+    )
+
+
+def longer(survey: Survey) -> str:
+    """Say who leads after half, once and twice the steps, where there are runs."""
+    runs = busiest(survey, BUDGETS)
+    if not runs.records:
+        return NOTHING
+    lines = "\n".join(f"- {line}" for line in budget.ahead(runs).splitlines())
+    return (
+        "Sort, one run of each controller and budget, the weights that length 30 selects: mean "
+        f"accuracy in percent over lengths {TRAINED.span}.\n\n{lines}\n"
     )
 
 
@@ -151,6 +168,7 @@ def significance(survey: Survey) -> str:
 PASSAGES = {
     "findings_dnc_reach": reach,
     "findings_dnc_when": when_it_comes,
+    "findings_dnc_longer": longer,
     "findings_dnc_loops": loops,
     "findings_dnc_significance": significance,
 }

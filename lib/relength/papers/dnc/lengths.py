@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -359,17 +359,23 @@ def gained(runs: Runs) -> str:
     return "\n".join(lines)
 
 
-def beside_stateful(runs: Runs, memory: Memory = TRAINED) -> dict[str, tuple[float, pd.Series]]:
-    """{task: median of the runs' means of the stateful baseline, and those of constrained ones}.
+class Beside(NamedTuple):
+    """The stateful baseline and constrained controllers on a task, by the means of their runs."""
 
-    Of tasks in which both have runs.
-    """
+    baseline: float  # median over runs
+    seeds: int
+    rivals: pd.DataFrame  # of those with runs: a row per model, with median and seeds
+
+
+def beside_stateful(runs: Runs, memory: Memory = TRAINED) -> dict[str, Beside]:
+    """Set constrained controllers beside the baseline, by task, where both have runs."""
     found = {}
     for task, cells in summaries(runs, memory).groupby("task", sort=False):
-        means = cells.set_index("model")["median"].dropna()
-        rivals = means[means.index.isin(CONSTRAINED)]
-        if STATEFUL in means and len(rivals):
-            found[task] = means[STATEFUL], rivals
+        cells = cells.set_index("model")[["median", "seeds"]].dropna()
+        rivals = cells[cells.index.isin(CONSTRAINED)]
+        if STATEFUL in cells.index and len(rivals):
+            own = cells.loc[STATEFUL]
+            found[task] = Beside(own["median"], int(own["seeds"]), rivals)
     return found
 
 
@@ -378,11 +384,12 @@ def catching_up(runs: Runs) -> str:
     said, at_the_end = [], beside_stateful(runs, LAST)
     for task, selected in beside_stateful(runs).items():
         both = {"selected weights": selected, "last weights": at_the_end[task]}
-        for which, (ours, theirs) in both.items():
-            others = ", ".join(f"{model} {short(mean)}" for model, mean in theirs.items())
+        for which, one in both.items():
+            medians = one.rivals["median"]
+            others = ", ".join(f"{model} {short(mean)}" for model, mean in medians.items())
             said.append(
-                f"{title(task)}, {which}: {STATEFUL} {short(ours)} against {others}; "
-                f"{int((theirs > ours).sum())} of {len(theirs)} are ahead of it."
+                f"{title(task)}, {which}: {STATEFUL} {short(one.baseline)} against {others}; "
+                f"{int((medians > one.baseline).sum())} of {len(medians)} are ahead of it."
             )
     if not said:
         return "Not run yet: a task with the stateful baseline and a constrained controller."
