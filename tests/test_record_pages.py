@@ -20,6 +20,7 @@ from relength.runs.store import Store
 from relength.specs.experiments import experiments
 from relength.specs.spec import make_spec
 from relength.training.provenance import code_fingerprint
+from relength.verdicts import claims
 
 TABLE_2 = experiments()["mla_table2"]
 COPY, REVERSE, *_ = TABLE_2.grid("reduced", 0)
@@ -65,6 +66,15 @@ def test_a_price_counts_runs_steps_and_hours_and_says_what_it_does_not_know(tmp_
     assert found.steps == pytest.approx(7.3e6, rel=0.01)
     # Four times as many epochs at the same seconds per step.
     assert paper[1] == "paper" and paper[6:] == ["–", *["240 + 290 runs unknown"] * 2]
+
+
+def test_runs_that_no_claim_is_about_are_not_called_judged(tmp_path):
+    passage = expenses.prices(survey(tmp_path))
+    claimed = {claim.source.experiment for name in claims.papers() for claim in claims.load(name)}
+    own = [found for found in experiments().values() if not found.borrows]
+    free = [expenses.rebuilds(found) for found in own if found.name not in claimed]
+    counts = [row[3] for name in free for row in rows(passage, f"{name} |")]
+    assert free and counts == ["0"] * len(expenses.SCALES) * len(free)
 
 
 def test_each_device_has_prices_of_its_own(tmp_path):

@@ -6,6 +6,7 @@ several shared the device. Prices come from what was measured on the device
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -28,6 +29,8 @@ from relength.runs.progress import clock
 from relength.runs.store import Record, Store
 from relength.specs import registry
 from relength.specs.experiments import Experiment, anchor_of, experiments
+from relength.verdicts import claims
+from relength.verdicts.claim_models import Cell
 from relength.verdicts.wording import noun_for
 
 # --- prices of artifacts --------------------------------------------------------------------------
@@ -49,8 +52,9 @@ def prices(survey: Survey) -> str:
         experiment: measured_on([experiment], mine, few) or _estimating(experiment, known) or [None]
         for experiment, mine in own.items()
     }
+    claimed = _claimed()
     rows = [
-        _price(experiment, scale, device, survey.store, mine, known[device])
+        _price(experiment, scale, device, survey.store, mine, known[device], claimed)
         for experiment, mine in own.items()
         for scale in SCALES
         for device in devices[experiment]
@@ -102,7 +106,7 @@ class Price(NamedTuple):
 
 
 def at_the_papers_scale(experiment: Experiment, known: Prices) -> Price:
-    """The price of the cells that claims judge, at the paper's scale, by prices on a device."""
+    """The price of the arms that claims judge, at the paper's scale, by prices on a device."""
     runs = plan.choose((experiment.name,), "paper", plan.least_seeds())
     specs = [r.spec for r in runs if experiment.judges(r.spec.row, r.spec.model.arm)]
     return Price(len(specs), sum(map(known.steps, specs)), *known.total(specs))
@@ -150,13 +154,19 @@ def _price(
     store: Store,
     mine: Iterable[Record],
     known: Prices,
+    claimed: dict[str, set[Cell]],
 ) -> tuple:
-    """A row of the table of prices; mine: the experiment's records, known: prices on the device."""
+    """A row of the table of prices.
+
+    mine     the experiment's records
+    known    prices on the device
+    claimed  the cells that claims judge, by experiment
+    """
     here = [r for r in mine if r["spec"]["scale"] == scale and Device.of(r) == device]
     runs = plan.choose((experiment.name,), scale, plan.least_seeds())
     left = plan.missing(runs, store)
     lacking = {run.spec.key for run in left}
-    judged = plan.least_seeds() * len(experiment.cells(scale))
+    judged = plan.least_seeds() * len({*experiment.cells(scale)} & claimed[experiment.name])
     return (
         rebuilds(experiment),
         scale,
@@ -168,6 +178,15 @@ def _price(
         _worth(known.total(run.spec for run in left), len(left)),
         _worth(known.total(run.spec for run in runs), len(runs)),
     )
+
+
+def _claimed() -> dict[str, set[Cell]]:
+    """The cells that claims judge, {experiment: {(model, task)}}."""
+    found: dict[str, set[Cell]] = defaultdict(set)
+    for paper in claims.papers():
+        for claim in claims.load(paper):
+            found[claim.source.experiment].update(claim.cells)
+    return found
 
 
 def _of_these(runs: list[Run], experiment: Experiment) -> str:

@@ -323,6 +323,8 @@ def numbers(runs: Runs, memory: Memory = TRAINED) -> str:
     table = summaries(runs, memory)
     names = " and ".join(published.name_of(name) for name in (memory.longest, memory.means))
     names = names.replace(" and Table ", " and ").replace("Table", "Tables", 1)
+    if memory.longest not in runs.experiment.artifacts:
+        names = f"{published.name_of(runs.experiment.artifacts[0])} in the numbers of {names}"
     head = f"{names}, {runs.scale} scale: of our seeds (paper's value), lengths and percent"
     lines = [head]
     for task, cells in table.groupby("task", sort=False):

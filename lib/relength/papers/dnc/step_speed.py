@@ -7,7 +7,7 @@ from relength.bench.pairs import Pair, Ways
 from relength.papers.dnc.experiments import COMPRESSED, grid
 from relength.specs.spec import RunSpec
 
-LENGTH = 10  # of all sequences, half of the longest that training has
+LENGTH = 10  # of all sequences, the middle of the lengths that training has
 BATCHES = 8
 AIMS = {16: 5.0, 64: 3.5}  # times the readable form's speed, by samples of a batch
 
