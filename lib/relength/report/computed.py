@@ -3,11 +3,16 @@
 The pages show the same decisions; tests hold the two together.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pandas as pd
 
+from relength.report import exhibits
+from relength.report.exhibits import Exhibit, titled
 from relength.report.grid import NOT_RUN
+from relength.report.html import fill
+from relength.report.style import verdict_kind
 from relength.runs.store import Store
 from relength.specs import published, registry
 from relength.verdicts import claims, rules, wording
@@ -58,6 +63,39 @@ def ledger(store: Store) -> pd.DataFrame:
         [_row(one, prose.loc[one.claim]) for one in decided(store)],
         columns=[*claims.COLUMNS, "page", "unit"],
     )
+
+
+class Seen(NamedTuple):
+    """A claim, what was seen of it, and the verdict."""
+
+    claim: str
+    seen: str
+    verdict: str
+
+    def __str__(self) -> str:
+        return f"{self.claim}: {self.verdict} ({self.seen})"
+
+
+def verdicts(found: Sequence[Seen], how: str, page: str, caption: str, kind: str) -> Exhibit:
+    """Tabulate the verdicts of a page that decides claims itself.
+
+    how      the head of what was seen: "seen" or "computed"
+    caption  HTML, whose beginning is the title
+    kind     the badge of the table: exhibits.COMPUTED or MEASURED
+    """
+    said = published.prose_claims().set_index("claim_id")["claim"]
+    columns = {"claim": "text", "what the paper says": "prose wide", how: "prose"}
+    columns |= {"verdict": "text"}
+    rows = [
+        one._asdict() | {"statement": said[one.claim], "looks": verdict_kind(one.verdict)}
+        for one in found
+    ]
+    data = pd.DataFrame(rows, columns=["claim", "statement", "seen", "verdict"])
+    data, name = data.rename(columns={"seen": how}), f"{page}-verdicts"
+    links = [exhibits.csv(name, data), exhibits.notebook(page)]
+    body = fill("decided", columns=columns, rows=rows)
+    html = exhibits.table(body, titled(caption, kind), name, links)
+    return Exhibit(html, "\n".join(map(str, found)), data)
 
 
 def _row(one: Computed, said: pd.Series) -> dict[str, object]:

@@ -20,11 +20,11 @@ import pandas as pd
 from relength.papers.panm import covering
 from relength.papers.panm import experiments as panm
 from relength.papers.panm.covering import EXTREME, LENGTH, NEVER, REPEATS
-from relength.report import exhibits
+from relength.report import computed, exhibits
+from relength.report.computed import Seen
 from relength.report.exhibits import COMPUTED, Exhibit, rows_table, titled
 from relength.report.figures import drawn
 from relength.report.style import LIGHT, Layout, canvas
-from relength.specs import published
 from relength.specs.margins import load_margins
 from relength.verdicts import rules
 
@@ -214,40 +214,22 @@ def checked(data: pd.DataFrame, training: pd.DataFrame) -> list[Checked]:
 
 def verdicts(found: Sequence[Checked]) -> Exhibit:
     """Tabulate what was computed for each claim, and what comes of it."""
-    said = published.prose_claims().set_index("claim_id")["claim"]
-    columns = {"claim": "text", "what the paper says": "prose wide", "computed": "prose"}
-    columns |= {"verdict": "text"}
-    rows = [
-        (
-            one.claim,
-            said[one.claim],
-            one.computed,
-            f'<span class="verdict verdict-{one.decision.outcome}">{one.decision.outcome}</span>',
-        )
-        for one in found
-    ]
-    data = pd.DataFrame(
-        [(one.claim, one.computed, one.decision.outcome) for one in found],
-        columns=["claim", "computed", "verdict"],
-    )
-    name = f"{PAGE}-verdicts"
     caption = (
         "<b>Verdicts on what can be computed.</b> The rules and margins are those of all claims. "
         f"Where chance has a part, {REPEATS} simulations stand in for {REPEATS} seeds. The number "
         "needed is n ln n if all simulations lie within the margin for ratios of costs, and is not "
         "if none does. That it is <i>of the order of</i> n ln n is no claim that they could test."
     )
-    links = [exhibits.csv(name, data), exhibits.notebook(PAGE)]
-    return Exhibit(
-        exhibits.table(rows_table(columns, rows), titled(caption, COMPUTED), name, links),
-        lines(found),
-        data,
-    )
+    return computed.verdicts(_seen(found), "computed", PAGE, caption, COMPUTED)
 
 
 def lines(found: Sequence[Checked]) -> str:
     """Write the checked claims as plain text."""
-    return "\n".join(f"{one.claim}: {one.decision.outcome} ({one.computed})" for one in found)
+    return "\n".join(map(str, _seen(found)))
+
+
+def _seen(found: Sequence[Checked]) -> list[Seen]:
+    return [Seen(one.claim, one.computed, one.decision.outcome) for one in found]
 
 
 def numbers(data: pd.DataFrame) -> str:

@@ -9,7 +9,8 @@ import pandas as pd
 
 from relength.papers.panm import overhead
 from relength.papers.panm.weights import weights
-from relength.report import exhibits
+from relength.report import computed, exhibits
+from relength.report.computed import Seen
 from relength.report.exhibits import COMPUTED, MEASURED, Exhibit, rows_table, titled
 from relength.report.figures import drawn
 from relength.report.grid import NOT_RUN
@@ -17,7 +18,6 @@ from relength.report.seeds import swarm
 from relength.report.style import LIGHT, Layout, beside, canvas, colour
 from relength.runs.prices import Device
 from relength.runs.store import Store
-from relength.specs import published
 from relength.specs.experiments import experiments
 from relength.specs.margins import load_margins
 from relength.tasks.algorithmic import Copy
@@ -296,26 +296,22 @@ def sizes_table() -> Exhibit:
 
 def verdicts(measured: dict[str, Any] | None) -> Exhibit:
     """Tabulate the verdicts on the claims about speed, by measurement, and on that about size."""
-    said = published.prose_claims().set_index("claim_id")["claim"]
-    columns = {"claim": "text", "what the paper says": "prose wide", "seen": "prose"}
-    columns |= {"verdict": "text"}
-    found = decisions(measured)
-    rows = [(claim, said[claim], *judged(decision)) for claim, decision in found]
-    shown = [
-        (claim, text, seen, f'<span class="verdict verdict-{word.replace(" ", "-")}">{word}</span>')
-        for claim, text, seen, word in rows
-    ]
-    name = f"{PAGE}-verdicts"
     caption = (
         "<b>Verdicts on the claims about speed and size.</b> The rule is that for costs: a claim "
         "is reproduced if every round lies within the margin of the stated share, contradicted "
         "if every round lies outside. A majority of rounds decides whether one model is slower. "
         "Sizes have the same margin and need no rounds."
     )
-    table_of = pd.DataFrame(rows, columns=["claim", "statement", "seen", "verdict"])
-    links = [exhibits.csv(name, table_of), exhibits.notebook(PAGE)]
-    html = exhibits.table(rows_table(columns, shown), titled(caption, MEASURED), name, links)
-    return Exhibit(html, lines(found), table_of)
+    return computed.verdicts(_seen(decisions(measured)), "seen", PAGE, caption, MEASURED)
+
+
+def lines(found: Sequence[tuple[str, rules.Decision | None]]) -> str:
+    """The verdicts as plain text."""
+    return "\n".join(map(str, _seen(found)))
+
+
+def _seen(found: Sequence[tuple[str, rules.Decision | None]]) -> list[Seen]:
+    return [Seen(claim, *judged(decision)) for claim, decision in found]
 
 
 def judged(decision: rules.Decision | None) -> tuple[str, str]:
@@ -323,8 +319,3 @@ def judged(decision: rules.Decision | None) -> tuple[str, str]:
     return (
         ("nothing is measured", NOT_RUN) if decision is None else (decision.seen, decision.outcome)
     )
-
-
-def lines(found: Sequence[tuple[str, rules.Decision | None]]) -> str:
-    """The verdicts as plain text."""
-    return "\n".join(f"{claim}: {judged(d)[1]} ({judged(d)[0]})" for claim, d in found)
