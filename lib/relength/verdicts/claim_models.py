@@ -94,7 +94,8 @@ class Expectation(_Frozen):
     """One line of a claim: these models, in these cells, are or do this.
 
     cells: patterns over task/test of the tables that the experiment prints, or of its runs where it
-    prints none: "copy/*", "*/longest". Exactly one of the others says what is expected:
+    prints none: "copy/*", "*/longest"; what only its runs have is named in full. Exactly one of the
+    others says what is expected:
 
     is            "published": the printed values, within the margin, those of the tasks named where
                   a statistic over tests is printed; "solved" or "failed": the levels of
@@ -433,7 +434,7 @@ def parts(line: Expectation, artifact: str, source: Source) -> list[Part]:
     named = set(line.models).union(*(models or () for models in others))
     runs = source.experiment, source.checkpoint
     _known(named | ({line.than} - {None}), known_rows(artifact, *runs))
-    tests = lengths_by_task(line.cells, known_cells(artifact, *runs), artifact)
+    tests = lengths_by_task(line.cells, _with_those_named(line.cells, artifact, *runs), artifact)
     by_longest = line.longest or line.length_ratio or line.by == "longest"
     if by_longest and source.longest_above is None:
         raise RelengthError(f"{artifact} has no longest_above, which the longest test needs.")
@@ -589,6 +590,15 @@ def lengths_by_task(
         if any(fnmatchcase(name, pattern) for name in both for pattern in patterns):
             chosen[task] = (*chosen.get(task, ()), test)
     return chosen
+
+
+def _with_those_named(
+    patterns: tuple[str, ...], artifact: str, experiment: str, checkpoint: str
+) -> pd.DataFrame:
+    """known_cells, and before them those that a pattern names in full and only runs have."""
+    known, run = (cells(artifact, experiment, checkpoint) for cells in (known_cells, run_cells))
+    names, printed = (cells["task"] + "/" + cells["test"] for cells in (run, known))
+    return pd.concat([run[names.isin(patterns) & ~names.isin(printed)], known])
 
 
 @cache

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from relength.papers.memreasoner import reading_time
-from relength.papers.memreasoner.reading_time import READ
+from relength.papers.memreasoner.reading_time import OURS, PLAIN, READ
 from relength.report import exhibits
 from relength.report.computed import Computed
 from relength.report.exhibits import MEASURED, Exhibit, rows_table, titled
@@ -18,25 +18,34 @@ from relength.runs.prices import Device
 from relength.runs.store import Store
 from relength.specs.margins import load_margins
 from relength.verdicts import rules
+from relength.verdicts.wording import NEW
 
 PAGE = "memreasoner_cost"
 COMMAND = "relength bench --paper memreasoner"
-PRINTED = {"MemReasoner": "MemReasoner", "GPT": "gpt2-large"}
+PRINTED = {OURS: "MemReasoner", PLAIN: "gpt2-large"}
 LINEAR = 0.1  # how far a slope may be from 1
+SECONDS = (
+    "Overall, we observe that the increase in inference time for MemReasoner is very small for 0k "
+    "and MemReasoner is more efficient for 1k context length."
+)
 QUOTES = {
-    "memreasoner-028": "Overall, we observe that the increase in inference time for MemReasoner is "
-    "very small for 0k and MemReasoner is more efficient for 1k context length.",
+    "memreasoner-027": SECONDS,
+    "memreasoner-028": SECONDS,
     "memreasoner-030": "The inference-time computational complexity for MemReasonr can be "
     "estimated by the encoder complexity O(H₁((EL² + L₁²)d₁ + (EL + L₁)d₁²)), temporal encoding "
     "complexity O(Ed²), memory operation complexity O(Edm²), decoding complexity O(H₂(|P_a|²d₂ + "
     "|P_a|d₂²)), and broadcasting complexity O(d₁dE) and O(d₂dH₂).",
 }
 SCOPES = {
-    "memreasoner-028": "With a plain decoder of equal size in place of GPT2-large, on a core: a "
-    "majority of rounds decides.",
+    "memreasoner-027": "The first half of the sentence, with a plain decoder of equal size in "
+    "place of GPT2-large, on a core: seconds at 0k over those of the decoder, which are 0.30 over "
+    "0.28 in print, within the margin for ratios of cost in every round.",
+    "memreasoner-028": "The second half of the sentence, with a plain decoder of equal size in "
+    "place of GPT2-large, on a core: a majority of rounds decides.",
     "memreasoner-030": "MemReasoner's part alone, as measured: in a majority of rounds the slope "
     f"of time by lines, in logarithms from 4k on, is within {LINEAR:g} of 1.",
 }
+WRITTEN_LATER = ("memreasoner-027",)  # once its measurement was known
 
 
 def latest(store: Store) -> dict[str, Any] | None:
@@ -134,9 +143,17 @@ def decisions(measured: dict[str, Any] | None) -> list[tuple[str, rules.Decision
     if measured is None:
         return [(claim, None) for claim in QUOTES]
     margins = load_margins()
+    plain, ours = (_printed(name)["babilong/0k"] for name in (PLAIN, OURS))
+    increase = rules.cost(
+        reading_time.ratios(measured, "0k"), ours / plain, margins.measures["cost_ratio"], margins
+    )
     faster = rules.majority(reading_time.ratios(measured, "1k") < 1, margins)
     linear = rules.majority(np.abs(reading_time.slopes(measured) - 1) <= LINEAR, margins)
-    return [("memreasoner-028", faster), ("memreasoner-030", linear)]
+    return [
+        ("memreasoner-027", increase),
+        ("memreasoner-028", faster),
+        ("memreasoner-030", linear),
+    ]
 
 
 def lines(measured: dict[str, Any] | None) -> str:
@@ -161,6 +178,7 @@ def decided(store: Store) -> list[Computed]:
             seen=found.seen if found else "nothing is measured",
             scope=SCOPES[claim],
             needed=COMMAND,
+            changed=(NEW,) if claim in WRITTEN_LATER else (),
         )
         for claim, found in decisions(latest(store))
     ]
