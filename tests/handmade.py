@@ -213,7 +213,8 @@ def memory(spec: RunSpec) -> dict:
 
 
 def _metrics(spec: RunSpec, accuracy: float) -> dict[str, float]:
-    """Every share is the accuracy, every amount ten times what it lacks."""
+    """Every share is the accuracy, every amount ten times what it lacks; no memory diverges."""
     kind = spec.task.metrics
     amounts = dict.fromkeys(kind.amounts(), 10 * (1 - accuracy))
-    return {"items": 2001, **dict.fromkeys(kind.shares(), accuracy), **amounts}
+    shares = {name: 0.0 if name == "diverged" else accuracy for name in kind.shares()}
+    return {"items": 2001, **shares, **amounts}

@@ -127,7 +127,7 @@ def test_task_2_is_read_twice_and_its_runs_are_kept_once():
     assert one <= {s.key for s in babi.specs("reduced", [0])}
 
 
-def test_questions_fall_into_four_parts_by_what_is_read_and_answered(tmp_path):
+def test_questions_fall_into_parts_by_what_is_read_and_answered(tmp_path):
     """Of 10 questions 6 are answered and 7 read, 5 of them both: 1 from another line, 2 read only,
     2 neither. Baselines tell nothing of what they read.
     """
@@ -144,9 +144,29 @@ def test_questions_fall_into_four_parts_by_what_is_read_and_answered(tmp_path):
     assert set(data["model"]) == {"MemReasoner"}
     assert len(data) == 3 * 2 * len(runs.tests[runs.tasks[0]])  # arms, seeds
     for row in data[list(split.PARTS)].to_numpy():
-        assert row == pytest.approx([50, 10, 20, 20])
+        assert row == pytest.approx([50, 10, 20, 20, 0])
     assert split.numbers(runs).count(" 50") == 3 * len(runs.tests[runs.tasks[0]])
     assert split.figure(runs, 1).html.count("<svg") == 2
+
+
+def test_a_memory_that_diverges_is_no_wrong_read(tmp_path):
+    """Of 10 questions 3 are read and answered, 6 have no memory: 1 is read elsewhere."""
+    store = Store(tmp_path)
+    for spec in FOUND.specs("reduced", range(2)):
+        if spec.model.name != "MemReasoner":
+            continue
+        record = handmade.record(spec, lambda *_: 0.3, experiment=FOUND.name)
+        lost = 0.6 if spec.model.arm == "released" else 0.0
+        for found in record["checkpoints"]["selected"]["tests"].values():
+            found |= {"facts_found": 0.3, "answer_and_facts": 0.3, "diverged": lost}
+        store.append("memreasoner", record)
+    runs = Runs.read(FOUND, "reduced", 2, store)
+    data = split.shares(runs).set_index("arm")[list(split.PARTS)]
+    assert data.loc["released"].iloc[0].tolist() == pytest.approx([30, 0, 0, 10, 60])
+    assert data.loc["paper"].iloc[0].tolist() == pytest.approx([30, 0, 0, 70, 0])
+    words = split.PARTS["diverged"].words
+    assert split.numbers(runs).count(words) == 1  # of the reading that has any
+    assert words in split.figure(runs, 1).html
 
 
 def test_without_runs_nothing_is_split(tmp_path):

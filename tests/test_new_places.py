@@ -168,5 +168,5 @@ def test_right_lines_are_told_from_right_answers(tmp_path):
     middle = split.means(runs).loc[:, :, :, NEW]
     assert len(middle) == 2
     for _, row in middle.iterrows():
-        assert row.tolist() == pytest.approx([16, 4, 64, 16])
+        assert row.tolist() == pytest.approx([16, 4, 64, 16, 0])
     assert split.figure(runs, number=1)._repr_html_()

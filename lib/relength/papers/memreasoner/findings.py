@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from statistics import median
 
+import pandas as pd
+
 from relength.papers.memreasoner import losses, split
 from relength.papers.memreasoner.other_decoders import gptj_in_words
 from relength.papers.memreasoner.recounts import qwen
@@ -67,7 +69,7 @@ def parts(survey: Survey) -> str:
             told = [
                 f"at {cell[3]} {short(one['both'])} % are read and answered, "
                 f"{short(one['read'])} % read and answered wrongly, "
-                f"{short(one['neither'] + one['answer'])} % read elsewhere"
+                f"{short(one['neither'] + one['answer'])} % read elsewhere{_diverged(one)}"
                 for cell in lengths
                 for one in [middle.loc[cell]]
             ]
@@ -75,6 +77,12 @@ def parts(survey: Survey) -> str:
                 said.append(f"- **{task.capitalize()}, {runs.label(model, arm)}:** "
                             f"{'; '.join(told)}.")  # fmt: skip
     return "\n".join(said) + "\n" if said else NOTHING
+
+
+def _diverged(one: pd.Series) -> str:
+    """Name the share of the questions whose memory diverged, if there are any."""
+    share = one["diverged"]
+    return f", {short(share)} % not read, since the memory diverged" if share else ""
 
 
 def terms(survey: Survey) -> str:

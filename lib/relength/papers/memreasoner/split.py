@@ -1,7 +1,8 @@
 """Reading or writing: an answer needs the right line, and a decoder that names the place in it.
 
 Each question of a recorded run falls into one of four parts, by whether its facts were read and
-whether its answer is right. A model that does not tell what it reads has no such split.
+whether its answer is right, or into a fifth: its memory diverged, so that nothing was read and
+nothing answered. A model that does not tell what it reads has no such split.
 """
 
 from functools import partial
@@ -40,13 +41,14 @@ PARTS = {
     "answer": Part("answered from another line", None, 0.4),
     "read": Part("read, but another place named", LIGHT.second, 0.85),
     "neither": Part("another line read, wrong", LIGHT.rule, 1.0),
+    "diverged": Part("memory diverged, no answer", LIGHT.ink, 1.0),
 }
 
 
 def shares(runs: Runs) -> pd.DataFrame:
     """Tabulate the parts of the questions, by test and by run that tells what it reads.
 
-    Columns: model, arm, task, seed, test, and the four parts in percent, which sum to 100.
+    Columns: model, arm, task, seed, test, and the :data:`PARTS` in percent, which sum to 100.
     """
     rows = []
     for model, arm in runs.rows:
@@ -65,11 +67,18 @@ def shares(runs: Runs) -> pd.DataFrame:
 def _parts(found: dict[str, float]) -> tuple[float, ...]:
     """Percent of the questions in each of :data:`PARTS`, in that order."""
     both, right, read = (found[n] for n in ("answer_and_facts", "answer_accuracy", "facts_found"))
-    return tuple(100 * part for part in (both, right - both, read - both, 1 - right - read + both))
+    diverged = found.get("diverged") or 0.0
+    neither = 1 - right - read + both - diverged
+    return tuple(100 * part for part in (both, right - both, read - both, neither, diverged))
+
+
+def shown(middle: pd.DataFrame) -> dict[str, Part]:
+    """The parts that a page shows: the fifth one only where a memory diverged."""
+    return {name: part for name, part in PARTS.items() if name != "diverged" or middle[name].any()}
 
 
 def means(runs: Runs) -> pd.DataFrame:
-    """Means of the four parts over seeds, by (model, arm, task, test), in the order of the page."""
+    """Means of the parts over seeds, by (model, arm, task, test), in the order of the page."""
     data = shares(runs)
     return data.groupby(["model", "arm", "task", "test"], sort=False)[list(PARTS)].mean()
 
@@ -83,6 +92,11 @@ def figure(runs: Runs, number: int) -> Exhibit:
         "An answer from another line may be right since that line names the same place, or by "
         "chance."
     )
+    if "diverged" in shown(middle):
+        caption += (
+            " Where a memory diverged, as Larimar's iteration of the pseudo-inverse can, nothing "
+            "was read and nothing answered."
+        )
     told = "; ".join(
         f"{label(runs, *cell)}: "
         + ", ".join(f"{test} {row['both']:.0f}/{row['read']:.0f}" for test, row in part.iterrows())
@@ -92,7 +106,7 @@ def figure(runs: Runs, number: int) -> Exhibit:
         "Shares of questions by whether the line was read and the answer is right. Percent read "
         f"and answered, then read but wrongly answered: {told or NOT_RUN}."
     )
-    draw = partial(stacked, runs, middle, PARTS)
+    draw = partial(stacked, runs, middle, shown(middle))
     return exhibit(runs, number, draw, "split", caption, alt, shares(runs))
 
 
@@ -217,7 +231,8 @@ def numbers(runs: Runs) -> str:
     for cell, part in cells(middle):
         rows = [[label(runs, *cell), *part.index]]
         rows += [
-            [f"  {PARTS[name].words}", *(f"{value:.0f}" for value in part[name])] for name in PARTS
+            [f"  {said.words}", *(f"{value:.0f}" for value in part[name])]
+            for name, said in shown(part).items()
         ]
         lines += ["", *aligned(*rows)]
     head = f"Questions by what was read and what was answered, {runs.scale} scale: means, percent"
