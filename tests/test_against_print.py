@@ -125,6 +125,21 @@ def test_what_weakens_a_verdict_stands_beside_a_named_number(state):
     assert "12 at the paper" in against_print.listed(off.assign(marks=[[]], full=12.0))
 
 
+def test_numbers_that_guessing_gives_are_no_hard_ones(state, monkeypatch):
+    """Of tasks in which one answer gives 80 %, what is printed near 80 % is counted apart."""
+    papers = registry.papers()
+    small = dataclasses.replace(papers["mla"], guessed={"recopy": 80.0})
+    monkeypatch.setattr(registry, "papers", lambda: {**papers, "mla": small})
+    data = against_print.numbers("mla", state)
+    apart = data[data["guessed"].astype(bool)]
+    assert set(apart["task"]) == {"recopy"} and apart["printed"].between(75, 85).all()
+    hard = data[data["between"].astype(bool) & ~data["guessed"].astype(bool)]
+    said = handmade.amounts(against_print.sentence("mla", data))
+    hard_ones = [len(hard), 5, 95, int(hard["near"].sum())]
+    assert said[3:7] == hard_ones
+    assert said[7:11] == [len(apart), 5, 80, int(apart["near"].sum())]
+
+
 @pytest.mark.parametrize(
     ("every", "middle", "word"),
     [

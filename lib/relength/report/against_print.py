@@ -74,8 +74,9 @@ def numbers(paper: str, survey: Survey) -> pd.DataFrame:
     statistic of the table), values (of the seeds that are judged), seeds (how many), arm, scale,
     label (the verdict), marks (what weakens it), full (where the scale is reduced, the median of
     runs at the paper's own; NaN without any), near (ours is within the margin), between (printed
-    strictly between floor and ceiling), eased (reproduced, and it is known how easily), hardly (of
-    these: could hardly fail).
+    strictly between floor and ceiling), guessed (of these: within the margin of what one answer
+    gives, always the same), eased (reproduced, and it is known how easily), hardly (of these: could
+    hardly fail).
     """
     known = {claim.id: claim for claim in claims.load(paper)} if paper in claims.papers() else {}
     mine = survey.ledger[(survey.ledger["paper"] == paper) & ~survey.ledger["prose"].astype(bool)]
@@ -91,7 +92,7 @@ def numbers(paper: str, survey: Survey) -> pd.DataFrame:
         rows.append(_number(row, claim, evidence[source]))
     names = ["claim", "artifact", "experiment", "model", "task", "test", "printed", "ours"]
     names += ["values", "seeds", "arm", "scale", "label", "marks", "full", "near", "between"]
-    names += ["eased", "hardly"]
+    names += ["guessed", "eased", "hardly"]
     table = pd.DataFrame(rows, columns=names)
     return table.drop_duplicates(["experiment", "model", "task", "test"], ignore_index=True)
 
@@ -153,8 +154,23 @@ def _number(row: Any, claim: Claim, evidence: Evidence) -> tuple[Any, ...]:
         full = float(np.median(whole)) if len(whole) else np.nan
     where = (row.artifact, claim.source.experiment, part.model, part.task, test)
     return (row.claim, *where, said, ours, values, len(values), arms[part.model], judged.scale,
-            row.label, marks(row), full, near, row.between, pd.notna(row.hardly),
-            row.hardly == 1)  # fmt: skip
+            row.label, marks(row), full, near, row.between,
+            bool(row.between) and _is_guessed(row.paper, part.task, said),
+            pd.notna(row.hardly), row.hardly == 1)  # fmt: skip
+
+
+def _is_guessed(paper: str, task: str, printed: float) -> bool:
+    """Tell whether a printed percentage is within the margin of giving one answer, always."""
+    guess = guessing(paper, task)
+    return guess is not None and load_margins().measures["accuracy"].around(guess) >= abs(
+        printed - guess
+    )
+
+
+def guessing(paper: str, task: str) -> float | None:
+    """Percent right of who always gives one answer; None where nobody says."""
+    known = registry.papers()[paper].guessed
+    return next((value for name, value in known.items() if task.startswith(name)), None)
 
 
 class Count(NamedTuple):
@@ -212,7 +228,8 @@ def decided(data: pd.DataFrame) -> pd.DataFrame:
 def held(every: Count, middle: Count) -> str:
     """Choose a paper's word from the shares of all numbers and of hard numbers that come out.
 
-    Numbers at the floor and the ceiling come out easily, so that they alone make no word.
+    Numbers at the floor, the ceiling and the share of guesses come out easily, so that they alone
+    make no word.
 
     >>> held(Count(95, 100), Count(3, 10))
     'In part'
@@ -230,7 +247,9 @@ def sentence(paper: str, data: pd.DataFrame) -> str:
     """
     enough = decided(data)
     shown = enough if len(enough) else data
-    every, middle = count(shown), count(shown[shown["between"].astype(bool)])
+    guessed = shown["guessed"].astype(bool)
+    every, easy = count(shown), count(shown[guessed])
+    middle = count(shown[shown["between"].astype(bool) & ~guessed])
     room, (low, high) = load_margins().measures["accuracy"].around(0), load_margins().between
     word = held(every, middle)
     if not (shown["scale"] == "paper").any():
@@ -246,8 +265,15 @@ def sentence(paper: str, data: pd.DataFrame) -> str:
     )
     if middle.of:
         said += (
-            f" Of the {middle.of} hard ones, printed between {low:g} and {high:g} %, "
+            f" Of the {middle.of} hard ones, printed between {low:g} and {high:g} %"
+            f"{' and not at guessing' if easy.of else ''}, "
             f"{middle.near} do."
+        )
+    if easy.of:
+        (share,) = {guessing(paper, task) for task in shown["task"][guessed]}
+        said += (
+            f" {easy.of} more are printed within {room:g} points of {share:.3g} %, which a model "
+            f"has that always gives the same answer; {easy.near} of them do."
         )
     far = shown[~shown["near"].astype(bool)]
     if len(far):

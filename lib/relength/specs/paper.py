@@ -86,6 +86,7 @@ class Paper:
                 model in a group of columns: ``"<artifact>:row/<group>"``.
     headlines   the tables that carry its main claim
     columns     {column of these tables: heading}, where the last part of its name is none
+    guessed     {beginning of a task's name: percent right of who always gives one answer}
     recounts    text: functions that do its arithmetic again, each named as its deviations name it
 
     Its runs:
@@ -143,6 +144,7 @@ class Paper:
     row_names: Mapping[str, str] = field(default_factory=dict)
     headlines: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
+    guessed: Mapping[str, float] = field(default_factory=dict)
     recounts: str = ""
 
     brings: tuple[str, ...] = ()
