@@ -4,6 +4,7 @@ import re
 
 import handmade
 import numpy as np
+import pandas as pd
 import pytest
 from handmade import amounts
 
@@ -92,7 +93,22 @@ def test_runs_without_traces_wait_for_others(tmp_path):
     assert hops_read.numbers(runs) == hops_read.NO_TRACES
     for figure in (hops_read.first_figure, hops_read.distance_figure, one_question.figure):
         shown = figure(runs, 1)
-        assert shown.waits and "<svg" not in shown.html
+        assert shown.waits and "<svg" not in shown.html and "--refresh" in shown.html
+
+
+def test_a_later_execution_gives_the_traces_that_the_first_one_lacks(runs, tmp_path):
+    store = Store(tmp_path)
+    for spec in FOUND.specs("reduced", range(2)):
+        for time in (1, 2):
+            record = handmade.record(spec, lambda *_: 0.6, f"2026-01-0{time}T00:00:00Z", KEEPER)
+            record["run_id"] = f"{spec.key}{time:04}"
+            if time == 2 and spec.model.name == "MemReasoner":
+                record["reads"] = [trace("0k"), trace("64k")]
+            store.append("memreasoner", record)
+    again = Runs.read(FOUND, "reduced", 2, store)
+    assert not any("reads" in record for record in again.records) and again.further
+    for table in (hops_read.firsts, hops_read.distances, one_question.lines):
+        pd.testing.assert_frame_equal(table(again), table(runs))
 
 
 def test_every_line_of_a_question_stands_at_its_distance_with_its_kind(runs):

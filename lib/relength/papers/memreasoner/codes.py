@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from relength.papers.memreasoner.experiments import LOSSES, terms_of
-from relength.papers.memreasoner.hops_read import HALF
+from relength.papers.memreasoner.hops_read import HALF, again
 from relength.papers.memreasoner.losses import ALL, every_seed, in_panels
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges, rows_table
@@ -105,11 +105,6 @@ def figure(runs: Runs, number: int) -> Exhibit:
     )
     alt = f"Distance of the nearest line of a novel per distance of the wanted line. {told}."
     return exhibit(runs, number, draw, "room", caption, alt, data)
-
-
-def again(runs: Runs) -> str:
-    """The command that trains anew what was recorded before there were such traces."""
-    return f"{exhibits.training(runs)} --refresh"
 
 
 def _panel(axes: "Axes", data: pd.DataFrame, middle: pd.DataFrame, tests: list[str]) -> None:

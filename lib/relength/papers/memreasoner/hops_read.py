@@ -1,8 +1,9 @@
 """Tell what goes wrong first, retrieval, order or writing, and how near hops come to which lines.
 
 Records keep traces of reads (:mod:`relength.training.traces_of_reads`): of every hop and length the
-kind of line that is read, and the distance to the nearest line of each kind. Runs from before there
-were such traces are left out. No figure of the paper shows either.
+kind of line that is read, and the distance to the nearest line of each kind. Of runs from before
+there were such traces a later execution counts, as ``relength run --refresh`` makes it; without
+one they are left out. No figure of the paper shows either.
 """
 
 from collections.abc import Iterator
@@ -62,14 +63,25 @@ KINDS = {
 }
 
 
-def _traced(runs: Runs) -> Iterator[tuple[tuple[str, str, str, int], list[dict[str, Any]]]]:
-    """((model, arm, task, seed), its traces) of the runs that have any."""
+def traced(runs: Runs) -> Iterator[tuple[tuple[str, str, str, int], list[dict[str, Any]]]]:
+    """((model, arm, task, seed), its traces) of the runs that have any, in the order of the page.
+
+    A run's first usable execution that has traces counts.
+    """
+    found: dict[str, list[dict[str, Any]]] = {}
+    for record in (*runs.records, *runs.further):
+        if traces := record.get("reads"):
+            found.setdefault(record["key"], traces)
     for model, arm in runs.rows:
         for task in runs.tasks:
             for record in runs.cell(model, arm, task):
-                if traces := record.get("reads"):
-                    seed = RunSpec.recorded(record["spec"]).seed
-                    yield (model, arm, task, seed), traces
+                if traces := found.get(record["key"]):
+                    yield (model, arm, task, RunSpec.recorded(record["spec"]).seed), traces
+
+
+def again(runs: Runs) -> str:
+    """The command that trains runs with traces, also those that are recorded without any."""
+    return exhibits.training(runs) + (" --refresh" if runs.records else "")
 
 
 def firsts(runs: Runs) -> pd.DataFrame:
@@ -79,7 +91,7 @@ def firsts(runs: Runs) -> pd.DataFrame:
     answered though not read.
     """
     rows = []
-    for who, traces in _traced(runs):
+    for who, traces in traced(runs):
         for trace in traces:
             share = 100 / trace["items"]
             found, lucky = dict.fromkeys(PARTS, 0.0), 0.0
@@ -112,7 +124,7 @@ def first_figure(runs: Runs, number: int) -> Exhibit:
         "against the length of the context in thousand tokens."
     )
     if data.empty:
-        return exhibits.waiting(caption, f"{runs.page}-first", exhibits.training(runs), data)
+        return exhibits.waiting(caption, f"{runs.page}-first", again(runs), data)
     told = "; ".join(
         f"{runs.label(*cell)} at {test}: "
         + ", ".join(f"{row[name]:.0f} {PARTS[name].words}" for name in PARTS if row[name])
@@ -132,7 +144,7 @@ def distances(runs: Runs) -> pd.DataFrame:
     """
     rows = [
         (*who, trace["test"], hop, kind, *(found[q] for q in (QUARTER, HALF, THREE_QUARTERS)))
-        for who, traces in _traced(runs)
+        for who, traces in traced(runs)
         for trace in traces
         for hop, near in enumerate(trace["distances"], start=1)
         for kind, found in near.items()
@@ -153,7 +165,7 @@ def distance_figure(runs: Runs, number: int) -> Exhibit:
         "the middle half of the questions."
     )
     if data.empty:
-        return exhibits.waiting(caption, f"{runs.page}-near", exhibits.training(runs), data)
+        return exhibits.waiting(caption, f"{runs.page}-near", again(runs), data)
     where = ["model", "arm", "task", "hop", "kind", "test"]
     middle = data.groupby(where, sort=False)[["quarter", "half", "three_quarters"]].median()
     panels = {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from relength.papers.memreasoner.hops_read import again, traced
 from relength.papers.memreasoner.split import framed, in_a_grid, places_of_key
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit
@@ -53,13 +54,15 @@ def lines(runs: Runs) -> pd.DataFrame:
     (of a fact), distance.
     """
     rows = []
-    for model, arm in runs.rows:
-        for task in runs.tasks:
-            traced = [record for record in runs.cell(model, arm, task) if record.get("reads")]
-            for trace in traced[0]["reads"] if traced and not rows else ():
-                if whole := trace.get("whole"):
-                    who = model, arm, task, traced[0]["spec"]["seed"], trace["test"]
-                    rows += [(*who, *line) for line in _lines(whole)]
+    for who, traces in traced(runs):
+        rows = [
+            (*who, trace["test"], *line)
+            for trace in traces
+            if (whole := trace.get("whole"))
+            for line in _lines(whole)
+        ]
+        if rows:
+            break
     names = ["model", "arm", "task", "seed", "test", "question", "hop", "line", "kind", "text"]
     return pd.DataFrame(rows, columns=[*names, "distance"])
 
@@ -86,7 +89,7 @@ def figure(runs: Runs, number: int) -> Exhibit:
         "of its own."
     )
     if data.empty:
-        return exhibits.waiting(caption, f"{runs.page}-lines", exhibits.training(runs), data)
+        return exhibits.waiting(caption, f"{runs.page}-lines", again(runs), data)
     panels = list(data.groupby(["test", "hop"], sort=False))
     hops = data["hop"].nunique()
 
