@@ -132,6 +132,7 @@ def test_what_is_not_a_seed_of_the_judged_arm_adds_nothing(tmp_path):
 def test_states_of_an_artifact_follow_its_runs(tmp_path, no_verdicts):
     def state(records):
         board = scoreboard.board(write(tmp_path, records), no_verdicts).set_index("artifact")
+        assert board.loc["memreasoner-table-6", "state"] == "shown"
         return board.loc["mla-table-2", "state"], board.loc["panm-table-10", "state"]
 
     specs = judged("reduced", range(1))

@@ -32,6 +32,11 @@ def test_columns_are_those_of_the_model_with_most_tests(runs):
         assert set(data[data["model"] == short]["test"]) == {"babi", "0k", "1k", "2k"}
 
 
+def test_the_code_of_a_row_as_in_the_code_is_larimars(runs):
+    said = tables.side_by_side(runs, "memreasoner-table-2").html
+    assert "Larimar's public code" in said.replace("&#39;", "'") and "the released code" not in said
+
+
 def test_curves_of_held_out_samples_alone_promise_no_gap_to_longer_ones(runs):
     """Development and validation set are one here, so that both lines are."""
     made = figures.learning(runs, 1)

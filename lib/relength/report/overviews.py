@@ -24,14 +24,16 @@ def facts(paper: str, survey: Survey) -> str:
     made = published.prose_claims().query("paper == @paper")
     judged = survey.ledger[survey.ledger["prose"] & (survey.ledger["paper"] == paper)]
     board = survey.board[survey.board["paper"] == paper]
-    begun, planned = int(board["state"].isin(BEGUN).sum()), int((board["state"] == "planned").sum())
+    begun, states = int(board["state"].isin(BEGUN).sum()), Counter(board["state"])
+    rest = {"planned": "are set up", "shown": "stand on pages that need no runs of their own"}
+    more = [f"{states[state]} more {said}" for state, said in rest.items() if states[state]]
     kinds = Counter(board["kind"])
     size = ", ".join(f"{kinds[kind]} {kind}s" for kind in ("table", "figure") if kinds[kind])
     source, *pages = landing.links(paper)
     entries = [
         ("The paper", source),
         ("Its results", f"{size}, {len(made)} claims in words"),
-        ("Begun here", f"{begun} of {len(board)} tables and figures; {planned} more are set up"),
+        ("Begun here", "; ".join([f"{begun} of {len(board)} tables and figures", *more])),
         ("Claims judged", (counted(Counter(judged["verdict"])) or "none yet") + _fragile(judged)),
         ("Also here", ", ".join(pages) or "no page yet"),
     ]

@@ -30,6 +30,7 @@ from relength.verdicts.false_verdicts import false_verdict_rates
 
 STATES = {
     "untouched": "not begun",
+    "shown": "on a page that needs no runs of its own",
     "planned": "set up, no runs yet",
     "partly": "some cells have runs",
     "recorded": "every cell has runs",

@@ -155,8 +155,9 @@ def board(store: Store, every: pd.DataFrame) -> pd.DataFrame:
     without one), cells, trained (cells with at least one seed), without_data (tasks without a run
     that train on a data set which is fetched), min_seeds (dict, by scale), verdicts (dict of
     counts), state:
-    *untouched* (no experiment), *planned* (no runs yet), *partly* (some cells), *recorded* (every
-    cell), *decided* (a claim is reproduced or contradicted).
+    *untouched* (no experiment), *shown* (none, but on a page: ``Paper.without_runs``), *planned*
+    (no runs yet), *partly* (some cells), *recorded* (every cell), *decided* (a claim is reproduced
+    or contradicted).
     """
     counts = every.groupby("artifact")["verdict"].agg(Counter).to_dict()
     own = {name: own_records(experiment, store) for name, experiment in experiments().items()}
@@ -223,7 +224,7 @@ def cell_seeds(
 
 def _state(row: Any) -> str:
     if not row.experiment:
-        return "untouched"
+        return "shown" if row.artifact in registry.papers()[row.paper].without_runs else "untouched"
     if any(verdict in row.verdicts for verdict in claims.DECIDED):
         return "decided"
     if any(row.min_seeds.values()):

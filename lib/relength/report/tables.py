@@ -348,10 +348,9 @@ def _middle(cell: dict) -> str:
     return short(cell["ours"])
 
 
-READINGS = {  # what a row is whose arm is not the judged one
+READINGS = {  # what a row is whose arm is not the judged one; Paper.released has the last one
     "paper": "the paper's equations where its released code differs",
     "repaired": "the equations with a stated repair",
-    "released": "the released code",
     **{name: arm.row for name, arm in ARMS.items()},
 }
 
@@ -359,7 +358,8 @@ READINGS = {  # what a row is whose arm is not the judged one
 def _readings(runs: Runs) -> str:
     """Say for a caption what the rows of other arms are."""
     others = dict.fromkeys(arm for row, arm in runs.rows if not runs.experiment.judges(row, arm))
-    said = [f" Rows <i>{ARM_LABELS.get(arm, arm)}</i> train {READINGS[arm]}." for arm in others]
+    rows = READINGS | {"released": registry.papers()[runs.experiment.paper].released}
+    said = [f" Rows <i>{ARM_LABELS.get(arm, arm)}</i> train {rows[arm]}." for arm in others]
     said += [
         f" Rows without a remark are {ARM_LABELS[runs.experiment.judged_arm]}; those of "
         f"{', '.join(models)} are <i>{ARM_LABELS.get(arm, arm)}</i>."

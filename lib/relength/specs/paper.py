@@ -98,6 +98,7 @@ class Paper:
                  they show, no artifact for all of its runs and a question that the paper does not
                  ask; None where they show what is computed on the page, or measured by another
                  command
+    without_runs artifacts that borrowed notebooks show beside print, and no experiment makes
     main         the experiment of its main table: with one it has a chapter of findings
     further      (experiment, arm): where a reading is trained that the main table does not have
     metrics      percentages that are read from what its records keep beside their metrics
@@ -112,6 +113,7 @@ class Paper:
     variants     {model: the model that it varies}, where its name does not say so
     nicknames    {model: what a reader may call it}
     arms         {arm: Arm}, those that other papers do not have
+    released     what a table's row of this reading trains, for captions
     words        {word of a task's name: how it is written}, where that is not Capitalised
     task_notes   {task: what it asks of attention}, a line in figures
     asked        {task: a sentence on what it asks of attention}, for captions
@@ -150,6 +152,7 @@ class Paper:
     brings: tuple[str, ...] = ()
     experiments: tuple[Experiment, ...] = ()
     borrowed: Mapping[str, tuple[str, tuple[str, ...]] | None] = field(default_factory=dict)
+    without_runs: tuple[str, ...] = ()
     main: str = ""
     further: tuple[str, str] | None = None
     metrics: tuple[str, ...] = ()
@@ -162,6 +165,7 @@ class Paper:
     variants: Mapping[str, str] = field(default_factory=dict)
     nicknames: Mapping[str, str] = field(default_factory=dict)
     arms: Mapping[str, Arm] = field(default_factory=dict)
+    released: str = "the released code"
     words: Mapping[str, str] = field(default_factory=dict)
     task_notes: Mapping[str, str] = field(default_factory=dict)
     asked: Mapping[str, str] = field(default_factory=dict)

@@ -64,9 +64,11 @@ PAPER = Paper(
         "Larimar": "MemReasoner",
     },
     borrowed={"memreasoner_other_decoders": None, "memreasoner_cost": None},
+    without_runs=tuple(f"memreasoner-table-{number}" for number in (6, 8, 9, 11, 12)),
     benchmark="cost_page:benchmark",
     computed="computed:decided",
     arms={"ruler": Arm("as RULER generates", "the text on chains that RULER's code would draw")},
+    released="MemReasoner with the memory of Larimar's public code; its own code is not public",
     words={
         "babi": "bAbI",
         "babilong": "BABILong",
