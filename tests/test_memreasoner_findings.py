@@ -66,6 +66,10 @@ def test_what_the_terms_of_the_loss_are_worth_is_told_with_and_without_them(surv
     values = {line.split("|")[1].strip(): line.split("|")[3:-1] for line in lines if "|" in line}
     assert values["answer and ordering"] == [" 100 "] * 9
     assert values["all terms"] == [" 50 "] * 9
+    beside = {line.split(":")[0]: line for line in lines if line.startswith("- ")}
+    gains = amounts(beside["- answer and ordering"].replace("+", " "))
+    assert gains == [50, 2, 2] * 2  # points, better in 2 of 2 seeds; at 1k and at 128k
+    assert amounts(beside["- without facts"].replace("+", " "))[0] == 0
 
 
 def test_new_places_and_parts_of_questions_are_those_of_the_records(survey):

@@ -86,7 +86,7 @@ def _diverged(one: pd.Series) -> str:
 
 
 def terms(survey: Survey) -> str:
-    """Accuracy without terms of the loss, beside the runs that have all of them."""
+    """Accuracy without terms of the loss, and the effect of each in runs of the same seed."""
     runs = busiest(survey, "memreasoner_losses")
     middle = losses.medians(runs)
     if len(middle) < 2:
@@ -94,7 +94,9 @@ def terms(survey: Survey) -> str:
     seeds = losses.accuracies(runs).groupby("terms")["seed"].nunique()
     rows = [(name, seeds[name], *map(short, row)) for name, row in middle.iterrows()]
     lengths = list(middle.columns)
-    return table(
+    head, *effects = losses.outcome(runs).splitlines()
+    beside = "\n".join([f"\n{head}\n", *(f"- {effect}" for effect in effects)])
+    body = table(
         ("loss", "seeds", *lengths),
         rows,
         name="tab-findings-memreasoner-losses",
@@ -102,6 +104,7 @@ def terms(survey: Survey) -> str:
         "medians over seeds, by length of the context.",
         numbers=("seeds", *lengths),
     )
+    return f"{body}{beside}\n"
 
 
 def places(survey: Survey) -> str:
