@@ -504,6 +504,14 @@ def test_a_record_names_where_its_run_was_trained(tiny, store, monkeypatch, toge
         assert made["other_devices"] == ["first", "third"]
 
 
+def test_a_run_that_was_trained_in_a_stack_says_so_wherever_it_is_tested(tiny, store):
+    """Its seconds of training are a share of the stack's."""
+    specs = [tiny(epochs=1, seed=seed) for seed in range(2)]
+    assert execute_one_epoch(store, *specs) == []
+    (record,) = execute(job_of(store, specs[0]))
+    assert record["cost"]["stacked"] == 2
+
+
 def test_a_run_that_is_done_before_its_stack_survives_the_end_of_the_process(
     tiny, store, monkeypatch
 ):

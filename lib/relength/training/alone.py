@@ -211,6 +211,7 @@ class Trainer:
                 "steps": progress.step,
                 "training_seconds": progress.seconds,
                 "evaluation_seconds": time.perf_counter() - started,
+                **({"stacked": progress.stacked} if progress.stacked > 1 else {}),
             },
             refused=progress.refused,
             origin=progress.origin,
