@@ -1017,6 +1017,16 @@ def test_pooled_runs_are_one_number_per_seed_of_those_that_say_something(shares,
     assert listed["outcome"] == outcome
 
 
+def test_a_claim_counts_only_runs_that_another_metric_says_something_of():
+    """At one test of a run is enough, whichever test is judged."""
+    part = ValuePart(model="OneStepAttn", task="copy", printed={"100": 100.0})
+    source = SOURCE.model_copy(update={"runs_that": "pointer_sharp"})
+    frames = [runs([100.0] * 5, test=test) for test in ("30", "100")]
+    frames[0]["pointer_sharp"], frames[1]["pointer_sharp"] = [50.0, nan, 50.0, 50.0, nan], nan
+    verdict = claims.judge(claim(part, source=source), pd.concat(frames))
+    assert (verdict.seeds, verdict.outcome) == (3, "inconclusive")
+
+
 def test_only_a_mean_is_pooled(tmp_path):
     line = {"models": ["Content", "LocAttn"], "is": "solved", "pooled": True}
     with pytest.raises(RelengthError, match="pooled goes with a mean"):

@@ -202,7 +202,7 @@ def test_what_neither_generalises_nor_has_loops_says_nothing_of_either():
 
 @pytest.mark.parametrize(
     ("small", "large", "numbers"),
-    [(14, 40, {}), (15, 45, {"memory_gain": 300}),  # not learned; nothing beyond training to keep
+    [(14, 40, None), (15, 45, {"memory_gain": 300}),  # not learned; nothing beyond training to keep
      (20, 40, {"memory_gain": 200, "memory_keeps": 500}),
      (30, 18, {"memory_gain": 60, "memory_keeps": 20}),
      (30, 0, {"memory_gain": 0, "memory_keeps": 0})],
@@ -214,16 +214,9 @@ def test_what_a_larger_memory_gives_is_asked_of_runs_that_have_learned(small, la
         tests = {str(n): {"digit_accuracy": float(n <= last)} for n in range(2, 51)}
         record["checkpoints"][name] = {"tests": tests}
     found = states.shares(record)["15"]
-    assert {name: found[name] for name in found if name.startswith("memory")} == numbers
+    assert {name: found[name] for name in found if name.startswith("memory")} == (numbers or {})
+    assert found.get("learned") == (None if numbers is None else 100)
     assert set(found) <= set(registry.papers()["dnc"].metrics)
-
-
-@pytest.mark.parametrize("accuracy", [0.95, 0.5])
-def test_gates_of_good_networks_are_those_of_runs_that_generalise(accuracy):
-    found = states.shares(record_of(kept(spots(7)), accuracy))["15"]
-    good = [found.get(f"good_{name}") for name in ("write_gate_reading", "read_gate_writing")]
-    here = found["write_gate_reading"], found["read_gate_writing"]
-    assert good == ([*here] if accuracy > 0.9 else [None, None])
 
 
 @pytest.mark.parametrize(("accuracy", "together"), [(0.95, 100), (0.5, 0)])
@@ -232,5 +225,6 @@ def test_loops_accompany_runs_that_generalise(accuracy, together):
     found = states.shares(record)
     assert set(found) == {"15", "30"}
     assert found["30"]["loops_accompany"] == found["15"]["peaks_accompany"] == together
+    assert ("generalises" in found["15"]) == (accuracy > 0.9)
     assert set(found["15"]) | set(found["30"]) <= set(registry.papers()["dnc"].metrics)
     assert states.shares({"spec": record["spec"]}) == {}

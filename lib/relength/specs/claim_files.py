@@ -16,7 +16,10 @@ from relength.paths import BOOK
 
 CLAIMS = BOOK / "claims"
 # What an entry says of how it is judged.
-RULE = ("expect", "metric", "experiment", "checkpoint", "judged_arm", "not_testable")
+RULE = (
+    *("expect", "metric", "experiment", "checkpoint", "runs_that"),
+    *("judged_arm", "not_testable"),
+)
 # What an artifact's source says of that. Other arms stand beside a verdict and decide none.
 SOURCE = ("experiment", "metric", "checkpoint", "judged_arm", "elsewhere")
 

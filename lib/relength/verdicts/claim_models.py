@@ -38,12 +38,14 @@ Checkpoint = Literal["selected", "last", "best_iid", "extended"]
 class Source(_Frozen):
     """The place of the runs behind one artifact, and which of them its claims judge.
 
-    metric  what is judged; by default what the experiment's tables show
+    metric     what is judged; by default what the experiment's tables show
+    runs_that  a metric of the paper: runs that it says nothing of, at any test, are no seeds
     """
 
     experiment: str
     metric: Metric = registry.ACCURACY
     checkpoint: Checkpoint = "selected"
+    runs_that: Literal[*registry.metrics()] | None = None
     judged_arm: Arm
     other_arms: dict[str, tuple[str, ...]] = {}  # arm: the models that have it
     claim_per_cell: bool = False  # each printed cell is a value claim of its own
@@ -176,6 +178,8 @@ class ClaimEntry(_Frozen):
     # Whose runs decide, if not the artifact's: those of two tables, or of a reading beside them.
     experiment: str | None = None
     checkpoint: Checkpoint | None = None  # if not the artifact's
+    # A metric that says something of every run that counts.
+    runs_that: Literal[*registry.metrics()] | None = None
     judged_arm: Arm | None = None  # where the artifact's cannot decide; then alone
     scope: str | None = None  # what of the claim is left out here, and why
     not_testable: str | None = None  # why no run could decide it

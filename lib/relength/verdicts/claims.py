@@ -131,7 +131,7 @@ def _prose_claim(entry: ClaimEntry, file: ClaimFile, prose: pd.DataFrame, path: 
     row = prose.loc[entry.id]
     try:
         source = file.artifacts[entry.artifact]
-        for name in ("experiment", "checkpoint"):
+        for name in ("experiment", "checkpoint", "runs_that"):
             if (instead := getattr(entry, name)) is not None:
                 source = source.model_copy(update={name: instead})
         spelt_out = tuple(
@@ -453,7 +453,7 @@ def _not_run(
     lacking = min(sum(max(margins.least_seeds - cell[s], 0) for cell in seeds) for s in SCALES)
     seen = f"only {begun} of {total} cells have runs" if begun else _no_runs(claim)
     if silent := sum(evidence.silent(m, arms[m], task) for m, task in claim.cells):
-        seen += f"; of {plural(silent, 'other run')} the measure says nothing"
+        seen += f"; {plural(silent, 'other run')} not counted, as the scope says"
     if begun == total:
         seen = "no seed at one scale in all of the cells"
     need = Need("runs", margins.least_seeds, total, lacking if begun else None)

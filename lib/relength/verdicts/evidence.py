@@ -81,7 +81,13 @@ class Evidence:
         self._origins: dict[tuple[str, ...], Origin | None] = {}
 
     def _counted(self, runs: pd.DataFrame) -> pd.DataFrame:
-        """Leave out runs of which a paper's own metric says nothing: they are no seeds."""
+        """Leave out runs of which a paper's own metric says nothing: they are no seeds.
+
+        Of the metric judged each test has to say something, of `runs_that` one.
+        """
+        if self.source.runs_that:
+            one = [*CELL, "seed", *({"run_id"} & {*runs.columns})]  # several executions of a run
+            runs = runs[runs.groupby(one)[self.source.runs_that].transform("count") > 0]
         if self.source.metric in registry.metrics():
             return runs[runs[self.source.metric].notna()]
         return runs

@@ -29,7 +29,7 @@ PAPER = Paper(
         *("write_gate_reading", "write_gate_writing", "read_gate_reading", "read_gate_writing"),
         *("write_mixed", "write_modes_apart", "read_modes_apart", "gates_peaked"),
         *("loops_accompany", "peaks_accompany"),
-        *("good_write_gate_reading", "good_read_gate_writing", "memory_gain", "memory_keeps"),
+        *("learned", "generalises", "memory_gain", "memory_keeps"),
     ),
     shares="states:shares",
     pairs="step_speed:PAIRS",

@@ -33,14 +33,14 @@ gates_peaked          share of a histogram in its two fullest neighbouring bins,
 loops_accompany       100 where a run generalises and has loops, 0 where it does one of the two;
                       none where it does neither, which says nothing of what accompanies what
 peaks_accompany       100 where a run generalises and has peaked gates, or does neither; else 0
-good_write_gate_reading, good_read_gate_writing
-                      the same two means, of runs that generalise alone; none of others
+learned, generalises  100 of runs that do; none of others, so that claims can leave these out
 memory_gain           the longest input above 95 % with the larger memory, against that with the
                       memory of training; none where this is shorter than the longest one trained on
 memory_keeps          how much of what an input may exceed the longest one trained on by, with the
                       memory of training, it may with the larger one; none where that is nothing
 
-A run generalises here if its mean accuracy over lengths 2 to 45 is at least 90 %, has loops from 50
+A run has learned if its longest input above 95 % is no shorter than the longest one trained on. It
+generalises if its mean accuracy over lengths 2 to 45 is at least 90 %, has loops from 50
 on, and peaked gates from 50 on: assumptions, as the paper says these words of pictures.
 
 **Loops.** A state *returns* at a later step if both states are among the closest tenth of all pairs
@@ -85,10 +85,8 @@ def shares(record: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     modes = gates(memory["modes"])
     modes["peaks_accompany"] = 100.0 * ((modes["gates_peaked"] >= PEAKED) == generalises)
     if generalises:
-        modes |= {
-            f"good_{gate}": modes[gate] for gate in ("write_gate_reading", "read_gate_writing")
-        }
-    found = {memory["modes"]["test"]: modes | extension(record, int(memory["modes"]["test"]))}
+        modes["generalises"] = 100.0
+    found = {memory["modes"]["test"]: modes | reach(record, int(memory["modes"]["test"]))}
     if "states" in memory:
         states = movement(memory["states"])
         loops = states["state_returns"] >= LOOPS
@@ -105,16 +103,19 @@ def mean_accuracy(record: Mapping[str, Any]) -> float:
     return 100 * float(np.mean(reached))
 
 
-def extension(record: Mapping[str, Any], trained: int) -> dict[str, float]:
-    """The numbers of a run's longest inputs with both memories; empty if it did not learn.
+def reach(record: Mapping[str, Any], trained: int) -> dict[str, float]:
+    """Tell that a run has learned, and how long its inputs get with both memories; else nothing.
 
     trained: the longest length trained on
     """
     small = longest(record, "selected")
-    if small < trained or "extended" not in record["checkpoints"]:
+    if small < trained:
         return {}
+    found = {"learned": 100.0}
+    if "extended" not in record["checkpoints"]:
+        return found
     large = longest(record, "extended")
-    found = {"memory_gain": 100 * large / small}
+    found |= {"memory_gain": 100 * large / small}
     if small > trained:
         found["memory_keeps"] = 100 * max(large - trained, 0) / (small - trained)
     return found
