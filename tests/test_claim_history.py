@@ -85,6 +85,8 @@ def said(entry: dict, **source) -> claim_files.Said:
         ({"expect": [{"models": ["Content"], "is": "failed"}]}, ["rule"]),
         ({"metric": "edit_distance"}, ["rule"]),
         ({"judged_arm": "paper"}, ["rule"]),
+        ({"checkpoint": "last"}, ["rule"]),
+        ({"runs_that": "learned"}, ["rule"]),
         ({"scope": "Seven tasks."}, ["scope"]),
         ({"scope": "Seven tasks.", "quote": "It solves seven."}, ["text", "scope"]),
     ],
