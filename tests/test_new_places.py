@@ -140,7 +140,8 @@ def test_runs_that_are_as_printed_reproduce_what_is_judged(name, tmp_path):
     paper.setdefault(("epochs=50", "babi_two_facts_new_places", "one-fact-2k"), 44.0)
 
     def accuracy(spec, test):
-        printed = paper.get((spec.row, spec.task.name, test), 50.0)
+        known = 100.0 if test in ("0k", "babi") else 50.0  # where nothing is printed
+        printed = paper.get((spec.row, spec.task.name, test), known)
         return min(max(printed + spec.seed / 5 - 0.4, 0), 100) / 100
 
     for spec in found.specs("reduced", range(5)):
