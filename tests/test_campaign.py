@@ -18,7 +18,7 @@ from relength.runs import campaign as campaign_module
 from relength.runs import executors, progress
 from relength.runs.campaign import Campaign
 from relength.runs.plan import Run, choose, missing
-from relength.runs.prices import Device, Pace, Prices, Timed, own_runs
+from relength.runs.prices import Device, Pace, Prices, Timed, own_runs, pace_of
 from relength.runs.store import Store
 from relength.specs.experiments import experiments
 from relength.specs.margins import load_margins
@@ -77,6 +77,13 @@ def test_runs_elsewhere_and_smoke_runs_tell_no_price_but_how_long_training_goes_
     assert prices_of(elsewhere).seconds(spec_of(seed=1)) is None
     assert prices_of(elsewhere).steps(spec_of(seed=1)) == 500
     assert prices_of(record(spec_of(scale="smoke"))).seconds(spec_of()) is None
+
+
+def test_a_run_of_two_devices_tells_no_price_of_either():
+    """Its seconds are a stack's share on a GPU and a core's, say, in one number."""
+    spec = spec_of()
+    assert prices_of(record(spec, other_devices=["NVIDIA H100"])).seconds(spec) is None
+    assert pace_of(record(spec, other_devices=["NVIDIA H100"])) is None
 
 
 def test_what_a_device_has_never_run_has_the_price_of_the_last_of_others_that_has():

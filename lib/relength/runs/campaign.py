@@ -255,8 +255,9 @@ class Campaign:
                 # Only now: a kill before this line costs no training.
                 self._state(spec.key).unlink(missing_ok=True)
                 self.done += 1
-                if self.prices is not None and record["status"] == "ok":
-                    self.prices.note(spec, pace_of(record))
+                pace = pace_of(record) if record["status"] == "ok" else None
+                if self.prices is not None and pace is not None:
+                    self.prices.note(spec, pace)
                 yield record
 
     def _append(self, record: Record) -> Record:

@@ -91,8 +91,9 @@ class Prices:
         for spec, record in records:
             steps.setdefault(cell(spec), []).append(record["cost"]["steps"])
             # A smoke run is over before its pace is that of a real one.
-            if (by := Device.of(record)) in (device, *instead) and spec.scale != "smoke":
-                made.setdefault(by, []).append(Timed(by, spec, pace_of(record)))
+            by, pace = Device.of(record), pace_of(record)
+            if by in (device, *instead) and pace is not None and spec.scale != "smoke":
+                made.setdefault(by, []).append(Timed(by, spec, pace))
         self._steps = {kind: int(median(taken)) for kind, taken in steps.items()}
         self._paces: dict[Key, Pace] = {}
         few = [one for one in few if one.spec.scale != "smoke"]
@@ -232,7 +233,9 @@ def _chosen(
     return {work: choose(paces) for work, paces in found.items()}
 
 
-def pace_of(record: Record) -> Pace:
-    """Return how fast a recorded run was trained."""
+def pace_of(record: Record) -> Pace | None:
+    """Return how fast a recorded run was trained; None if its seconds are those of two devices."""
+    if record["provenance"].get("other_devices"):
+        return None
     cost = record["cost"]
     return Pace(device_seconds(record) / cost["steps"], cost.get("stacked", 1))
