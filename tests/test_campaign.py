@@ -83,7 +83,10 @@ def test_a_run_of_two_devices_tells_no_price_of_either():
     """Its seconds are a stack's share on a GPU and a core's, say, in one number."""
     spec = spec_of()
     assert prices_of(record(spec, other_devices=["NVIDIA H100"])).seconds(spec) is None
-    assert pace_of(record(spec, other_devices=["NVIDIA H100"])) is None
+    both = record(spec, other_devices=["NVIDIA H100"])
+    assert pace_of(both) is None
+    assert Device.of(both) not in {Device("cpu", HERE), Device("cuda", "NVIDIA H100")}
+    assert str(Device.of(both)) == f"NVIDIA H100 and {HERE}"
 
 
 def test_what_a_device_has_never_run_has_the_price_of_the_last_of_others_that_has():

@@ -1,4 +1,4 @@
-"""The Triton kernel of a DNC's memory computes the equations, gradients included.
+"""The Triton kernels of a DNC's memory, gates and orders compute the equations, gradients included.
 
 On a GPU where there is one, else in Triton's interpreter.
 """
@@ -12,7 +12,7 @@ from torch.func import grad, vmap
 from relength.errors import RelengthError
 from relength.kernels import late
 from relength.models.memory import dnc_memory as equations
-from relength.models.memory.constrained import GatedController
+from relength.models.memory.constrained import Cells, GatedController
 from relength.runs.executors import check_device
 from relength.specs.experiments import experiment
 from relength.training import Stack
@@ -85,7 +85,7 @@ def test_values_and_gradients_are_those_of_the_equations(
 @pytest.mark.equality
 @pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
 def test_strengths_far_from_0_are_those_of_the_equations(rules, monkeypatch):
-    """Where softplus(x) is x, and where it is nearly 0."""
+    """Where softplus(x) is x, and where it is smaller than rounding, as the kernel has it."""
     raw = (40 * random(3, equations.interface_size(5, 3), seed=1)).requires_grad_()
     found = []
     for asked in ("0", "1"):
@@ -117,6 +117,12 @@ def test_gates_are_those_of_the_equations(peepholes, compressed, monkeypatch):
             outputs += [h, state.c, state.uncompressed]
         loss = sum((k * x).sin().sum() for k, x in enumerate(outputs, start=1))
         found.append([*outputs, *torch.autograd.grad(loss, [*controller.parameters()])])
+
+        def step(c: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+            h, state = controller.step(x, Cells(c, c, c))
+            return (h + 2 * state.c).sin().sum()
+
+        found[-1].append(vmap(grad(step))(random(3, 2, 5, seed=7), inputs))
     assert 0 < (found[0][2].abs() > 0.5).sum() < 10
     for plain, kernel in zip(*found, strict=True):
         torch.testing.assert_close(kernel, plain, rtol=1e-12, atol=1e-12)

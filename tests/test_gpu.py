@@ -24,6 +24,8 @@ def assert_same_steps(specs):
     torch.testing.assert_close(captured.loss_sum, eager.loss_sum, rtol=1e-10, atol=1e-10)
     for name, weight in eager.params.items():
         torch.testing.assert_close(captured.params[name], weight, rtol=0, atol=1e-10)
+    for ours, theirs in zip(captured.evaluate(), eager.evaluate(), strict=True):
+        assert ours.dev == pytest.approx(theirs.dev, rel=1e-9)
 
 
 @pytest.mark.parametrize(("model", "arm"), ARMS)

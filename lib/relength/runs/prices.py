@@ -36,8 +36,11 @@ class Device(NamedTuple):
 
     @classmethod
     def of(cls, record: Record) -> "Device":
-        """The device that a record was made on."""
-        return cls(record["provenance"]["device"], record["provenance"]["device_name"])
+        """The device that a record was made on; of kind ``several`` if there were two or more."""
+        made = record["provenance"]
+        if others := made.get("other_devices"):
+            return cls("several", " and ".join([*others, made["device_name"]]))
+        return cls(made["device"], made["device_name"])
 
     def __str__(self) -> str:
         return f"a core of {self.name}" if self.kind == "cpu" else self.name
