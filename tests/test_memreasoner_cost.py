@@ -5,7 +5,7 @@ import pytest
 
 from relength.papers.memreasoner import cost_page as page
 from relength.papers.memreasoner import reading_time
-from relength.papers.memreasoner.reading_time import READ
+from relength.papers.memreasoner.reading_time import READ, TOGETHER
 from relength.runs.store import Store
 from relength.tasks.facts import LENGTHS, OneFact
 
@@ -18,6 +18,7 @@ def measured(power: float = 1.0, decoder: float = 1.0, rounds: int = 5) -> dict:
     lines = {n: 6.0 * 2**i for i, n in enumerate(LENGTHS)}
     own = {n: [(lines[n] / 100) ** power] * rounds for n in LENGTHS}
     others = {name: {n: [decoder] * rounds for n in READ[name]} for name in READ}
+    others[TOGETHER] = {n: [decoder / 2] * rounds for n in LENGTHS}
     return {
         **{"kind": reading_time.KIND, "rounds": rounds, "lines": lines},
         "seconds": others | {"MemReasoner": own},
@@ -43,7 +44,8 @@ def test_without_a_measurement_the_page_says_so(tmp_path):
     nothing = page.latest(Store(tmp_path))
     assert nothing is None and page.table(nothing).waits
     assert page.lines(nothing).count("not run") == len(page.QUOTES)
-    assert page.numbers(nothing).count("not run") == 4 * sum(map(len, READ.values()))
+    shown = [*READ.values(), LENGTHS]  # and MemReasoner on whole sets
+    assert page.numbers(nothing).count("not run") == 4 * sum(map(len, shown))
 
 
 def test_times_stand_beside_the_printed_ratios(tmp_path):
@@ -54,6 +56,8 @@ def test_times_stand_beside_the_printed_ratios(tmp_path):
     assert line.split()[-3:] == ["256.00", "700", f"{13.77 / 0.30:.2f}"]
     line = next(x for x in page.numbers(found).splitlines() if x.startswith("RMT, 0k"))
     assert line.split()[-3:] == ["1.00", "–", "–"]  # not its longest context; not in Table 6
+    line = next(x for x in page.numbers(found).splitlines() if x.startswith(f"{TOGETHER}, 0k"))
+    assert line.split()[-4] == "500.0"
     assert page.table(found).html.count("<tr>") > len(LENGTHS)
     assert [one.claim for one in page.decided(store)] == list(page.QUOTES)
 
@@ -64,11 +68,13 @@ def test_an_input_is_measured_with_no_sentences_but_its_own(monkeypatch):
     monkeypatch.setattr(reading_time, "LENGTHS", ("0k", "1k"))
     monkeypatch.setattr(reading_time, "READ", {"MemReasoner": ("0k", "1k"), "GPT": ("0k",)})
     monkeypatch.setattr(reading_time, "INPUTS", 1)
+    monkeypatch.setattr(reading_time, "SET", 10)
     found = reading_time.measure(rounds=2)
     assert found["lines"]["1k"] > found["lines"]["0k"]
     assert all(
         len(took) == 2 and min(took) > 0 for took in found["seconds"]["MemReasoner"].values()
     )
+    assert len(found["seconds"][TOGETHER]["1k"]) == 2
     assert {*found["memory_bytes"]} == {"MemReasoner", "GPT"}
     assert all(100 * 2**20 < held < 2 * 2**30 for held in found["memory_bytes"].values())
     (alone,) = reading_time._alone(OneFact(long_size=1), "1k")
