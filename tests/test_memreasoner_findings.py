@@ -15,7 +15,10 @@ from relength.runs.store import Store
 from relength.specs import published, registry
 from relength.specs.experiments import experiment
 
-PAGES = ("memreasoner_babilong", "memreasoner_losses", "memreasoner_locations")
+PAGES = (
+    *("memreasoner_babilong", "memreasoner_losses", "memreasoner_locations"),
+    "memreasoner_variable_tracking",
+)
 ALONE = {"findings_memreasoner_decoders"}  # need no run
 
 
@@ -59,6 +62,15 @@ def test_accuracy_by_length_stands_above_what_is_printed(survey):
     assert ours.split("|")[4:-1] == [" 50 "] * 10
     printed = published.table("memreasoner-table-2").set_index(["model", "test"])["value"]
     assert said.split("|")[5].strip() == f"{printed['MemReasoner', '0k']:g}"
+
+
+def test_chains_of_variables_stand_above_what_is_legible_in_print(survey):
+    lines = findings.chains(survey).splitlines()
+    ours = next(line for line in lines if line.startswith("| two | MemReasoner |"))
+    said = next(line for line in lines if line.startswith("| two | *printed*"))
+    assert [float(cell) for cell in said.split("|")[4:-1]] == [98.4, 97.6, 97.0, 98.0]
+    assert len(ours.split("|")) == len(said.split("|"))
+    assert [float(cell) for cell in ours.split("|")[4:-1]] == [50] * 4
 
 
 def test_what_the_terms_of_the_loss_are_worth_is_told_with_and_without_them(survey):

@@ -85,10 +85,11 @@ PAPER = Paper(
         "findings_memreasoner_order_claims": (
             *("memreasoner-042", "memreasoner-043", "memreasoner-044"),
         ),
-        "findings_memreasoner_hops": (
-            *("memreasoner-026", "memreasoner-036", "memreasoner-045", "memreasoner-047"),
-        ),
+        "findings_memreasoner_hops": (*("memreasoner-026", "memreasoner-045", "memreasoner-047"),),
         "findings_memreasoner_places_claims": ("memreasoner-046", "memreasoner-049"),
+        "findings_memreasoner_chain_claims": (
+            *("memreasoner-034", "memreasoner-035", "memreasoner-036"),
+        ),
     },
     passages=("findings:PASSAGES",),
     selection="The last weights are tested; no test takes part in a choice.",

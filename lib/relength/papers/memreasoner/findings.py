@@ -18,12 +18,27 @@ from relength.tasks.new_places import NEW
 
 ONE, LONG = "memreasoner_babilong", "memreasoner_two_facts"
 TASKS = {ONE: "one fact", LONG: "two facts"}
+HOPS = {"vt_1hop": ("one", 13), "vt_2hop": ("two", 14)}  # task: hops, and the table
 
 
 def _medians(runs: Runs, row: str, arm: str, task: str, tests: Iterable[str]) -> dict[str, float]:
     """{test: median of a row's runs in percent}, without tests that have none."""
     values = {test: runs.values(row, arm, task, test) for test in tests}
     return {test: median(found) for test, found in values.items() if found}
+
+
+def _beside_print(runs: Runs, task: str, said: str, artifact: str) -> list[tuple]:
+    """Rows of accuracy by length on a task: one per reading, and MemReasoner's printed one."""
+    rows, lengths, paper = [], runs.tests[task], printed(artifact)
+    for row, arm in runs.rows:
+        found = _medians(runs, row, arm, task, runs.tested(row, arm, task))
+        if found:
+            shown = (short(found[test]) if test in found else "" for test in lengths)
+            label = runs.label(row, arm)
+            rows.append((said, label, len(runs.cell(row, arm, task)), *shown))
+    known = (paper.get(("MemReasoner", task, test)) for test in lengths)
+    shown = ("" if value is None else number(value) for value in known)
+    return [*rows, (said, "*printed*", "", *shown)]
 
 
 def reach(survey: Survey) -> str:
@@ -33,16 +48,7 @@ def reach(survey: Survey) -> str:
         runs = busiest(survey, name)
         (task,) = runs.tasks
         lengths = lengths or runs.tests[task]
-        paper = printed(f"memreasoner-table-{2 if name == ONE else 3}")
-        for row, arm in runs.rows:
-            found = _medians(runs, row, arm, task, runs.tested(row, arm, task))
-            if found:
-                shown = (short(found[test]) if test in found else "" for test in lengths)
-                label = runs.label(row, arm)
-                rows.append((said, label, len(runs.cell(row, arm, task)), *shown))
-        known = (paper.get(("MemReasoner", task, test)) for test in lengths)
-        shown = ("" if value is None else number(value) for value in known)
-        rows.append((said, "*printed*", "", *shown))
+        rows += _beside_print(runs, task, said, f"memreasoner-table-{2 if name == ONE else 3}")
     if not any(row[2] for row in rows):
         return NOTHING
     return table(
@@ -144,6 +150,25 @@ def orders(survey: Survey) -> str:
     )
 
 
+def chains(survey: Survey) -> str:
+    """Accuracy of variable tracking by length in each reading, and what the paper prints."""
+    runs, rows = busiest(survey, "memreasoner_variable_tracking"), []
+    for task, (said, number_of_table) in HOPS.items():
+        rows += _beside_print(runs, task, said, f"memreasoner-table-{number_of_table}")
+    if not any(row[2] for row in rows):
+        return NOTHING
+    lengths = runs.tests[next(iter(HOPS))]
+    return table(
+        ("hops", "model", "seeds", *lengths),
+        rows,
+        name="tab-findings-memreasoner-chains",
+        caption="Which variables have a value: questions answered with all names and no other, in "
+        "percent, medians over seeds, by length of the context. The printed rows are the large "
+        "model's, as far as they are legible.",
+        numbers=("seeds", *lengths),
+    )
+
+
 def decoders(survey: Survey) -> str:
     """Say what the printed numbers tell of larger decoders; no run is needed."""
     return f"{gptj_in_words()} {qwen()}\n"
@@ -155,5 +180,6 @@ PASSAGES = {
     "findings_memreasoner_terms": terms,
     "findings_memreasoner_places": places,
     "findings_memreasoner_orders": orders,
+    "findings_memreasoner_chains": chains,
     "findings_memreasoner_decoders": decoders,
 }
