@@ -83,19 +83,29 @@ def test_values_and_gradients_are_those_of_the_equations(
 
 @needs_triton
 @pytest.mark.equality
+@pytest.mark.filterwarnings("ignore:overflow encountered in exp")  # σ(-100) is 1 / (1 + ∞), 0
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["single", "double"])
 @pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
-def test_strengths_far_from_0_are_those_of_the_equations(rules, monkeypatch):
-    """Where softplus(x) is x, and where it is smaller than rounding, as the kernel has it."""
-    raw = (40 * random(3, equations.interface_size(5, 3), seed=1)).requires_grad_()
+def test_strengths_far_from_0_are_those_of_the_equations(rules, dtype, monkeypatch):
+    """Where softplus(x) is x, and where it is nearly 0: to a few digits less than there are."""
+    raw = (40 * random(3, equations.interface_size(5, 3), seed=1)).to(dtype).requires_grad_()
+    digits = 1e-12 if dtype == torch.float64 else 2e-5
     found = []
     for asked in ("0", "1"):
         monkeypatch.setenv("RELENGTH_TRITON", asked)
         orders = equations.orders_of(raw, 5, 3, rules)
         loss = sum((k * part).sin().sum() for k, part in enumerate(orders, start=1))
         found.append([*orders, *torch.autograd.grad(loss, raw)])
-    assert (raw.abs() > 20).any()
+    assert (raw > 20).any() and (raw < -20).any()
     for plain, kernel in zip(*found, strict=True):
-        torch.testing.assert_close(kernel, plain, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(kernel, plain, rtol=digits, atol=1e-30)
+
+
+@needs_triton
+@pytest.mark.equality
+def test_shorter_numbers_are_widened(asked):
+    raw = random(2, equations.interface_size(5, 3), seed=1).bfloat16()
+    assert {part.dtype for part in equations.orders_of(raw, 5, 3)} == {torch.float32}
 
 
 @needs_triton

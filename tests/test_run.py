@@ -501,7 +501,18 @@ def test_a_record_names_where_its_run_was_trained(tiny, store, monkeypatch, toge
     for record in execute(job_of(store, *specs)):
         made = record["provenance"]
         assert (made["device"], made["device_name"], made["torch"]) == ("cuda", "second", "2.12.0")
-        assert made["other_devices"] == ["first", "third"]
+        assert made["other_devices"] == ["first"] and made["tested_on"] == "third"
+
+
+def test_a_record_names_another_pytorch_on_the_same_device(tiny, store, monkeypatch):
+    spec = tiny(epochs=2)
+    monkeypatch.setattr(provenance, "place", lambda device: ("cpu", "one", "2.11.0"))
+    assert execute_one_epoch(store, spec) == []
+    monkeypatch.setattr(provenance, "place", lambda device: ("cpu", "one", "2.13.0"))
+    (record,) = execute(job_of(store, spec))
+    made = record["provenance"]
+    assert made["torch"] == "2.13.0" and made["other_devices"] == ["one, PyTorch 2.11.0"]
+    assert "tested_on" not in made
 
 
 def test_a_run_that_was_trained_in_a_stack_says_so_wherever_it_is_tested(tiny, store):

@@ -22,7 +22,22 @@ LINEAR_FROM = 20.0  # where PyTorch's softplus(x) is x
 
 @triton.jit
 def _tanh(x):
-    return 2.0 * tl.sigmoid(2.0 * x) - 1.0
+    """tanh(x); near 0, where the difference has no digits left, its series."""
+    square = x * x
+    near = x * (1.0 - square * (1.0 / 3 - square * (2.0 / 15 - square * (17.0 / 315))))
+    return tl.where(tl.abs(x) < 0.02, near, 2.0 * tl.sigmoid(2.0 * x) - 1.0)
+
+
+@triton.jit
+def _log_of_1_and(x):
+    """log(1 + x) for x in [0, 1], with all digits of a small x (Kahan)."""
+    whole = 1.0 + x
+    return tl.where(whole == 1.0, x, tl.log(whole) * x / tl.where(whole == 1.0, 1.0, whole - 1.0))
+
+
+def _wide(x: Tensor) -> Tensor:
+    """Numbers in single precision or double: autocast hands over shorter ones."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 # --- the domains of orders ------------------------------------------------------------------------
@@ -66,7 +81,7 @@ def _interface_forwards(
     vector += b * SIZE
     strengths, gates, modes = _parts(i, STRENGTHS, KEY, STRENGTH, ERASE, WRITE, FREE, MODES, SIZE)
     x = tl.load(vector + i, i < SIZE, 0.0)
-    softplus = tl.maximum(x, 0.0) + tl.log(1.0 + tl.exp(-tl.abs(x)))
+    softplus = tl.maximum(x, 0.0) + _log_of_1_and(tl.exp(-tl.abs(x)))
     y = tl.where(strengths, least + tl.where(x > far, x, softplus), x)
     y = tl.where(gates, tl.sigmoid(x), y)
     back, look, on = _modes(vector, i, modes, MODES)
@@ -103,7 +118,7 @@ def interface(vector: Tensor, width: int, read_heads: int, least_strength: float
 
     least_strength  as in relength.models.memory.dnc_memory.Rules
     """
-    return _Interface.apply(vector, width, read_heads, least_strength)
+    return _Interface.apply(_wide(vector), width, read_heads, least_strength)
 
 
 def _places(width: int, heads: int) -> dict[str, int]:
@@ -221,7 +236,7 @@ def gates(raw: Tensor, cells: Tensor, compressed: bool, clip: float) -> tuple[Te
 
     compressed, clip  as in relength.models.memory.constrained.GatedController; vmap can batch it
     """
-    return _Gates.apply(raw, cells, compressed, clip)
+    return _Gates.apply(_wide(raw), cells, compressed, clip)
 
 
 def _hidden(cells: Tensor, compressed: bool) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Device(NamedTuple):
     def of(cls, record: Record) -> "Device":
         """The device that a record was made on; of kind ``several`` if there were two or more."""
         made = record["provenance"]
-        if others := made.get("other_devices"):
+        if others := [*made.get("other_devices", ()), *filter(None, [made.get("tested_on")])]:
             return cls("several", " and ".join([*others, made["device_name"]]))
         return cls(made["device"], made["device_name"])
 
@@ -238,7 +238,7 @@ def _chosen(
 
 def pace_of(record: Record) -> Pace | None:
     """Return how fast a recorded run was trained; None if its seconds are those of two devices."""
-    if record["provenance"].get("other_devices"):
+    if Device.of(record).kind == "several":
         return None
     cost = record["cost"]
     return Pace(device_seconds(record) / cost["steps"], cost.get("stacked", 1))

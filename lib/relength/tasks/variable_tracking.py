@@ -82,7 +82,9 @@ class NameMetrics(AnswerMetrics):
     """
 
     names_found: float = share(
-        "names found", beside="names found", about="share of the wanted names that are answered"
+        "names found",
+        beside="names found",
+        about="share of the wanted names that stand in an answer",
     )
 
 

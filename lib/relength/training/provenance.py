@@ -13,6 +13,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from relength import git
+from relength.kernels import late
 from relength.paths import ROOT
 from relength.specs import registry
 from relength.specs.claim_files import claims_digest
@@ -56,7 +57,8 @@ def collect(
     experiment  what the run is of, if of any: its paper's claims may be judged by it
     began       the :func:`origin` noted when the run began, if that was earlier
     places      where it was trained, in order, see :func:`place`; here alone if empty. The last of
-                them is the record's; devices before it, or one that only tests, are named apart
+                them is the record's; others, and the one that tests if it is another, are named
+                apart. Python and threads are those of the test
     """
     import torch
 
@@ -64,8 +66,13 @@ def collect(
     first = {**origin(), **(began or {})}
     claims = first.pop("claims")
     here = place(device)
-    *before, (kind, name, library) = places or [here]
-    others = dict.fromkeys(other for _, other, _ in (*before, here) if other != name)
+    *before, last = (tuple(one) for one in places or [here])
+    kind, name, library = last
+
+    def called(other: tuple[str, str, str]) -> str:
+        return f"{name}, PyTorch {other[2]}" if other[1] == name else other[1]
+
+    others = dict.fromkeys(called(other) for other in before if other != last)
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "relength": version("relength"),
@@ -77,6 +84,7 @@ def collect(
         "device": kind,
         "device_name": name,
         **({"other_devices": [*others]} if others else {}),
+        **({"tested_on": called(here)} if here != last else {}),
         "threads": torch.get_num_threads(),
         "data": data,
     }
@@ -175,12 +183,14 @@ def device_name(device: str) -> str:
     """Human name of the processor or GPU.
 
     A processor that was told to do without some of its instructions rounds as another one would,
-    and takes another time, so that it is named as another: *AMD EPYC limited to AVX2*.
+    and takes another time, so that it is named as another: *AMD EPYC limited to AVX2*. So is a GPU
+    that was told to compute with other kernels: *NVIDIA H100 with Triton 3.6.0*.
     """
     if device_kind(device) == "cuda":
         import torch
 
-        return torch.cuda.get_device_name(device)
+        name = torch.cuda.get_device_name(device)
+        return f"{name} with Triton {version('triton')}" if late.triton_asked() else name
     flags = _described("flags").split()
     asked = {name: os.environ.get(name, "").upper() for name in INSTRUCTION_LIMITS}
     limits = dict.fromkeys(

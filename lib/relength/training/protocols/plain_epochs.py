@@ -24,7 +24,7 @@ class PlainEpochs(FixedSamples):
     name: Literal["plain_epochs"] = "plain_epochs"
     epochs: int = Field(5, gt=0, description="passes over the training data")
     batch_size: int = Field(1, gt=0)
-    optimiser: Optimiser = Adam()  # all of its records name it: none had another before
+    optimiser: Optimiser = Adam()  # not `added`: every record of this protocol names it
     learning_rate: float = Field(0.01, gt=0)
     precision: Literal["float32", "float64"] = "float64"
 
