@@ -3,6 +3,7 @@
 VENV  := .venv
 BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
+LANGUAGE := $(VENV)/.language
 
 # `make book RESULTS=some/folder` builds the book from other records.
 RESULTS ?=
@@ -36,11 +37,11 @@ WORKERS ?= 2
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest \
   --nbval-lax --nbval-current-env --nbval-cell-timeout 300 -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests
 
-test: $(READY) ## Run the tests, the notebooks' stored outputs and the smallest trainings
+test: $(READY) $(LANGUAGE) ## Run the tests, the notebooks' stored outputs and the smallest trainings
 	$(PYTEST) notebooks/panm_cost.ipynb -m "not weekly"
 
 # Its kernels are tested where there is a build of Triton for the machine; a gigabyte, so only here.
-test-all: $(READY) ## Run all tests: every page in a browser, every guide, every training
+test-all: $(READY) $(LANGUAGE) ## Run all tests: every page in a browser, every guide, every training
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet triton==3.9.0 || echo "Triton has no build for this machine: its kernels are not tested." >&2
 	$(PYTEST) notebooks
 
@@ -55,4 +56,9 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --requirement requirements.lock
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m compileall -q lib  # pip does so for packages, but for none that is editable
+	@touch $@
+
+# Language models are trained and tested with these; no page needs them, and few of their modules are ever loaded.
+$(LANGUAGE): $(READY) requirements-language.lock
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-compile --requirement requirements-language.lock
 	@touch $@

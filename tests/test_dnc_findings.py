@@ -10,6 +10,7 @@ from relength.papers.dnc import findings, printed_p
 from relength.papers.dnc.experiments import EXPERIMENTS
 from relength.paths import BOOK
 from relength.report import passages
+from relength.report.outcomes import NOTHING
 from relength.report.scoreboard import Survey
 from relength.report.scoreboard import survey as made_of
 from relength.runs.store import Store
@@ -40,7 +41,7 @@ def test_every_passage_is_on_the_page_and_says_when_nothing_is_recorded(nothing)
     assert set(findings.PASSAGES) | set(registry.papers()["dnc"].claims) == set(names)
     assert all(f"executed/{name}.md" in page for name in names)
     for name in set(findings.PASSAGES) - {"findings_dnc_significance"}:
-        assert findings.PASSAGES[name](nothing) == "*Nothing is recorded yet.*\n"
+        assert findings.PASSAGES[name](nothing) == NOTHING
 
 
 def test_who_is_ahead_after_equal_training(survey):

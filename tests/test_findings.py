@@ -569,7 +569,7 @@ def test_a_letter_counts_the_claims_of_its_paper(three):
     ledger.loc[[0, 2], "outcome"] = "contradicted"
     against = findings.standing("mla", three._replace(ledger=ledger))
     (claim,) = (line for line in against.splitlines() if "<claim-mla-000>" in line)
-    assert "It moves on." in claim and "only because" in claim
+    assert "It moves on." in claim
     assert "\n- 1 printed number\n" in against
     count, hours = findings_counts.trainings("mla", state)
     assert count == 12 and hours == pytest.approx(12 * 128 / 3600)

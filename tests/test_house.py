@@ -162,6 +162,13 @@ def test_a_folder_without_a_paper_is_named(monkeypatch):
         registry.papers.__wrapped__()
 
 
+def test_a_paper_without_a_line_in_the_registry_is_named(monkeypatch):
+    *others, last = registry.PAPERS
+    monkeypatch.setattr(registry, "PAPERS", tuple(others))
+    with pytest.raises(RelengthError, match=rf"papers/{last}.*PAPERS"):
+        registry.papers.__wrapped__()
+
+
 def test_what_a_paper_brings_is_registered_beside_the_rest(monkeypatch, tmp_path):
     folder = tmp_path / "relength_made_up"
     folder.mkdir()

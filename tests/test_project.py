@@ -19,9 +19,17 @@ def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def lock() -> list[str]:
-    lines = (ROOT / "requirements.lock").read_text().splitlines()
+def pins(file: str) -> list[str]:
+    lines = (ROOT / file).read_text().splitlines()
     return [line for line in lines if line and not line.startswith("#")]
+
+
+def lock() -> list[str]:
+    """All pins: those of the book and its tests, and those of the extra ``language`` alone."""
+    files = "requirements.lock", "requirements-language.lock"
+    return sorted(
+        chain.from_iterable(map(pins, files)), key=lambda pin: canonical(pin.split("==")[0])
+    )
 
 
 def project() -> dict:
@@ -47,6 +55,19 @@ def test_the_lock_pins_every_package_to_one_version_and_names_no_place():
         assert re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", line), line
     names = [canonical(line.split("==")[0]) for line in lock()]
     assert names == sorted(set(names))
+
+
+def test_the_book_is_built_without_the_extra_language():
+    from packaging.requirements import Requirement
+
+    apart = {canonical(pin.split("==")[0]) for pin in pins("requirements-language.lock")}
+    wanted = {
+        canonical(Requirement(x).name) for x in project()["optional-dependencies"]["language"]
+    }
+    assert wanted <= apart
+    others = [e for name, e in project()["optional-dependencies"].items() if name != "language"]
+    needed = {canonical(Requirement(x).name) for x in chain(project()["dependencies"], *others)}
+    assert not needed & apart
 
 
 def test_every_dependency_that_the_project_declares_is_locked_within_its_bounds():

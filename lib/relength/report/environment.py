@@ -12,7 +12,7 @@ from relength.report.scoreboard import Survey
 from relength.runs.store import Record
 from relength.training.provenance import code_fingerprint
 
-LOCK = ROOT / "requirements.lock"
+LOCKS = ROOT / "requirements.lock", ROOT / "requirements-language.lock"
 PROJECT = ROOT / "pyproject.toml"
 EXTRAS = {
     **{"": "trainings and results", "book": "the book", "test": "tests", "cluster": "clusters"},
@@ -28,18 +28,19 @@ def locked(survey: Survey) -> str:
         ("package", "version", "asked for", "needed by"),
         ((name, versions[name], bounds, needs) for name, (bounds, needs) in asked.items()),
         name="tab-locked",
-        caption=f"The packages that this project names itself; the lock file pins {len(versions)} "
+        caption=f"The packages that this project names itself; the lock files pin {len(versions)} "
         "in all.",
     )
     rest = [(name, version) for name, version in versions.items() if name not in asked]
-    title = f"The other {len(rest)} packages of the lock file"
+    title = f"The other {len(rest)} packages of the lock files"
     return f"{direct}\n````{{dropdown}} {title}\n\n{grid(('package', 'version'), rest)}\n````\n"
 
 
 def lock() -> dict[str, str]:
-    """{package: version} of ``requirements.lock``."""
-    pins = re.findall(r"^([\w.-]+)==(\S+)$", LOCK.read_text(encoding="utf-8"), re.MULTILINE)
-    return {_canonical(name): version for name, version in pins}
+    """{package: version} of both lock files, in the order of names."""
+    text = "\n".join(file.read_text(encoding="utf-8") for file in LOCKS)
+    pins = re.findall(r"^([\w.-]+)==(\S+)$", text, re.MULTILINE)
+    return dict(sorted((_canonical(name), version) for name, version in pins))
 
 
 def dependencies() -> dict[str, tuple[str, str]]:

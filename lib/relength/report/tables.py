@@ -563,7 +563,7 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
 
 
 def _solved(row: Any) -> tuple[str, str]:
-    """How many seeds of a cell solve its test, and the exact interval of their share."""
+    """Count the seeds of a cell that solve its test, and give the exact interval of their share."""
     share = f"{row.solved_low:.0f}–{row.solved_high:.0f} %"
     return f"{row.solved:.0f} of {row.seeds}", share
 

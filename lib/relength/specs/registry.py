@@ -6,6 +6,7 @@ arrow points upwards.
 
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relength.errors import RelengthError
@@ -30,9 +31,17 @@ ACCURACY = "accuracy"  # the column of the metric that a run's task is measured 
 def papers() -> dict[str, "Paper"]:
     """Every paper by its short name, in the order of the book.
 
-    Raises RelengthError for a folder that is not there, or that has no Paper of its name.
+    Raises RelengthError for a folder that is not there, that has no Paper of its name, or that is
+    not listed.
     """
-    return {name: _paper(name) for name in PAPERS}
+    found = {name: _paper(name) for name in PAPERS}
+    folders = {file.parent.name for file in (Path(__file__).parents[1] / "papers").glob("*/*.py")}
+    if forgotten := sorted(folders - {*PAPERS}):
+        raise RelengthError(
+            f"lib/relength/papers/{forgotten[0]} is in no line of PAPERS in "
+            "lib/relength/specs/registry.py: add one, or move the folder away."
+        )
+    return found
 
 
 def _paper(name: str) -> "Paper":
@@ -76,7 +85,7 @@ def metrics() -> tuple[str, ...]:
 
 
 def _with_papers(room: str, kind: str) -> dict[str, Any]:
-    """What a room registers, and what papers bring of the same kind.
+    """Collect what a room registers, and what papers bring of the same kind.
 
     Raises RelengthError where a paper brings a name that is taken.
     """
@@ -101,7 +110,7 @@ def tasks() -> "dict[str, type[Task]]":
 
 
 def refused(task: str) -> str:
-    """Why there is no task of this name, where a task of its family could be meant; else empty."""
+    """Say why there is no task of this name, if one of its family could be meant; else nothing."""
     return import_module("relength.tasks").refused(task)
 
 
