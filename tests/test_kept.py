@@ -167,6 +167,7 @@ PROBE = """
 import json
 import sys
 from pathlib import Path
+from types import ModuleType
 from relength import kept as module
 asked = {}
 def made(name, make, *given, code):
@@ -176,13 +177,15 @@ def remember(name, value, *given, code):
     asked[name] = code
 module.kept, module.remember, module.recall = made, remember, lambda *given, **code: None
 %s
-loaded = {Path(m.__file__) for name, m in sys.modules.items() if name.startswith("relength.")}
+ours = [m for name, m in sys.modules.items() if name.startswith("relength.")]
+loaded = {Path(m.__file__) for m in ours if type(m) is ModuleType}  # others wait to be loaded
 print(json.dumps({
     name: [str(file.relative_to(module.PACKAGE)) for file in loaded.difference(module.files(code))]
     for name, code in asked.items()
 }))
 """
-LEAVES = {"errors.py", "kept.py", "paths.py"}  # which anything imports, and which compute nothing
+# Anything imports these, and they compute nothing.
+LEAVES = {"errors.py", "kept.py", "paths.py", "kernels/late.py"}
 
 
 def is_empty(file: Path) -> bool:
