@@ -38,8 +38,8 @@ QUOTES = {
 }
 SCOPES = {
     "memreasoner-027": "The first half of the sentence, with a plain decoder of equal size in "
-    "place of GPT2-large, on a core: seconds at 0k over those of the decoder, which are 0.30 over "
-    "0.28 in print, within the margin for ratios of cost in every round.",
+    "place of GPT2-large, on a core: seconds at 0k over those of the decoder, as printed within "
+    "the margin for ratios of cost, in every round.",
     "memreasoner-028": "The second half of the sentence, with a plain decoder of equal size in "
     "place of GPT2-large, on a core: a majority of rounds decides.",
     "memreasoner-030": "MemReasoner's part alone, as measured: in a majority of rounds the slope "

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from statistics import median
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -18,7 +19,25 @@ from relength.tasks.new_places import NEW
 
 ONE, LONG = "memreasoner_babilong", "memreasoner_two_facts"
 TASKS = {ONE: "one fact", LONG: "two facts"}
-HOPS = {"vt_1hop": ("one", 13), "vt_2hop": ("two", 14)}  # task: hops, and the table
+
+
+class Asked(NamedTuple):
+    """A task whose accuracy by length stands beside a printed table, and what readers call it."""
+
+    experiment: str
+    task: str
+    said: str
+    artifact: str
+
+
+READ = (
+    Asked(ONE, "babi_one_fact", TASKS[ONE], "memreasoner-table-2"),
+    Asked(LONG, "babi_two_facts", TASKS[LONG], "memreasoner-table-3"),
+)
+CHAINS = (
+    Asked("memreasoner_variable_tracking", "vt_1hop", "one hop", "memreasoner-table-13"),
+    Asked("memreasoner_variable_tracking", "vt_2hop", "two hops", "memreasoner-table-14"),
+)
 
 
 def _medians(runs: Runs, row: str, arm: str, task: str, tests: Iterable[str]) -> dict[str, float]:
@@ -27,8 +46,22 @@ def _medians(runs: Runs, row: str, arm: str, task: str, tests: Iterable[str]) ->
     return {test: median(found) for test, found in values.items() if found}
 
 
-def _beside_print(runs: Runs, task: str, said: str, artifact: str) -> list[tuple]:
+def _by_length(survey: Survey, asked: Iterable[Asked], name: str, caption: str) -> str:
+    """Tabulate accuracy by length on some tasks, which have equal lengths."""
+    rows, lengths = [], ()
+    for one in asked:
+        runs = busiest(survey, one.experiment)
+        lengths = lengths or runs.tests[one.task]
+        rows += _beside_print(runs, one)
+    if not any(row[2] for row in rows):
+        return NOTHING
+    head = ("task", "model", "seeds", *lengths)
+    return table(head, rows, name=name, caption=caption, numbers=("seeds", *lengths))
+
+
+def _beside_print(runs: Runs, asked: Asked) -> list[tuple]:
     """Rows of accuracy by length on a task: one per reading, and MemReasoner's printed one."""
+    _, task, said, artifact = asked
     rows, lengths, paper = [], runs.tests[task], printed(artifact)
     for row, arm in runs.rows:
         found = _medians(runs, row, arm, task, runs.tested(row, arm, task))
@@ -43,22 +76,13 @@ def _beside_print(runs: Runs, task: str, said: str, artifact: str) -> list[tuple
 
 def reach(survey: Survey) -> str:
     """Accuracy by length in each reading, and what the paper prints."""
-    rows, lengths = [], ()
-    for name, said in TASKS.items():
-        runs = busiest(survey, name)
-        (task,) = runs.tasks
-        lengths = lengths or runs.tests[task]
-        rows += _beside_print(runs, task, said, f"memreasoner-table-{2 if name == ONE else 3}")
-    if not any(row[2] for row in rows):
-        return NOTHING
-    return table(
-        ("task", "model", "seeds", *lengths),
-        rows,
+    return _by_length(
+        survey,
+        READ,
         name="tab-findings-memreasoner-reach",
         caption="How much is left in a novel: questions answered in percent, medians over seeds, "
         "by length of the context; *babi* is bAbI's own test. The printed rows are the large "
         "model's.",
-        numbers=("seeds", *lengths),
     )
 
 
@@ -152,20 +176,13 @@ def orders(survey: Survey) -> str:
 
 def chains(survey: Survey) -> str:
     """Accuracy of variable tracking by length in each reading, and what the paper prints."""
-    runs, rows = busiest(survey, "memreasoner_variable_tracking"), []
-    for task, (said, number_of_table) in HOPS.items():
-        rows += _beside_print(runs, task, said, f"memreasoner-table-{number_of_table}")
-    if not any(row[2] for row in rows):
-        return NOTHING
-    lengths = runs.tests[next(iter(HOPS))]
-    return table(
-        ("hops", "model", "seeds", *lengths),
-        rows,
+    return _by_length(
+        survey,
+        CHAINS,
         name="tab-findings-memreasoner-chains",
         caption="Which variables have a value: questions answered with all names and no other, in "
         "percent, medians over seeds, by length of the context. The printed rows are the large "
         "model's, as far as they are legible.",
-        numbers=("seeds", *lengths),
     )
 
 

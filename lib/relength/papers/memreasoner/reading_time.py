@@ -33,7 +33,7 @@ SPECS: dict[str, RunSpec] = {
 }
 READ: dict[str, tuple[str, ...]] = {name: spec.task.lengths for name, spec in SPECS.items()}
 INPUTS = 3  # per length, each in a round of its own, over and over
-SET = 100  # questions of a length that are answered together, as many as tests have
+SET = SPECS[OURS].task.long_size  # questions of a length that are answered together, as in tests
 TOGETHER = f"{OURS}, {SET} inputs"
 
 
