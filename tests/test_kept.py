@@ -185,7 +185,7 @@ print(json.dumps({
 }))
 """
 # Anything imports these, and they compute nothing.
-LEAVES = {"errors.py", "kept.py", "paths.py", "kernels/late.py"}
+LEAVES = {"errors.py", "kept.py", "paths.py"}
 
 
 def is_empty(file: Path) -> bool:

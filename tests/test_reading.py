@@ -67,7 +67,9 @@ def sources(notebook: Path) -> list[str]:
     return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
 
 
-def test_what_notebooks_import_needs_no_torch():
+@pytest.fixture(scope="module")
+def imports() -> str:
+    """All that notebooks import."""
     lines = {
         line
         for notebook in NOTEBOOKS.glob("*.ipynb")
@@ -76,7 +78,24 @@ def test_what_notebooks_import_needs_no_torch():
         if line.startswith(("from ", "import "))
     }
     assert any("notebook" in line for line in lines)
-    run("exec(sys.argv[1])", "\n".join(sorted(lines)))
+    return "\n".join(sorted(lines))
+
+
+def test_what_notebooks_import_needs_no_torch(imports):
+    run("exec(sys.argv[1])", imports)
+
+
+def test_no_module_waits_for_a_look_to_import_torch(imports):
+    """A kernel asks each module for its file when it starts, and so do tracebacks."""
+    program = """
+    from importlib import import_module
+    from relength.book import warm
+    warm.share_records()
+    exec(sys.argv[1])
+    loaded = [*map(import_module, warm.IMPORTED), *sys.modules.values()]
+    print(sum(bool(getattr(module, "__file__", None)) for module in loaded))
+    """
+    assert int(run(program, imports)) > 500
 
 
 @pytest.mark.parametrize(

@@ -376,12 +376,12 @@ def test_an_operation_that_cannot_be_stacked_is_named_with_its_place(unbatched, 
     assert "\n" not in message
 
 
-@pytest.mark.parametrize("part", ["_judged", "_free_running"])
+@pytest.mark.parametrize("part", ["_scores", "_free_running"])
 def test_operations_of_evaluation_and_decoding_are_named_too(unbatched, part):
     stack = Stack([run_spec("Content", seed) for seed in (0, 1)])
     unbatched("item")
     data = stack.validation
-    arguments = {"_judged": (data,), "_free_running": ([stack.call.model] * 2, data)}[part]
+    arguments = {"_scores": (data,), "_free_running": ([stack.call.model] * 2, data)}[part]
     with pytest.raises(Unstackable, match=r"Model Content .*test_stack.py, `.*item"):
         getattr(stack, part)(*arguments)
 
@@ -433,7 +433,7 @@ class Replayed:
 
     def __init__(self, step):
         self.step, self.times = step, 0
-        self.judges = "_judged" in step.__qualname__
+        self.judges = "_scores" in step.__qualname__
 
     def replay(self):
         self.times += 1
@@ -502,7 +502,7 @@ def test_a_shape_is_captured_once_and_its_graph_is_used_by_every_epoch(recorded)
     stack = finished([run_spec("Content", seed, epochs=2) for seed in (0, 1)], True)
     shapes = list(stack.captured.captured)
     assert len(recorded) == len(set(shapes)) == len(shapes)
-    shapes = [shape for shape in shapes if shape[0] != "judged"]
+    shapes = [shape for shape in shapes if shape[0] != "scores"]
     assert len(shapes) == sum(not graph.judges for graph in recorded)
     most = stack.data.all.inputs.shape[2], stack.data.all.targets.shape[2]
     assert all(w % BUCKET == 0 or w == m for s in shapes for w, m in zip(s, most, strict=True))
@@ -645,10 +645,10 @@ def test_what_graphs_read_and_write_stays_where_it_was(recorded):
         stack.run_epoch()
     assert known.items() <= stack.captured.captured.items()
     assert len(stack.found) < len(known) and set(before) <= set(places())
-    judged = stack._judged(stack.validation)
+    judged = stack._scores(stack.validation)
     for weight in stack.params.values():
         weight.mul_(0.0)
-    assert not torch.equal(stack._judged(stack.validation)[1], judged[1])
+    assert not torch.equal(stack._scores(stack.validation)[1], judged[1])
 
 
 def test_an_interval_waits_for_the_device_at_its_end_only(monkeypatch, recorded):

@@ -131,6 +131,8 @@ def _places(width: int, heads: int) -> dict[str, int]:
 
 
 class _Interface(Function):
+    """The node of ``interface`` in the graph of autograd."""
+
     @staticmethod
     def forward(vector: Tensor, width: int, heads: int, least: float) -> Tensor:
         vector = vector.contiguous()
@@ -155,6 +157,8 @@ class _Interface(Function):
 
 
 class _InterfaceBackward(Function):
+    """Its gradient, a node of its own so that torch.func.vmap can batch it."""
+
     @staticmethod
     def forward(vector: Tensor, grad: Tensor, width: int, heads: int) -> Tensor:
         vector = vector.contiguous()
@@ -245,6 +249,8 @@ def _hidden(cells: Tensor, compressed: bool) -> dict[str, Any]:
 
 
 class _Gates(Function):
+    """The node of ``gates`` in the graph of autograd."""
+
     @staticmethod
     def forward(raw: Tensor, cells: Tensor, compressed: bool, clip: float) -> tuple[Tensor, ...]:
         raw, cells = raw.contiguous(), cells.contiguous()
@@ -267,6 +273,8 @@ class _Gates(Function):
 
 
 class _GatesBackward(Function):
+    """Its gradient, a node of its own so that torch.func.vmap can batch it."""
+
     @staticmethod
     def forward(raw: Tensor, cells: Tensor, *given: Any) -> tuple[Tensor, ...]:
         *grads, compressed, clip = given

@@ -13,7 +13,6 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from relength import git
-from relength.kernels import late
 from relength.paths import ROOT
 from relength.specs import registry
 from relength.specs.claim_files import claims_digest
@@ -188,6 +187,8 @@ def device_name(device: str) -> str:
     """
     if device_kind(device) == "cuda":
         import torch
+
+        from relength.kernels import late  # what reads records waits for no module of its own
 
         name = torch.cuda.get_device_name(device)
         return f"{name} with Triton {version('triton')}" if late.triton_asked() else name

@@ -214,10 +214,10 @@ class Stack:
             if probing and taken <= PROBE_STEPS:
                 first.append(self.loss.clone())
             if probing and taken == PROBE_STEPS:
-                after = self._judged(self.validation, PROBE_ITEMS)[1]
+                after = self._scores(self.validation, PROBE_ITEMS)[1]
         if probing:
             if taken < PROBE_STEPS:  # an interval of fewer steps than a probe has
-                after = self._judged(self.validation, PROBE_ITEMS)[1]
+                after = self._scores(self.validation, PROBE_ITEMS)[1]
             self._probe(first, after)
         for tensor, replica, before in waiting:
             tensor[replica] = before
@@ -384,29 +384,29 @@ class Stack:
 
     def _measured(self, data: StackedData) -> list[Measured]:
         """Accuracy and mean loss of each replica on a split."""
-        accuracy, loss = (numbers.tolist() for numbers in self._judged(data))
+        accuracy, loss = (numbers.tolist() for numbers in self._scores(data))
         return [Measured(*own) for own in zip(accuracy, loss, strict=True)]
 
     @torch.no_grad()
-    def _judged(self, data: StackedData, items: int | None = None) -> tuple[Tensor, Tensor]:
+    def _scores(self, data: StackedData, items: int | None = None) -> tuple[Tensor, Tensor]:
         """Accuracy and mean loss (R,) on a split, or on its shortest samples; waits for nothing.
 
         As a graph where steps are: a split is judged after every interval.
         """
         if not self.graphs:
-            return self._judge(data, items)
-        place = "judged", data, items
+            return self._scores_eagerly(data, items)
+        place = "scores", data, items
         if place not in self.found:
             shape = 2, len(self.courses)
             self.found[place] = torch.zeros(shape, dtype=torch.float64, device=self.device)
         found = self.found[place]
         self.captured.run(
-            place, lambda: found.copy_(torch.stack(self._judge(data, items))), [found]
+            place, lambda: found.copy_(torch.stack(self._scores_eagerly(data, items))), [found]
         )
         right, loss = found.clone()
         return right, loss
 
-    def _judge(self, data: StackedData, items: int | None) -> tuple[Tensor, Tensor]:
+    def _scores_eagerly(self, data: StackedData, items: int | None) -> tuple[Tensor, Tensor]:
         def measure(model: torch.nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
             outputs = model(batch)
             return self.task.right(outputs, batch).sum(), self.task.loss(outputs, batch)
