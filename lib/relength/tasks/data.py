@@ -22,7 +22,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from types import ModuleType
@@ -186,8 +186,9 @@ def books(split: str) -> dict[str, str]:
     return found
 
 
+@cache
 def index() -> dict[str, Index]:
-    """Map each data set that can be found to its archive, licence and files."""
+    """Map each data set that can be found to its archive, licence and files; to be read only."""
     return json.loads(
         files("relength.tasks").joinpath("data_index.json").read_text(encoding="utf-8")
     )
