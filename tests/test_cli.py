@@ -4,6 +4,7 @@ nothing.
 
 import io
 import json
+import os
 import random
 import re
 import shutil
@@ -487,28 +488,40 @@ def test_a_campaign_killed_at_a_random_moment_and_run_again_has_every_run_once(t
 
 
 @pytest.mark.smoke
-def test_terminating_a_campaign_ends_its_workers_too(tmp_path, python):
+@pytest.mark.parametrize("all_of_them", [False, True], ids=["command", "whole job"])
+def test_terminating_a_campaign_ends_its_workers_too(tmp_path, python, all_of_them):
+    """A shell ends the command; Slurm and systemd send the signal to every process of the job."""
     command = [*ONE_CELL, "--task", "recopy", "--results", str(tmp_path), "--workers", "2"]
     process = python("-m", "relength.cli.main", *command)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    if not children.exists():
+    if not Path(f"/proc/{process.pid}/task/{process.pid}/children").exists():
         process.kill()
         process.communicate()
         pytest.skip("this system does not list the children of a process")
-    deadline, workers = time.monotonic() + 30, []
+    deadline, helpers, workers = time.monotonic() + 30, [], []
     while len(workers) < 2 and process.poll() is None and time.monotonic() < deadline:
-        workers = children.read_text().split()
+        helpers = children(process.pid)
+        workers = [pid for helper in helpers for pid in children(helper)]
         time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
+    assert len(workers) == 2
+    for pid in [process.pid, *(helpers + workers if all_of_them else [])]:
+        os.kill(pid, signal.SIGTERM)
     process.communicate(timeout=120)
-    assert len(workers) >= 2 and process.returncode == 143
+    assert process.returncode == 143
     deadline = time.monotonic() + 10  # the last of them ends when it sees that the others have
-    while any(map(is_running, workers)) and time.monotonic() < deadline:
+    while any(map(is_running, helpers + workers)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert [pid for pid in workers if is_running(pid)] == []
+    assert [pid for pid in helpers + workers if is_running(pid)] == []
 
 
-def is_running(pid: str) -> bool:
+def children(pid: int) -> list[int]:
+    """The processes that a process has started, or forked, and that have not ended."""
+    try:
+        return [*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def is_running(pid: int) -> bool:
     """Tell whether a process exists and is more than an entry that waits to be collected."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"

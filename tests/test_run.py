@@ -5,7 +5,6 @@ import math
 import os
 import sys
 import time
-import warnings
 import weakref
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
@@ -650,7 +649,24 @@ def test_what_the_system_says_against_a_file_is_told_and_the_state_before_it_sta
     assert list(store.checkpoints.iterdir()) == [path] and path.read_bytes() == before
 
 
-def test_workers_print_warnings_as_the_command_does(capfd):
-    with executor(2) as pool:
-        pool.submit(warnings.warn, "the disk is full").result()
-    assert capfd.readouterr().err == "Note: the disk is full\n"
+def test_workers_print_warnings_as_the_command_does(python):
+    script = """import warnings
+from relength.runs.executors import executor
+with executor(2) as pool:
+    pool.submit(warnings.warn, "the disk is full").result()"""
+    assert python("-c", script).communicate() == ("", "Note: the disk is full\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
+def test_workers_have_the_libraries_of_the_process_they_come_from_and_the_campaigns_environment(
+    monkeypatch,
+):
+    loaded, modules = "__import__('sys').modules.keys() >= {'torch', 'numba'}", set()
+    for number in ("1", "2"):
+        monkeypatch.setenv("RELENGTH_TEST", number)
+        with executor(2) as pool:
+            assert pool.submit(os.getenv, "RELENGTH_TEST").result() == number
+            modules.add(pool.submit(eval, loaded).result())
+            parents = {pool.submit(os.getppid).result() for _ in range(4)}
+            assert len(parents) == 1 and os.getpid() not in parents
+    assert modules == {True}

@@ -4,11 +4,12 @@ import multiprocessing
 import os
 import re
 import shutil
+import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from multiprocessing.context import BaseContext
 from typing import Any
 
 from relength import stopping
@@ -122,9 +123,9 @@ def executor(workers: int, device: str = "cpu") -> Iterator[Executor]:
         return
     pool = ProcessPoolExecutor(
         workers,
-        mp_context=multiprocessing.get_context("spawn"),
+        mp_context=_processes(),
         initializer=_start_worker,
-        initargs=(os.getpid(), stopping.shared()),
+        initargs=(dict(os.environ), stopping.shared()),
     )
     try:
         yield pool
@@ -138,15 +139,30 @@ def executor(workers: int, device: str = "cpu") -> Iterator[Executor]:
             process.join()
 
 
-def _start_worker(parent: int, flag: Any) -> None:
+def _processes() -> BaseContext:
+    """How workers come to be: on Linux forked from a process that has loaded PyTorch already, which
+    elsewhere no process can be forked from safely.
+    """
+    if sys.platform != "linux":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["relength.runs.warm"])
+    return context
+
+
+def _start_worker(environment: dict[str, str], flag: Any) -> None:
     """Set a worker up: one thread, memory kept once used, warnings as the command prints them.
 
-    The process ends with its parent.
+    environment  the campaign's: that of the process it is forked from may be older
+
+    The process ends with the campaign's.
     """
     import torch
 
     from relength.runs.execute import keep_memory
 
+    os.environ.clear()
+    os.environ.update(environment)
     stopping.listen(flag)
     warn_in_notes()
     torch.set_num_threads(1)
@@ -154,8 +170,7 @@ def _start_worker(parent: int, flag: Any) -> None:
     provenance.pin()
 
     def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
+        multiprocessing.parent_process().join()
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
