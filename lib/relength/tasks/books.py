@@ -6,6 +6,7 @@ generator.
 """
 
 import re
+from collections import Counter
 from functools import cache
 from typing import NamedTuple
 
@@ -74,6 +75,18 @@ def sentences(text: str) -> list[tuple[int, str]]:
 def read(split: str) -> tuple[str, ...]:
     """The texts of a split, line ends as blanks. Raises RelengthError where they are missing."""
     return tuple(" ".join(text.split()) for text in data.books(split).values())
+
+
+@cache
+def commonest(split: str) -> tuple[str, ...]:
+    """The words of a split, those that occur most often first; of two as common, by letters."""
+    texts = read(split)
+    return kept(f"commonest-{split}", lambda: _commonest(texts), *texts, code=CODE)
+
+
+def _commonest(texts: tuple[str, ...]) -> tuple[str, ...]:
+    counts = Counter(word for text in texts for word in words(text))
+    return tuple(sorted(counts, key=lambda word: (-counts[word], word)))
 
 
 @cache

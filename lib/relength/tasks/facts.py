@@ -11,7 +11,6 @@ places that some tests use, and the commonest words of the training books.
 
 import re
 from abc import ABC
-from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 
@@ -634,11 +633,7 @@ def _vocabulary(size: int, source: Source) -> tuple[str, ...]:
     facts = sorted(word for word in facts if not word.isdecimal()) + list(NEW_PLACES)
     if source == "generated":
         return (*SPECIALS, *facts)
-    counts: Counter[str] = Counter()
-    for text in books.read("train"):
-        counts.update(books.words(text))
-    common = sorted(counts, key=lambda word: (-counts[word], word))
-    return tuple(dict.fromkeys([*SPECIALS, *facts, *common]))[:size]
+    return tuple(dict.fromkeys([*SPECIALS, *facts, *books.commonest("train")]))[:size]
 
 
 @lru_cache(maxsize=2)

@@ -20,7 +20,6 @@ of one letter.
 
 import re
 from abc import ABC
-from collections import Counter
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -306,8 +305,4 @@ def _spread(
 def _vocabulary(size: int) -> tuple[str, ...]:
     """Special tokens, what lines and questions are made of, then the commonest of books."""
     own = (*words(f"VAR = Which variables have the value ? {NOISE}"), *LETTERS, *"0123456789")
-    counts: Counter[str] = Counter()
-    for text in books.read("train"):
-        counts.update(books.words(text))
-    common = sorted(counts, key=lambda word: (-counts[word], word))
-    return tuple(dict.fromkeys([*SPECIALS, *own, *common]))[:size]
+    return tuple(dict.fromkeys([*SPECIALS, *own, *books.commonest("train")]))[:size]
