@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import sys
 import time
 import weakref
@@ -16,6 +17,7 @@ import torch
 from relength import stopping
 from relength.errors import RelengthError
 from relength.models.seq2seq.encoder_decoder import Seq2Seq
+from relength.paths import ROOT
 from relength.runs import campaign
 from relength.runs import execute as execute_module
 from relength.runs.execute import Job, execute, rounded
@@ -657,16 +659,62 @@ with executor(2) as pool:
     assert python("-c", script).communicate() == ("", "Note: the disk is full\n")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
-def test_workers_have_the_libraries_of_the_process_they_come_from_and_the_campaigns_environment(
-    monkeypatch,
-):
-    loaded, modules = "__import__('sys').modules.keys() >= {'torch', 'numba'}", set()
-    for number in ("1", "2"):
-        monkeypatch.setenv("RELENGTH_TEST", number)
+FROM_A_SCRIPT = """import os, random, sys
+from relength.runs.executors import executor
+
+LOADED = "__import__('sys').modules.keys() >= {'torch', 'numba', 'relength.runs.warm'}"
+
+if __name__ == "__main__":
+    for number in "12":
+        os.environ["RELENGTH_TEST"] = number
         with executor(2) as pool:
-            assert pool.submit(os.getenv, "RELENGTH_TEST").result() == number
-            modules.add(pool.submit(eval, loaded).result())
-            parents = {pool.submit(os.getppid).result() for _ in range(4)}
-            assert len(parents) == 1 and os.getpid() not in parents
-    assert modules == {True}
+            print(pool.submit(os.getenv, "RELENGTH_TEST").result(), end=" ")
+            print(pool.submit(eval, LOADED).result(), end=" ")
+            print(pool.submit(os.getenv, "PYTHONSAFEPATH").result(), end=" ")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
+@pytest.mark.parametrize(
+    ("temporary", "loaded"), [("", True), pytest.param("long" * 30, False, id="no room")]
+)
+def test_workers_start_with_libraries_and_the_campaigns_environment(
+    python, tmp_path, temporary, loaded
+):
+    """And with no module of the folder in which the campaign was started by chance."""
+    for name in ("scripts", "here", *filter(None, [temporary])):
+        (tmp_path / name).mkdir()
+    (tmp_path / "scripts" / "run.py").write_text(FROM_A_SCRIPT)
+    (tmp_path / "here" / "secrets.py").write_text("raise ValueError('not for everyone')")
+    elsewhere = {"TMPDIR": str(tmp_path / temporary)} if temporary else {}
+    done = python(tmp_path / "scripts" / "run.py", cwd=tmp_path / "here", **elsewhere)
+    assert done.communicate() == (f"1 {loaded} None 2 {loaded} None ", "")
+
+
+CHANGED = """import sys
+from pathlib import Path
+from relength.runs.executors import executor
+from relength.training import course, provenance
+
+def told():
+    from relength.training import course, provenance
+    return course.CHECKPOINT_SECONDS, provenance.code_fingerprint()
+
+if __name__ == "__main__":
+    found = []
+    for seconds in ("20.0", "777.0"):
+        file = Path(course.__file__)
+        file.write_text(file.read_text().replace("SECONDS = 20.0", f"SECONDS = {seconds}"))
+        with executor(2) as pool:
+            found.append(pool.submit(told).result())
+    print(len(set(found)), found[0][0])
+"""
+
+
+@pytest.mark.weekly
+def test_the_code_that_a_record_names_is_the_code_that_its_worker_has_loaded(python, tmp_path):
+    for part in ("lib", "book/claims"):
+        shutil.copytree(ROOT / part, tmp_path / part)
+    (tmp_path / "run.py").write_text(CHANGED)
+    done = python(tmp_path / "run.py", PYTHONPATH=str(tmp_path / "lib"))
+    assert done.communicate() == ("1 20.0\n", "")

@@ -33,7 +33,7 @@ SCALE_HINTS: dict[Scale, str] = {
     "reduced": "trained less than the paper did: more training may raise or lower a result",
     "paper": "the paper's own number of steps, seeds and sizes",
 }
-LARGE = 200_000  # bytes
+LARGE = 50_000  # bytes
 
 CSS = (
     f"""

@@ -105,7 +105,9 @@ class Campaign:
                     self._warm_up(pool, time.time() + WARM_UP * self.budget)
                 self.waiting = self._jobs()
                 yield from self._train(pool)
-            except BrokenProcessPool:
+            except (BrokenProcessPool, EOFError, ConnectionError):
+                if stopping.asked():  # before the first worker had started
+                    return
                 raise RelengthError(
                     "A training process was ended from outside (often for want of memory): run the "
                     "same command again, finished runs are recorded and unfinished ones resume."

@@ -6,9 +6,10 @@ import re
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
+from multiprocessing import forkserver
 from multiprocessing.context import BaseContext
 from typing import Any
 
@@ -140,29 +141,53 @@ def executor(workers: int, device: str = "cpu") -> Iterator[Executor]:
 
 
 def _processes() -> BaseContext:
-    """How workers come to be: on Linux forked from a process that has loaded PyTorch already, which
-    elsewhere no process can be forked from safely.
+    """How worker processes come to be.
+
+    On Linux they are forked from a process that has loaded PyTorch already. Elsewhere it is not
+    safe to fork such a process, so that each worker starts afresh, as where temporary files have
+    no room for a socket.
     """
-    if sys.platform != "linux":
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["relength.runs.warm"])
-    return context
+    if sys.platform == "linux":
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["relength.runs.warm"])
+        with suppress(OSError), _same_modules():
+            forkserver.ensure_running()
+            return context
+    return multiprocessing.get_context("spawn")
+
+
+@contextmanager
+def _same_modules() -> Iterator[None]:
+    """Let a Python that starts meanwhile look for modules where this one does, and nowhere else."""
+    before = dict(os.environ)
+    places = [os.path.abspath(place) for place in sys.path]
+    os.environ |= {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(places)}
+    try:
+        yield
+    finally:
+        _set_environment(before)
+
+
+def _set_environment(environment: Mapping[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
 
 
 def _start_worker(environment: dict[str, str], flag: Any) -> None:
     """Set a worker up: one thread, memory kept once used, warnings as the command prints them.
 
-    environment  the campaign's: that of the process it is forked from may be older
+    environment  the campaign's: that of the process it is forked from may be older. What Numba
+                 and other libraries have read when they were loaded stays as it was
 
     The process ends with the campaign's.
     """
+    import numpy
     import torch
 
     from relength.runs.execute import keep_memory
 
-    os.environ.clear()
-    os.environ.update(environment)
+    _set_environment(environment)
+    numpy.random.seed()  # or all workers would draw the same
     stopping.listen(flag)
     warn_in_notes()
     torch.set_num_threads(1)

@@ -1,13 +1,18 @@
-"""What workers are forked from has loaded this module: PyTorch and Numba once, not in each worker.
+"""What the process that workers are forked from does when it starts: nothing else imports this.
 
-That process leaves signals to the campaign, as its workers do.
+It loads PyTorch and Numba, which takes seconds, once for all workers, and notes which code it has
+loaded, as that is what their records name. Signals are left to the campaign, as workers do.
 """
 
 import gc
 import signal
 
-from relength.kernels import jit  # noqa: F401
-from relength.runs import execute  # noqa: F401
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_IGN)
 
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
+from relength.kernels import jit  # noqa: E402, F401
+from relength.runs import execute  # noqa: E402, F401
+from relength.training import provenance  # noqa: E402
+
+provenance.commit(), provenance.code_fingerprint()
 gc.freeze()  # of a page of memory that the collector writes to, every worker would get its own
