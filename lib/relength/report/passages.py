@@ -105,6 +105,7 @@ def error_rates(survey: Survey) -> str:
 
 
 PASSAGES: dict[str, Callable[[Survey], str]] = {
+    "error_rates": error_rates,  # first, since it takes longest where nothing is kept
     **landing.PASSAGES,
     **against_print.PASSAGES,
     **overviews.PASSAGES,
@@ -122,7 +123,6 @@ PASSAGES: dict[str, Callable[[Survey], str]] = {
     **run_index.PASSAGES,
     **self_checks.PASSAGES,
     "margins": margins.in_force,
-    "error_rates": error_rates,
     **{
         name: passage
         for paper in registry.papers().values()
