@@ -67,9 +67,8 @@ def sources(notebook: Path) -> list[str]:
     return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
 
 
-@pytest.fixture(scope="module")
-def imports() -> str:
-    """All that notebooks import."""
+def test_what_notebooks_import_needs_no_torch():
+    """Nor does a look at what is loaded: a kernel that starts asks each module for its file."""
     lines = {
         line
         for notebook in NOTEBOOKS.glob("*.ipynb")
@@ -78,15 +77,6 @@ def imports() -> str:
         if line.startswith(("from ", "import "))
     }
     assert any("notebook" in line for line in lines)
-    return "\n".join(sorted(lines))
-
-
-def test_what_notebooks_import_needs_no_torch(imports):
-    run("exec(sys.argv[1])", imports)
-
-
-def test_no_module_waits_for_a_look_to_import_torch(imports):
-    """A kernel asks each module for its file when it starts, and so do tracebacks."""
     program = """
     from importlib import import_module
     from relength.book import warm
@@ -95,7 +85,7 @@ def test_no_module_waits_for_a_look_to_import_torch(imports):
     loaded = [*map(import_module, warm.IMPORTED), *sys.modules.values()]
     print(sum(bool(getattr(module, "__file__", None)) for module in loaded))
     """
-    assert int(run(program, imports)) > 500
+    assert int(run(program, "\n".join(sorted(lines)))) > 500
 
 
 @pytest.mark.parametrize(

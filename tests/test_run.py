@@ -676,7 +676,8 @@ if __name__ == "__main__":
 
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
 @pytest.mark.parametrize(
-    ("temporary", "loaded"), [("", True), pytest.param("long" * 30, False, id="no room")]
+    ("temporary", "loaded"),
+    [("", True), pytest.param("long" * 30, False, id="no room", marks=pytest.mark.weekly)],
 )
 def test_workers_start_with_libraries_and_the_campaigns_environment(
     python, tmp_path, temporary, loaded
