@@ -45,13 +45,28 @@ def test_every_passage_is_on_the_page_and_says_when_nothing_is_recorded(nothing)
 
 
 def test_who_is_ahead_after_equal_training(survey):
-    said, rows = findings.reach(survey).split("\n\n", 1)
-    ahead = said[said.index("Sort") :]
-    # runs of the baseline, rivals that ran, and runs of the one ahead; with the last weights
-    assert amounts(ahead) == [50, 2, 2, 97, 2] * 2
-    assert "COMPR" in ahead and "REG" not in ahead
+    said, sort, rows = findings.reach(survey).split("\n\n", 2)
+    # tasks with somebody ahead, of how many; the same with the last weights; the averaged lengths
+    assert amounts(said)[1:] == [1, 1, 1, 2, 45] and "depends on" not in said
+    # the baseline, the one ahead and the one that is not, each with its runs; with both weights
+    assert amounts(sort) == [50, 2, 97, 2, 30, 2] * 2
+    assert sort.index("COMPR 97") < sort.index("not ahead") < sort.index("REG 30")
     row = next(line for line in rows.splitlines() if "| COMPR |" in line)
     assert amounts(row)[:4] == [2, 100, 100, 45]  # seeds, the longest of each, and printed
+
+
+def test_whom_the_choice_of_weights_brings_ahead_is_said(tmp_path):
+    store = Store(tmp_path)
+    for spec in FOUND.specs("reduced", [0]):
+        if spec.task.name == "dnc_sort" and spec.row in ("STATEFUL-BASELINE", "COMPR"):
+            record = handmade.record(spec, lambda s, _: ABILITY[s.row], experiment=FOUND.name)
+            if spec.row == "COMPR":
+                last = record["checkpoints"]["last"]
+                last["tests"] = {n: dict.fromkeys(m, 0.1) for n, m in last["tests"].items()}
+            store.append("dnc", record)
+    said, sort, _ = findings.reach(made_of(store)).split("\n\n", 2)
+    assert amounts(said)[1:4] == [1, 1, 0] and "depends on this choice for Sort" in said
+    assert amounts(sort) == [50, 1, 97, 1, 50, 1, 10, 1]
 
 
 def test_who_leads_after_longer_training(tmp_path):
@@ -63,15 +78,31 @@ def test_who_leads_after_longer_training(tmp_path):
     for spec in specs:
         behind = spec.row == "STATEFUL-BASELINE" and spec.training.steps < longest
         reached = repeat(0.5 if behind else 0.9)
-        record = handmade.record(spec, lambda *_, each=reached: next(each), experiment="dnc_when")
+        kept = experiment.keeper(spec).name
+        record = handmade.record(spec, lambda *_, each=reached: next(each), experiment=kept)
         store.append("dnc", record)
-    lines = findings.longer(made_of(store)).splitlines()[-3:]
-    assert [amounts(line)[1:] for line in lines] == [[90, 50], [90, 50], [90, 90]]
+    for spec in FOUND.specs("reduced", [1, 2]):  # more seeds of the usual budget
+        if spec.task.name == "dnc_sort" and spec.row == "COMPR":
+            reached = 0.95 if spec.seed == 1 else 0.8
+            record = handmade.record(spec, lambda *_, r=reached: r, experiment=FOUND.name)
+            store.append("dnc", record)
+    _, lines, others = findings.longer(made_of(store)).strip().split("\n\n")
+    assert [amounts(line)[1:] for line in lines.splitlines()] == [[90, 50], [90, 50], [90, 90]]
+    # place of the seed, of how many, and their median
+    assert amounts(others) == [1, 1, 50, 2, 3, 90]
 
 
 def test_loops_are_counted_where_runs_generalise_and_where_not(survey):
     """All of these runs have loops, and those of COMPR alone generalise."""
-    row = next(line for line in findings.loops(survey).splitlines() if line.startswith("| Sort"))
+    said, rows = findings.loops(survey).split("\n\n", 1)
+    assert amounts(said) == [
+        2,
+        90,
+        2,
+        6,
+        2,
+    ]  # generalise, from where on, of these loop; the reverse
+    row = next(line for line in rows.splitlines() if line.startswith("| Sort"))
     good, good_loops, _, poor, poor_loops, _ = row.split("|")[2:-1]
     assert list(map(int, (good, good_loops, poor, poor_loops))) == [2, 2, 4, 4]
 
@@ -80,3 +111,11 @@ def test_one_reading_of_the_printed_p_values_is_left(nothing):
     said = findings.significance(nothing)
     tests, families = len(printed_p.TESTS), len(printed_p.FAMILIES)
     assert amounts(said) == [tests * families, 1] and "one-sided, normal" in said
+
+
+def test_who_arrives_where_is_counted(survey):
+    """Of three controllers one is good enough to arrive."""
+    said, rows = findings.when_it_comes(survey).split("\n\n", 1)
+    row = next(line for line in rows.splitlines() if "| COMPR |" in line)
+    assert amounts(said) == [50_000, 2, 6, 15, 2, 30, 2]
+    assert "| 2 of 2 |" in row

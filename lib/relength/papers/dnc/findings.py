@@ -1,6 +1,7 @@
 """Passages of the chapter on what the runs of this paper show."""
 
 import numpy as np
+import pandas as pd
 
 from relength.papers.dnc import budget, portraits, printed_p, states, when
 from relength.papers.dnc.by_length import ABOVE, LAST, TRAINED, summaries
@@ -39,8 +40,9 @@ def reach(survey: Survey) -> str:
             for row in found.itertuples()
         ),
         name="tab-findings-dnc-reach",
-        caption=f"How far our runs get: for each seed the longest input above {ABOVE:.0f} %, and "
-        f"the mean accuracy in percent over lengths {TRAINED.span}, at scale *{runs.scale}*, of "
+        caption=f"How far our runs get: for each seed the longest input above {ABOVE:.0f} % (0 if "
+        f"none is), and the mean accuracy in percent over lengths {TRAINED.span}, at scale "
+        f"*{runs.scale}*, of "
         "the weights that length 30 selects; then the mean with the last weights, and what the "
         "paper prints of ten runs.",
         numbers=("seeds", "longest", "printed", over, last, "printed mean"),
@@ -50,32 +52,45 @@ def reach(survey: Survey) -> str:
 
 def _ahead(runs: Runs) -> str:
     """Say which constrained controllers are ahead of the stateful one, after equal training."""
-    at_the_end = beside_stateful(runs, LAST)
-    said = [
-        f"**{title(task)}:** {_who(selected)}. With the last weights {_who(at_the_end[task])}."
-        for task, selected in beside_stateful(runs).items()
-    ]
-    if not said:
+    selected, at_the_end = beside_stateful(runs), beside_stateful(runs, LAST)
+    if not selected:
         return "The stateful baseline and a constrained controller have no task in common yet."
-    return (
-        "Does the stateful baseline catch up if it is trained as long? Medians of the mean "
-        f"accuracy over lengths {TRAINED.span}, with the weights that length 30 selects. "
-        f"{' '.join(said)}"
+    one = [sum(bool(_leaders(found)) for found in both.values()) for both in (selected, at_the_end)]
+    other = [
+        title(t) for t, found in selected.items() if _leaders(found) != _leaders(at_the_end[t])
+    ]
+    turned = f" Which ones are depends on this choice for {words(other)}." if other else ""
+    lines = "\n".join(
+        f"- **{title(task)}:** {_who(found)} With the last weights, {_who(at_the_end[task])}"
+        for task, found in selected.items()
     )
+    return (
+        "**After equal training, is a constrained controller better than the stateful baseline?** "
+        f"With the weights that length 30 selects, at least one is on {one[0]} of "
+        f"{plural(len(selected), 'task')}; with the last weights, on {one[1]}.{turned} Medians of "
+        f"the mean accuracy over lengths {TRAINED.span}:\n\n{lines}"
+    )
+
+
+def _leaders(found: Beside) -> list[str]:
+    """The constrained controllers that are ahead of the stateful one."""
+    return [row.Index for row in found.rivals.itertuples() if row.median > found.baseline]
 
 
 def _who(found: Beside) -> str:
-    """Name the constrained controllers that are ahead of the stateful one."""
-    ahead = [
-        f"{row.Index} ({short(row.median)} %, {plural(row.seeds, 'run')})"
+    """Name the constrained controllers that are ahead of the stateful one, and the others."""
+    said = {
+        row.Index: f"{row.Index} {short(row.median)} % ({plural(row.seeds, 'run')})"
         for row in found.rivals.itertuples()
-        if row.median > found.baseline
-    ]
-    who = f"{words(ahead)} {'is' if len(ahead) == 1 else 'are'}" if ahead else "none is"
-    return (
-        f"the baseline reaches {short(found.baseline)} % ({plural(found.seeds, 'run')}); of "
-        f"{plural(len(found.rivals), 'constrained controller')} with runs, {who} ahead of it"
-    )
+    }
+    ahead = _leaders(found)
+    behind = [name for name in said if name not in ahead]
+    parts = [f"the baseline reaches {short(found.baseline)} % ({plural(found.seeds, 'run')})"]
+    if ahead:
+        parts.append(f"ahead of it: {words(said[name] for name in ahead)}")
+    if behind:
+        parts.append(f"not ahead: {words(said[name] for name in behind)}")
+    return f"{'; '.join(parts)}."
 
 
 def when_it_comes(survey: Survey) -> str:
@@ -96,7 +111,7 @@ def when_it_comes(survey: Survey) -> str:
         each = [f"{n} of {row.seeds}" for n in arrive]
         rows.append((title(row.task), row.model, shown[0], each[0], shown[1], each[1]))
     heads = (f"length {task.iid_length}", "arrive", f"length {task.dev_length}", "arrive there")
-    return table(
+    return f"{_arrivals(runs, found)}\n\n" + table(
         ("task", "controller", *heads),
         rows,
         name="tab-findings-dnc-when",
@@ -107,6 +122,22 @@ def when_it_comes(survey: Survey) -> str:
     )
 
 
+def _arrivals(runs: Runs, found: pd.DataFrame) -> str:
+    """Say, task by task, how many runs arrive at the trained lengths and at those that select."""
+    first, said = runs.specs[0], []
+    known, further = first.task.iid_length, first.task.dev_length
+    for task, rows in found.groupby("task", sort=False):
+        total = int(rows["seeds"].sum())
+        there = rows[rows[f"reached_{further}"] > 0]
+        who = words(f"{r.model} {getattr(r, f'reached_{further}')}" for r in there.itertuples())
+        said.append(
+            f"**{title(task)}**: {int(rows[f'reached_{known}'].sum())} of {plural(total, 'run')} "
+            f"arrive at length {known}, {int(there[f'reached_{further}'].sum())} at length "
+            f"{further}{f' ({who})' if who else ''}."
+        )
+    return f"Of {first.training.steps:,} steps of training. {' '.join(said)}"
+
+
 def longer(survey: Survey) -> str:
     """Say who leads after half, once and twice the steps, where there are runs."""
     runs = busiest(survey, BUDGETS)
@@ -115,7 +146,29 @@ def longer(survey: Survey) -> str:
     lines = "\n".join(f"- {line}" for line in budget.ahead(runs).splitlines())
     return (
         "Sort, one run of each controller and budget, the weights that length 30 selects: mean "
-        f"accuracy in percent over lengths {TRAINED.span}.\n\n{lines}\n"
+        f"accuracy in percent over lengths {TRAINED.span}.\n\n{lines}\n\n"
+        f"{_among_others(runs, busiest(survey, EXPERIMENT))}\n"
+    )
+
+
+def _among_others(few: Runs, runs: Runs) -> str:
+    """Say where the one seed of a budget stands among all that were trained for so many steps."""
+    shown, said = budget.by_steps(few).dropna(subset="mean"), []
+    usual = {spec.training.steps for spec in runs.specs}
+    every = summaries(runs, TRAINED)
+    for row in shown[shown["steps"].isin(usual)].itertuples():
+        own = every[(every["task"] == few.specs[0].task.name) & (every["model"] == row.model)]
+        means = own["means"].iloc[0] if len(own) else []
+        place = 1 + sum(mean > row.mean + 1e-9 for mean in means)
+        said.append(
+            f"{row.model}'s is number {place} of {plural(len(means), 'run')} (median "
+            f"{short(own['median'].iloc[0])})"
+        )
+    if not said:
+        return ""
+    return (
+        "One seed is little: of the usual number of steps there are more, and from the best down "
+        f"{words(said)}."
     )
 
 
@@ -126,6 +179,16 @@ def loops(survey: Survey) -> str:
     if data.empty:
         return NOTHING
     rows = []
+    good = data[data["accuracy"] >= states.GENERALISES]
+    looping = data[data["state_returns"] >= states.LOOPS]
+    both = len(good.index.intersection(looping.index))
+    said = (
+        f"Of {plural(len(good), 'run')} that generalise (a mean accuracy of "
+        f"{short(states.GENERALISES)} % or more), {both} {'has' if both == 1 else 'have'} loops; "
+        f"of {plural(len(looping), 'run')} with loops, {both} "
+        f"{'generalises' if both == 1 else 'generalise'}. The stateless baseline has no state to "
+        "come back to and is left out."
+    )
     for task, own in data.groupby("task", sort=False):
         counts = []
         for part in (
@@ -139,7 +202,7 @@ def loops(survey: Survey) -> str:
         *("generalise", "of these with loops", "their returns"),
         *("do not generalise", "of those with loops", "and their returns"),
     )
-    return table(
+    return f"{said}\n\n" + table(
         ("task", *heads),
         rows,
         name="tab-findings-dnc-loops",
