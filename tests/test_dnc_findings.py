@@ -62,7 +62,10 @@ def test_whom_the_choice_of_weights_brings_ahead_is_said(tmp_path):
             record = handmade.record(spec, lambda s, _: ABILITY[s.row], experiment=FOUND.name)
             if spec.row == "COMPR":
                 last = record["checkpoints"]["last"]
-                last["tests"] = {n: dict.fromkeys(m, 0.1) for n, m in last["tests"].items()}
+                last["tests"] = {
+                    n: {k: 0.1 if type(v) is float else v for k, v in m.items()}
+                    for n, m in last["tests"].items()
+                }
             store.append("dnc", record)
     said, sort, _ = findings.reach(made_of(store)).split("\n\n", 2)
     assert amounts(said)[1:4] == [1, 1, 0] and "depends on this choice for Sort" in said

@@ -88,8 +88,10 @@ def test_new_places_and_parts_of_questions_are_those_of_the_records(survey):
     places, parts = (said(survey).splitlines() for said in (findings.places, findings.parts))
     assert places and parts
     assert all(amounts(line)[-2:] == [10, 10] for line in places)  # read, and answered
-    # Read and answered, read and answered wrongly, read elsewhere: at 1k and at 128k.
-    assert all(amounts(line)[-6:] == [50, 0, 50] * 2 for line in parts)
+    *parts, _, guess = parts
+    # Read and answered, one of the two, the other, neither: at 1k and at 128k.
+    assert all(amounts(line)[-8:] == [50, 0, 0, 50] * 2 for line in parts)
+    assert amounts(guess) == [6, 16.7]
 
 
 def test_leads_are_differences_of_printed_numbers():

@@ -15,7 +15,9 @@ from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.tables import number, printed, short
 from relength.report.wording import words
+from relength.tasks.facts import PLACES
 from relength.tasks.new_places import NEW
+from relength.verdicts.wording import plural
 
 ONE, LONG = "memreasoner_babilong", "memreasoner_two_facts"
 TASKS = {ONE: "one fact", LONG: "two facts"}
@@ -99,14 +101,23 @@ def parts(survey: Survey) -> str:
             told = [
                 f"at {cell[3]} {short(one['both'])} % are read and answered, "
                 f"{short(one['read'])} % read and answered wrongly, "
-                f"{short(one['neither'] + one['answer'])} % read elsewhere{_diverged(one)}"
+                f"{short(one['answer'])} % answered right from another line, "
+                f"{short(one['neither'])} % neither read nor answered{_diverged(one)}"
                 for cell in lengths
                 for one in [middle.loc[cell]]
             ]
             if told:
-                said.append(f"- **{task.capitalize()}, {runs.label(model, arm)}:** "
+                (asked,) = runs.tasks
+                count = plural(len(runs.cell(model, arm, asked)), "run")
+                said.append(f"- **{task.capitalize()}, {runs.label(model, arm)}, {count}:** "
                             f"{'; '.join(told)}.")  # fmt: skip
-    return "\n".join(said) + "\n" if said else NOTHING
+    if not said:
+        return NOTHING
+    guess = (
+        f"Who guesses one of {len(PLACES)} places is right for {short(losses.CHANCE)} % of the "
+        "questions, whatever was read."
+    )
+    return "\n".join([*said, "", guess, ""])
 
 
 def _diverged(one: pd.Series) -> str:
@@ -131,7 +142,8 @@ def terms(survey: Survey) -> str:
         rows,
         name="tab-findings-memreasoner-losses",
         caption="What each term of the loss is worth: questions of one fact answered in percent, "
-        "medians over seeds, by length of the context.",
+        "medians over seeds, by length of the context. The effects below are medians of "
+        "differences between runs of the same seed, not differences of these medians.",
         numbers=("seeds", *lengths),
     )
     return f"{body}{beside}\n"

@@ -39,7 +39,7 @@ class Part(NamedTuple):
 PARTS = {
     "both": Part("read and answered", None, 1.0),
     "answer": Part("answered from another line", None, 0.4),
-    "read": Part("read, but another place named", LIGHT.second, 0.85),
+    "read": Part("read, but answered wrongly", LIGHT.second, 0.85),
     "neither": Part("another line read, wrong", LIGHT.rule, 1.0),
     "diverged": Part("memory diverged, no answer", LIGHT.ink, 1.0),
 }
