@@ -91,17 +91,17 @@ def arrival(steps: Sequence[int], above: Sequence[bool]) -> float:
 
 
 def stays(steps: Sequence[int], above: Sequence[bool]) -> float:
-    """The first point from which a curve is above a level to its end; infinite if it ends below.
+    """The first of HELD points or more from which a curve is above a level to its end; infinite
+    for none.
 
-    >>> stays([1, 2, 3, 4], [True, False, True, True])
+    >>> stays([1, 2, 3, 4, 5], [True, False, True, True, True])
     3.0
+    >>> stays([1, 2, 3, 4, 5], [True, True, True, False, True])
+    inf
     """
-    since = NEVER
-    for step, over in zip(reversed(steps), reversed(above), strict=True):
-        if not over:
-            break
-        since = float(step)
-    return since
+    below = [place for place, over in enumerate(above) if not over]
+    start = below[-1] + 1 if below else 0
+    return float(steps[start]) if start + HELD <= len(above) else NEVER
 
 
 def arrivals(runs: Runs) -> pd.DataFrame:
