@@ -80,8 +80,10 @@ PAPER = Paper(
     asked_first=("memreasoner-017", "memreasoner-022", "memreasoner-042"),
     claims={
         "findings_memreasoner_claims": (
-            *("memreasoner-007", "memreasoner-017", "memreasoner-022", "memreasoner-051"),
+            *("memreasoner-007", "memreasoner-009", "memreasoner-017", "memreasoner-022"),
+            *("memreasoner-037", "memreasoner-051"),
         ),
+        "findings_memreasoner_cost": ("memreasoner-027", "memreasoner-028", "memreasoner-030"),
         "findings_memreasoner_order_claims": (
             *("memreasoner-042", "memreasoner-043", "memreasoner-044"),
         ),
