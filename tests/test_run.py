@@ -659,7 +659,7 @@ with executor(2) as pool:
     assert python("-c", script).communicate() == ("", "Note: the disk is full\n")
 
 
-FROM_A_SCRIPT = """import os, random, sys
+FROM_A_SCRIPT = """import os
 from relength.runs.executors import executor
 
 LOADED = "__import__('sys').modules.keys() >= {'torch', 'numba', 'relength.runs.warm'}"

@@ -106,7 +106,7 @@ class Campaign:
                 self.waiting = self._jobs()
                 yield from self._train(pool)
             except (BrokenProcessPool, EOFError, ConnectionError):
-                if stopping.asked():  # before the first worker had started
+                if stopping.asked():  # and who was to start workers, or one of them, was ended
                     return
                 raise RelengthError(
                     "A training process was ended from outside (often for want of memory): run the "

@@ -1,7 +1,7 @@
 """What the process that workers are forked from does when it starts: nothing else imports this.
 
 It loads PyTorch and Numba, which takes seconds, once for all workers, and notes which code it has
-loaded, as that is what their records name. Signals are left to the campaign, as workers do.
+loaded, as that is what their records name. It leaves signals to the campaign, as workers do.
 """
 
 import gc

@@ -42,9 +42,8 @@ def reach(survey: Survey) -> str:
         name="tab-findings-dnc-reach",
         caption=f"How far our runs get: for each seed the longest input above {ABOVE:.0f} % (0 if "
         f"none is), and the mean accuracy in percent over lengths {TRAINED.span}, at scale "
-        f"*{runs.scale}*, of "
-        "the weights that length 30 selects; then the mean with the last weights, and what the "
-        "paper prints of ten runs.",
+        f"*{runs.scale}*, of the weights that length 30 selects; then the mean with the last "
+        "weights, and what the paper prints of ten runs.",
         numbers=("seeds", "longest", "printed", over, last, "printed mean"),
     )  # fmt: skip
     return f"{_ahead(runs)}\n\n{body}"
@@ -55,20 +54,19 @@ def _ahead(runs: Runs) -> str:
     selected, at_the_end = beside_stateful(runs), beside_stateful(runs, LAST)
     if not selected:
         return "The stateful baseline and a constrained controller have no task in common yet."
-    one = [sum(bool(_leaders(found)) for found in both.values()) for both in (selected, at_the_end)]
-    other = [
-        title(t) for t, found in selected.items() if _leaders(found) != _leaders(at_the_end[t])
-    ]
-    turned = f" Which ones are depends on this choice for {words(other)}." if other else ""
+    leaders = {task: (_leaders(selected[task]), _leaders(at_the_end[task])) for task in selected}
+    led, led_at_the_end = (sum(map(bool, which)) for which in zip(*leaders.values(), strict=True))
+    changed = [title(task) for task, (chosen, last) in leaders.items() if chosen != last]
+    choice = f" For {words(changed)}, this choice decides which are." if changed else ""
     lines = "\n".join(
         f"- **{title(task)}:** {_who(found)} With the last weights, {_who(at_the_end[task])}"
         for task, found in selected.items()
     )
     return (
         "**After equal training, is a constrained controller better than the stateful baseline?** "
-        f"With the weights that length 30 selects, at least one is on {one[0]} of "
-        f"{plural(len(selected), 'task')}; with the last weights, on {one[1]}.{turned} Medians of "
-        f"the mean accuracy over lengths {TRAINED.span}:\n\n{lines}"
+        f"With the weights that length 30 selects, at least one is on {led} of "
+        f"{plural(len(selected), 'task')}; with the last weights, on {led_at_the_end}.{choice} "
+        f"Medians of the mean accuracy over lengths {TRAINED.span}:\n\n{lines}"
     )
 
 
@@ -135,7 +133,7 @@ def _arrivals(runs: Runs, found: pd.DataFrame) -> str:
             f"arrive at length {known}, {int(there[f'reached_{further}'].sum())} at length "
             f"{further}{f' ({who})' if who else ''}."
         )
-    return f"Of {first.training.steps:,} steps of training. {' '.join(said)}"
+    return f"Within {first.training.steps:,} steps: {' '.join(said)}"
 
 
 def longer(survey: Survey) -> str:
@@ -158,12 +156,14 @@ def _among_others(few: Runs, runs: Runs) -> str:
     every = summaries(runs, TRAINED)
     for row in shown[shown["steps"].isin(usual)].itertuples():
         own = every[(every["task"] == few.specs[0].task.name) & (every["model"] == row.model)]
-        means = own["means"].iloc[0] if len(own) else []
-        place = 1 + sum(mean > row.mean + 1e-9 for mean in means)
-        said.append(
-            f"{row.model}'s is number {place} of {plural(len(means), 'run')} (median "
-            f"{short(own['median'].iloc[0])})"
-        )
+        means = np.array(own["means"].iloc[0])
+        if len(means):
+            # Its own mean is one of these, summed in another order.
+            better = (means > row.mean) & ~np.isclose(means, row.mean)
+            said.append(
+                f"{row.model}'s is number {better.sum() + 1} of {plural(len(means), 'run')} "
+                f"(median {short(own['median'].iloc[0])})"
+            )
     if not said:
         return ""
     return (
