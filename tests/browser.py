@@ -102,11 +102,14 @@ MARK = r"""(most) => {
     if (!paths.has(e)) paths.set(e, `${path(e.parentElement)} ${own}`);
     return paths.get(e);
   };
+  const grounds = new WeakMap();
   const ground = (e) => {
-    for (; e; e = e.parentElement) {
+    if (!e) return;
+    if (!grounds.has(e)) {
       const colour = getComputedStyle(e).backgroundColor;
-      if (colour !== "rgba(0, 0, 0, 0)") return colour;
+      grounds.set(e, colour === "rgba(0, 0, 0, 0)" ? ground(e.parentElement) : colour);
     }
+    return grounds.get(e);
   };
   for (const e of document.body.querySelectorAll("*")) {
     const written = [...e.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.data.trim());

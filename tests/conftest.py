@@ -88,6 +88,12 @@ def pytest_runtestloop() -> None:
     gc.enable()
 
 
+def pytest_sessionfinish() -> None:
+    """Look at the last garbage once: pytest does so five times, at all that the tests have read."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without a GPU, whatever this one has."""

@@ -1,5 +1,6 @@
 """Shared by all commands: the application, its consoles, and options that several of them have."""
 
+import gc
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,6 +21,12 @@ app = typer.Typer(
 console, stderr = Console(), Console(stderr=True)
 
 Results = Annotated[Path, typer.Option(help="Folder of recorded runs.", show_default="results/")]
+
+
+def collect_garbage() -> None:
+    """Collect garbage from here on, for commands that train: what is loaded by now stays."""
+    gc.freeze()
+    gc.enable()
 
 
 def scales_of(given: Iterable[str], known: Sequence[str]) -> list[str]:

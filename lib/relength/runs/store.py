@@ -15,9 +15,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from math import nan
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import yaml
 from filelock import FileLock, Timeout
 from pydantic import (
@@ -35,6 +34,9 @@ from relength.paths import RESULTS
 from relength.runs.schema import Line, Measurement
 from relength.specs import registry
 from relength.specs.spec import explain, measure_of, row_name
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Record = dict[str, Any]
 CODE = (  # that it follows from whether a line is a record, and what a record says
@@ -535,13 +537,15 @@ def epochs_of(record: Record) -> int:
     return record["curve"][-1]["epoch"] + 1
 
 
-def frame(records: Iterable[Record]) -> pd.DataFrame:
+def frame(records: Iterable[Record]) -> "pd.DataFrame":
     """One row per run, checkpoint and test; accuracies in percent. Failed runs have no rows.
 
     accuracy  the metric that the run's task is measured by
     (:func:`relength.specs.spec.measure_of`). The last columns are the papers' own metrics, NaN
     where nothing was recorded that they could be read from.
     """
+    import pandas as pd  # a quarter of a second, for which training does not wait
+
     rows = []
     for record in records:
         if record["status"] != "ok":

@@ -12,12 +12,13 @@ The tables hold what is printed. Where the papers contradict themselves stands i
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Literal
-
-import pandas as pd
+from typing import TYPE_CHECKING, Literal
 
 from relength.errors import RelengthError
 from relength.specs import registry
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 STATISTICS = (
     "median",
@@ -32,7 +33,7 @@ def name_of(artifact: str) -> str:
     return " ".join([{"fig": "Figure"}.get(kind, kind.capitalize()), *number])
 
 
-def artifacts() -> pd.DataFrame:
+def artifacts() -> "pd.DataFrame":
     """Tables and figures of all papers.
 
     Columns: artifact ("<paper>-table-2"), paper, kind (table or figure), title, metric, protocol,
@@ -41,7 +42,7 @@ def artifacts() -> pd.DataFrame:
     return _every("artifacts.csv").copy()
 
 
-def table(artifact: str) -> pd.DataFrame:
+def table(artifact: str) -> "pd.DataFrame":
     """The cells of one table as printed.
 
     Columns: artifact, row, column ("copy/15"), value and spread (float, NaN where nothing is
@@ -77,7 +78,7 @@ def statistic(*artifacts: str) -> Literal["mean", "median"]:
     return "mean" if spread and all(spread) else "median"
 
 
-def prose_claims() -> pd.DataFrame:
+def prose_claims() -> "pd.DataFrame":
     """Claims of prose and captions.
 
     Columns: claim_id ("<paper>-001"), paper, where, claim, kind (value, order, threshold, trend,
@@ -93,7 +94,9 @@ def _artifacts() -> dict[str, dict[str, str]]:
 
 
 @cache
-def _numbers(name: str) -> pd.DataFrame:
+def _numbers(name: str) -> "pd.DataFrame":
+    import pandas as pd
+
     paper = name.rpartition("/")[2].partition("-")[0]
     cells = _read(paper, name)
     artifact = name.rpartition("/")[2].removesuffix(".csv")
@@ -129,13 +132,17 @@ def _test(printed: str) -> str:
 
 
 @cache
-def _every(name: str) -> pd.DataFrame:
+def _every(name: str) -> "pd.DataFrame":
     """The file of that name of all papers, one below the other."""
+    import pandas as pd
+
     return pd.concat([_read(paper, name) for paper in registry.PAPERS], ignore_index=True)
 
 
 @cache
-def _read(paper: str, name: str) -> pd.DataFrame:
+def _read(paper: str, name: str) -> "pd.DataFrame":
+    import pandas as pd
+
     path = files(f"relength.papers.{paper}") / "published" / name
     if not path.is_file():
         raise RelengthError(
