@@ -37,10 +37,15 @@ STORY = "\n".join(
     )
 )
 SENTENCES = ("It was the best of times, it was the worst of times. ", "Call me. ") * 40
-BOOK = books._background(" ".join(" ".join(SENTENCES).split()))
 WORDS = ("<pad>", "<sos>", "<eos>", "<unk>", ".", "?", "mary", "moved", "to", "the", "bathroom",
          "john", "went", "hallway", "where", "is", "in", "garden", "back")  # fmt: skip
 lacking = pytest.mark.skipif(bool(why := OneFact().lacks()), reason=f"bAbI and the books: {why}")
+
+
+@cache
+def background():
+    """What facts are hidden in. (Its tokens are counted, which takes a second.)"""
+    return books._background(" ".join(" ".join(SENTENCES).split()))
 
 
 class Told(OneFact):
@@ -134,13 +139,13 @@ def test_the_strict_rule_names_labels_before_the_first_full_stop(written, labels
 @pytest.mark.parametrize("seed", range(5))
 def test_facts_are_hidden_in_order_in_exactly_so_many_tokens(tokens, seed):
     episode = episodes(STORY)[0]
-    found = hidden(episode, np.random.default_rng(seed), tokens, (BOOK,))
+    found = hidden(episode, np.random.default_rng(seed), tokens, (background(),))
     assert sum(bpe.count(f" {line}") for line in found.lines) == tokens
     assert [line for line in found.lines if line in episode.lines] == list(episode.lines)
     assert found.lines[found.supports[0]] == episode.lines[0]
     others = [line for line in found.lines if line not in episode.lines]
     *whole, _ = others  # the last is cut
-    assert all(line in BOOK.sentences for line in whole)
+    assert all(line in background().sentences for line in whole)
     assert all(bpe.count(f" {line}") >= books.LEAST_TOKENS for line in whole)
     assert (found.question, found.answer) == (episode.question, episode.answer)
 
@@ -149,7 +154,8 @@ def test_facts_stand_everywhere_in_a_passage():
     """A fact draws each gap, before the first and after the last sentence included."""
     episode = episodes(STORY)[2]
     places = [
-        (hidden(episode, np.random.default_rng(seed), 80, (BOOK,)), seed) for seed in range(60)
+        (hidden(episode, np.random.default_rng(seed), 80, (background(),)), seed)
+        for seed in range(60)
     ]
     shares = {found.supports[0] / (len(found.lines) - 1) for found, _ in places}
     assert {0, 1} <= shares and len(shares) > 3
@@ -157,7 +163,7 @@ def test_facts_stand_everywhere_in_a_passage():
 
 def test_facts_that_do_not_fit_are_refused():
     with pytest.raises(RelengthError, match="choose a longer context"):
-        hidden(episodes(STORY)[0], np.random.default_rng(0), 5, (BOOK,))
+        hidden(episodes(STORY)[0], np.random.default_rng(0), 5, (background(),))
 
 
 # --- batches and scores ---------------------------------------------------------------------------

@@ -6,6 +6,8 @@ What is wrong with records, each kernel says where it shows them.
 import gc
 from contextlib import suppress
 
+import scipy.stats  # noqa: F401 - loaded when first used, which every ledger does
+
 from relength.errors import RelengthError
 from relength.kept import code_digest
 from relength.paths import RESULTS

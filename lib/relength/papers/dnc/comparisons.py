@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy
 
 from relength.papers.dnc.by_length import TRAINED, Memory, summaries
 from relength.papers.dnc.printed_p import (
@@ -47,7 +47,7 @@ def both(first: list[float], second: list[float]) -> tuple[float, float]:
     >>> both([1, 2, 3], [4, 5, 6])
     (0.05, 0.1)
     """
-    ranks = stats.rankdata([*first, *second])
+    ranks = scipy.stats.rankdata([*first, *second])
     one = min(permutation_order(ranks[: len(first)], ranks[len(first) :]))
     return one, min(1.0, 2 * one)
 
@@ -86,7 +86,7 @@ def corrected(p: pd.Series) -> pd.Series:
     there = p.dropna()
     if there.empty:
         return p
-    adjusted = stats.false_discovery_control(there.to_numpy(), method="bh")
+    adjusted = scipy.stats.false_discovery_control(there.to_numpy(), method="bh")
     return pd.Series(adjusted, index=there.index).reindex(p.index)
 
 

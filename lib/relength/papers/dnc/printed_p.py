@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy
 
 from relength.papers.dnc.by_length import EXTENDED, TRAINED
 from relength.papers.dnc.recounts import SIGNIFICANT, statistic
@@ -56,7 +56,7 @@ def possible(sides: str, method: str, runs: int = 10) -> tuple[float, ...]:
     for u in range(runs * runs // 2, runs * runs + 1):
         first, second = _samples(u, runs)
         side = {"one": "greater", "two": "two-sided"}[sides]
-        p = float(stats.mannwhitneyu(first, second, alternative=side, method=method).pvalue)
+        p = float(scipy.stats.mannwhitneyu(first, second, alternative=side, method=method).pvalue)
         # In the very middle the approximation of old did not tell the directions apart.
         found.append(min(p, 1 - p) if (sides, method) == ("one", "asymptotic") else p)
     return tuple(found)
