@@ -14,7 +14,8 @@ from relength.errors import RelengthError
 from relength.models.language import memory
 from relength.models.language.configs import GPTConfig, MemReasonerConfig
 from relength.models.language.gpt import GPT
-from relength.models.language.memreasoner import MemReasoner
+from relength.models.language.larimar import Larimar
+from relength.models.language.memreasoner import MemReasoner, Terms
 from relength.specs.spec import make_spec, spec_of_key
 from relength.tasks import TASKS
 from relength.tasks.base import EOS, SOS
@@ -103,6 +104,38 @@ def test_fused_order_is_the_plain_one_in_values_and_slopes(temporal):
         found.append((codes.ordered.detach(), ours.encoder_words.weight.grad))
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other)
+
+
+def assert_equal_scores_terms_and_slopes(one, other, of: FactsToAnswer) -> None:
+    """Two models answer a batch, and learn from it, alike."""
+    found = []
+    for ours in (one, other):
+        asked = ("text",) if isinstance(ours, Larimar) else Terms._fields
+        scores, terms = ours.with_terms(of, None, asked) if ours.supervised else (ours(of), ())
+        (scores.sin().sum() + sum(terms)).backward()
+        slopes = {n: p.grad for n, p in ours.named_parameters() if p.grad is not None}
+        assert slopes
+        found.append([scores, *terms, *slopes.values()])
+    for mine, yours in zip(*found, strict=True):
+        torch.testing.assert_close(mine, yours)
+
+
+@pytest.mark.equality
+@pytest.mark.parametrize("make", [model, gpt])
+def test_samples_of_like_length_have_together_what_all_have(make):
+    plain, fast = make(), make()
+    plain.fused = False
+    assert_equal_scores_terms_and_slopes(plain, fast, batch(9, most=20))
+
+
+def test_no_sample_is_padded_to_twice_its_length():
+    lengths = torch.tensor([0, 64, 1, 33, 32, 7, 8, 63, 1, 16])
+    groups = gpt().alike(lengths)
+    assert sorted(torch.cat(groups).tolist()) == [*range(10)]
+    assert all(max(them) < 2 * max(min(them), 1) for them in (lengths[g].tolist() for g in groups))
+    everything = gpt()
+    everything.fused = False
+    assert [g.tolist() for g in everything.alike(lengths)] == [[*range(10)]]
 
 
 @pytest.mark.equality

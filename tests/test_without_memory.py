@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from test_memreasoner import WORDS, alone, batch, gpt
+from test_memreasoner import WORDS, alone, assert_equal_scores_terms_and_slopes, batch, gpt
 
 from relength.models.language.variant_configs import WithoutMemoryConfig
 from relength.models.language.without_memory import WithoutMemory
@@ -21,6 +21,13 @@ def test_what_a_sample_gives_does_not_depend_on_its_batch():
     together = bare()(batch())
     for i in range(3):
         torch.testing.assert_close(bare()(alone(batch(), i))[0], together[i])
+
+
+@pytest.mark.equality
+def test_samples_of_like_length_have_together_what_all_have():
+    plain, fast = bare(), bare()
+    plain.fused = False
+    assert_equal_scores_terms_and_slopes(plain, fast, batch(9, most=20))
 
 
 def test_a_place_sees_itself_those_before_it_and_the_code():

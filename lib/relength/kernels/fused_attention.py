@@ -226,10 +226,12 @@ class FocusKernel:
         flat = self.readout_grads.flatten(0, 1)
         found = [states.flatten(0, 1).T @ flat, flat.sum(0)]
         if self.parameters:
-            outputs = (self.centre_grads, self.width_grads)
-            found += torch.autograd.grad(
-                self.aims, self.parameters, outputs, materialize_grads=True
-            )
+            # As one number: given gradients of tensors, PyTorch first imports SymPy, which takes
+            # as long as hundreds of steps.
+            grads = (self.centre_grads, self.width_grads)
+            with torch.enable_grad():
+                both = sum((aim * grad).sum() for aim, grad in zip(self.aims, grads, strict=True))
+            found += torch.autograd.grad(both, self.parameters, materialize_grads=True)
         return found
 
 

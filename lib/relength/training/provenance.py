@@ -188,7 +188,7 @@ def device_name(device: str) -> str:
     if device_kind(device) == "cuda":
         import torch
 
-        from relength.kernels import late  # what reads records waits for no module of its own
+        from relength.kernels import late  # in here: pages read records without it
 
         name = torch.cuda.get_device_name(device)
         return f"{name} with Triton {version('triton')}" if late.triton_asked() else name

@@ -147,7 +147,7 @@ class Stack:
             count, self.protocol.batch_size, dtype=torch.int64, device=self.device
         )
         self.fed: dict[Shapes, Drawn] = {}  # samples drawn afresh, by their shapes
-        self.found: dict[Hashable, Tensor] = {}  # accuracies and losses, by what was judged
+        self.found: dict[Hashable, Tensor] = {}  # accuracies and losses, by what was scored
         self.loss = torch.zeros(count, dtype=dtype, device=self.device)
         self.loss_sum = torch.zeros(count, dtype=dtype, device=self.device)
         self.captured = Graphs(self.device)
@@ -391,7 +391,7 @@ class Stack:
     def _scores(self, data: StackedData, items: int | None = None) -> tuple[Tensor, Tensor]:
         """Accuracy and mean loss (R,) on a split, or on its shortest samples; waits for nothing.
 
-        As a graph where steps are: a split is judged after every interval.
+        As a graph where steps are: a split is scored after every interval.
         """
         if not self.graphs:
             return self._scores_eagerly(data, items)

@@ -70,7 +70,10 @@ class GPT(LanguageModel):
 
     def _chosen(self, x: Tensor, places: Tensor) -> Tensor:
         """Scores (B, T, words) after the places (B, T) of vectors (B, S, d)."""
-        x = x.gather(1, places[:, :, None].expand(-1, -1, x.shape[2]))
+        return self._scores(x.gather(1, places[:, :, None].expand(-1, -1, x.shape[2])))
+
+    def _scores(self, x: Tensor) -> Tensor:
+        """Scores (…, words) for vectors (…, d)."""
         if self.config.decoder:
             return self.writer.scores(x)
         return F.linear(self.last(x), self.words.weight)
@@ -83,6 +86,10 @@ class GPT(LanguageModel):
         return self.cosine[:positions], self.sine[:positions]
 
     def forward(self, batch: FactsToAnswer, key: Tensor | None = None) -> Tensor:
+        return self.by_length(batch, self._scores_of)
+
+    def _scores_of(self, batch: FactsToAnswer) -> Tensor:
+        """Scores (B, T, words) of the targets."""
         tokens, lengths = self.context(batch)
         step = torch.arange(batch.targets.shape[1], device=tokens.device)
         given = F.pad(tokens, (0, len(step) - 1), value=PAD)

@@ -160,6 +160,10 @@ class Mamba(LanguageModel):
         return F.linear(self.final(outputs), self.words.weight)
 
     def forward(self, batch: FactsToAnswer, key: Tensor | None = None) -> Tensor:
+        return self.by_length(batch, self._scores_of)
+
+    def _scores_of(self, batch: FactsToAnswer) -> Tensor:
+        """Scores (B, T, words) of the targets."""
         tokens = torch.cat([ending_together(batch), batch.targets[:, :-1]], dim=1)
         outputs, _ = self.run(tokens, self.start(len(tokens)))
         return self.scores(outputs[:, -batch.targets.shape[1] :])

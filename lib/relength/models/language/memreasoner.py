@@ -36,7 +36,7 @@ from relength.models.language import memory as episodic
 from relength.models.language.configs import MemReasonerConfig
 from relength.models.language.looked import Looked
 from relength.models.language.order import Recurrent, sinusoids
-from relength.models.language.transformer import LanguageModel, Layer
+from relength.models.language.transformer import LanguageModel, Layer, in_place
 from relength.tasks.base import EOS, PAD, SOS
 from relength.tasks.batch import Answered, FactsToAnswer
 
@@ -157,7 +157,9 @@ class MemReasoner(LanguageModel):
         """e: codes (N, D) of sentences (N, L); a mark stands before the words and sums them up."""
         if self.config.encoder:
             return self.to_latent(self.reader(sentences))
-        return self.to_latent(torch.tanh(self.encoded(self.states(sentences)[:, 0])))
+        groups = self.alike((sentences != PAD).sum(1))
+        marks = in_place([self.states(sentences[some])[:, 0] for some in groups], groups)
+        return self.to_latent(torch.tanh(self.encoded(marks)))
 
     def states(self, sentences: Tensor) -> Tensor:
         """Vectors (N, 1 + L', d) of the mark and of the words of sentences (N, L), L' ≤ L long."""
@@ -325,16 +327,26 @@ class MemReasoner(LanguageModel):
 
         The mean over each sentence's words, then over sentences.
         """
+        return self._surprise(latents, sentences).mean()
+
+    def _surprise(self, latents: Tensor, sentences: Tensor) -> Tensor:
+        """The mean -ln p (B,) of the words of each sentence (B, L) and its end, given codes."""
         lengths = (sentences != PAD).sum(1)
+        groups = self.alike(lengths)
+        each = [self._of_words(latents[g], sentences[g], lengths[g]) for g in groups]
+        return in_place(each, groups)
+
+    def _of_words(self, latents: Tensor, sentences: Tensor, lengths: Tensor) -> Tensor:
         sentences = sentences[:, : max(int(lengths.max()), 1)]
         given = F.pad(sentences, (1, 0), value=SOS)
         place = torch.arange(given.shape[1], device=given.device)
         wanted = torch.where(place == lengths[:, None], EOS, F.pad(sentences, (0, 1), value=PAD))
         counted = place <= lengths[:, None]
-        share = (counted / (len(lengths) * (lengths[:, None] + 1)))[counted]  # of each word
         # Scores are the largest thing here: padding gets none.
         scores = self._scores(self._features(latents, given)[counted])
-        return (F.cross_entropy(scores, wanted[counted], reduction="none") * share).sum()
+        losses = F.cross_entropy(scores, wanted[counted], reduction="none")
+        sentence = torch.arange(len(lengths), device=lengths.device).repeat_interleave(lengths + 1)
+        return losses.new_zeros(len(lengths)).index_add(0, sentence, losses) / (lengths + 1)
 
     def _answer(self, batch: FactsToAnswer, found: list[Found]) -> Tensor:
         """Scores (B, T, words) of the words of the answers, from what each hop found.
@@ -394,21 +406,23 @@ class MemReasoner(LanguageModel):
                 "reads: set hops to the number of facts."
             )
         terms = dict.fromkeys(Terms._fields, codes.query.new_zeros(()))
+        spoken: list[tuple[str, Tensor, Tensor]] = []  # a term, codes, and sentences to speak
         sample = torch.arange(len(batch), device=batch.inputs.device)
         for hop, support in enumerate(batch.supports.unbind(1)):
             facts = batch.for_decoder[batch.inputs[sample, support]]
-            if "facts" in asked:
-                terms["facts"] = terms["facts"] + self._reconstruction(found[hop].code, facts)
-            if "autoencoded" in asked:
-                own = codes.unordered[sample, support]
-                terms["autoencoded"] = terms["autoencoded"] + self._reconstruction(own, facts)
+            spoken.append(("facts", found[hop].code, facts))
+            spoken.append(("autoencoded", codes.unordered[sample, support], facts))
             if "order" in asked:
                 nearness = -self.distances(codes, readouts[hop])
                 terms["order"] = terms["order"] + F.cross_entropy(nearness, support)
         if "text" in asked:
             rows = batch.texts.flatten()
-            codes_of_texts = self.encode(batch.sentences[rows])
-            terms["text"] = self._reconstruction(codes_of_texts, batch.for_decoder[rows])
+            spoken.append(("text", self.encode(batch.sentences[rows]), batch.for_decoder[rows]))
+        if spoken := [one for one in spoken if one[0] in asked]:
+            names, latents, sentences = zip(*spoken, strict=True)
+            surprise = self._surprise(torch.cat(latents), torch.cat(sentences))  # all at once
+            for name, one in zip(names, surprise.split([*map(len, latents)]), strict=True):
+                terms[name] = terms[name] + one.mean()
         return self._answer(batch, found), Terms(**terms)
 
     @torch.no_grad()

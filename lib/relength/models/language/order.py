@@ -5,10 +5,12 @@ influence on lines.
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
+from relength.kernels import fused as fast
 from relength.models.recurrence import GRU
 
 
@@ -24,13 +26,25 @@ class Recurrent(nn.Module):
         from torch.nn import functional as F
 
         back = reversal(lengths, latents.shape[1])
-        found = []
-        for unit, backwards in zip(self.units, (False, True), strict=False):
-            x = turned(latents, back) if backwards else latents
-            gates = F.linear(x, unit.weight_ih, unit.bias_ih)
-            states = unit.fast_scan(gates) if fused else unit.scan(gates)
-            found.append(turned(states, back) if backwards else states)
-        return torch.cat(found, dim=-1)
+        gates = [
+            F.linear(turned(latents, back) if backwards else latents, unit.weight_ih, unit.bias_ih)
+            for unit, backwards in zip(self.units, (False, True), strict=False)
+        ]
+        if fused:
+            states = _side_by_side(self.units, gates)
+        else:
+            states = [unit.scan(own) for unit, own in zip(self.units, gates, strict=True)]
+        return torch.cat([states[0], *(turned(s, back) for s in states[1:])], dim=-1)
+
+
+def _side_by_side(units: Sequence[GRU], gates: list[Tensor]) -> list[Tensor]:
+    """The states (B, E, d) of each unit for its input gates (B, E, 3·d), as its scan has them."""
+    states = fast.scan(
+        torch.stack([own.transpose(0, 1) for own in gates], dim=1),  # (E, units, B, 3·d)
+        torch.stack([unit.weight_hh for unit in units]),
+        torch.stack([unit.bias_hh for unit in units]),
+    )
+    return [own.transpose(0, 1) for own in states.unbind(1)]
 
 
 def reversal(lengths: Tensor, width: int) -> Tensor:

@@ -93,6 +93,10 @@ class RMT(LanguageModel):
         return F.linear(self.final(found), self.words.weight)
 
     def forward(self, batch: FactsToAnswer, key: Tensor | None = None) -> Tensor:
+        return self.by_length(batch, self._scores_of)
+
+    def _scores_of(self, batch: FactsToAnswer) -> Tensor:
+        """Scores (B, T, words) of the targets."""
         last, memory = self.read(ending_together(batch))
         given = torch.cat([last, batch.targets[:, :-1]], dim=1)
         wanted = batch.targets.shape[1]

@@ -14,7 +14,7 @@ from relength.models.language.gpt import GPT, WORDS
 from relength.models.language.memreasoner import POSITIONS, MemReasoner, Terms
 from relength.models.language.transformer import Layer
 from relength.models.language.variant_configs import WithoutMemoryConfig
-from relength.tasks.base import EOS, PAD, SOS
+from relength.tasks.base import PAD
 from relength.tasks.batch import Answered, FactsToAnswer
 
 
@@ -25,6 +25,8 @@ class WithoutMemory(GPT):
     small = ("encoder_words.weight", "encoder_positions.weight", "writer.marks.weight")
 
     encode, states = MemReasoner.encode, MemReasoner.states
+    _reconstruction = MemReasoner._reconstruction
+    _surprise, _of_words = MemReasoner._surprise, MemReasoner._of_words
 
     def __init__(self, config: WithoutMemoryConfig, words: int):
         super().__init__(config, words)
@@ -53,17 +55,21 @@ class WithoutMemory(GPT):
 
         codes  (B, D), heard at every place
         """
+        return self._chosen(self._features(codes, tokens), places)
+
+    def _features(self, codes: Tensor, tokens: Tensor) -> Tensor:
+        """Vectors (B, S, d) of tokens (B, S)."""
         if self.config.decoder:
-            return self._chosen(self.writer.features(tokens, self.to_past(codes)), places)
+            return self.writer.features(tokens, self.to_past(codes))
         length = tokens.shape[1]
         seen = torch.ones(length, length + 1, dtype=torch.bool, device=tokens.device).tril(1)
         x = self.words(tokens)
         for layer, past in zip(self.layers, self.to_past(codes).chunk(len(self.layers), 1),
                                strict=True):  # fmt: skip
             x = layer(x, seen, past=past, rotation=self._turns(length))
-        return self._chosen(x, places)
+        return x
 
-    def forward(self, batch: FactsToAnswer, key: Tensor | None = None) -> Tensor:
+    def _scores_of(self, batch: FactsToAnswer) -> Tensor:
         tokens, lengths = self.context(batch)
         step = torch.arange(batch.targets.shape[1], device=tokens.device)
         given = F.pad(tokens, (0, len(step) - 1), value=PAD)
@@ -81,21 +87,6 @@ class WithoutMemory(GPT):
             codes_of_texts = self.encode(batch.sentences[rows])
             terms["text"] = self._reconstruction(codes_of_texts, batch.for_decoder[rows])
         return self(batch, key), Terms(**terms)
-
-    def _reconstruction(self, codes: Tensor, sentences: Tensor) -> Tensor:
-        """-ln p of sentences (B, L) and their ends, given their own codes (B, D).
-
-        The mean over each sentence's words, then over sentences.
-        """
-        lengths = (sentences != PAD).sum(1)
-        sentences = sentences[:, : max(int(lengths.max()), 1)]
-        given = F.pad(sentences, (1, 0), value=SOS)
-        place = torch.arange(given.shape[1], device=given.device)
-        wanted = torch.where(place == lengths[:, None], EOS, F.pad(sentences, (0, 1), value=PAD))
-        counted = place <= lengths[:, None]
-        scores = self.scores_after(codes, given, place.expand(len(given), -1))
-        losses = F.cross_entropy(scores.transpose(1, 2), wanted, reduction="none") * counted
-        return (losses.sum(1) / counted.sum(1)).mean()
 
     @torch.no_grad()
     def generate(
