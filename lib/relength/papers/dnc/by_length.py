@@ -18,6 +18,8 @@ from relength.report.runs import Runs
 from relength.specs import published
 from relength.specs.spec import RunSpec, measure_of
 
+MEASURES = "search: hit rate, logic: truth values"  # what is meant by accuracy
+
 
 @dataclass(frozen=True)
 class Memory:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from relength.papers.dnc import budget, portraits, printed_p, states, when
-from relength.papers.dnc.by_length import ABOVE, LAST, TRAINED, summaries
+from relength.papers.dnc.by_length import ABOVE, LAST, MEASURES, TRAINED, summaries
 from relength.papers.dnc.lengths import Beside, beside_stateful
 from relength.report.markdown import table
 from relength.report.outcomes import NOTHING, busiest
@@ -41,9 +41,9 @@ def reach(survey: Survey) -> str:
         ),
         name="tab-findings-dnc-reach",
         caption=f"How far our runs get: for each seed the longest input above {ABOVE:.0f} % (0 if "
-        f"none is), and the mean accuracy in percent over lengths {TRAINED.span}, at scale "
-        f"*{runs.scale}*, of the weights that length 30 selects; then the mean with the last "
-        "weights, and what the paper prints of ten runs.",
+        f"none is), and the mean accuracy in percent ({MEASURES}) over lengths {TRAINED.span}, "
+        f"at scale *{runs.scale}*, of the weights that length 30 selects; then the mean with the "
+        "last weights, and what the paper prints of ten runs.",
         numbers=("seeds", "longest", "printed", over, last, "printed mean"),
     )  # fmt: skip
     return f"{_ahead(runs)}\n\n{body}"

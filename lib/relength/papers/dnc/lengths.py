@@ -11,6 +11,7 @@ from relength.papers.dnc.by_length import (
     ABOVE,
     EXTENDED,
     LAST,
+    MEASURES,
     TRAINED,
     Memory,
     curves,
@@ -40,9 +41,9 @@ HEAD, TALL, FOOT, LEFT, LABELS = 0.36, 1.7, 0.34, 0.36, 1.55  # inches of a pane
 def figure_1(runs: Runs, number: int) -> Exhibit:
     """Accuracy against length, a panel per task: every run a thin line, the median thick."""
     caption = (
-        "How long may an input get? Accuracy after rounding in percent (search: hit rate, logic: "
-        "truth values) against length. A thin line is a run, a thick one the median of a "
-        "controller's runs. Shaded: the lengths trained on. Dashed: the "
+        f"How long may an input get? Accuracy after rounding in percent ({MEASURES}) against "
+        "length. A thin line is a run, a thick one the median of a controller's runs. Shaded: the "
+        "lengths trained on. Dashed: the "
         f"{TRAINED.slots(runs.specs[0])} slots of the memory. Rings stand at {ABOVE:.0f} percent, "
         "at the longest input that the paper prints above it."
     )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from relength.papers.dnc.by_length import ABOVE
+from relength.papers.dnc.by_length import ABOVE, MEASURES
 from relength.report import exhibits, figures
 from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.grid import NOT_RUN
@@ -238,8 +238,8 @@ def figure(runs: Runs, number: int) -> Exhibit:
         return figure
 
     caption = (
-        "When does it come? Accuracy over training in percent (search: hit rate, logic: truth "
-        "values), at lengths that a network is trained on (up to 15) and that it is not. Every "
+        f"When does it come? Accuracy over training in percent ({MEASURES}), at lengths that a "
+        "network is trained on (up to 15) and that it is not. Every "
         f"seed is a thin line; the grey rule is {ABOVE:.0f} percent. Read along a row: the bar "
         f"stands where the median run has arrived, the first of {HELD} points in a row above "
         f"{ABOVE:.0f} percent, and moves to the right as inputs get longer. No bar: half of the "
