@@ -2,6 +2,7 @@
 nothing.
 """
 
+import gc
 import io
 import json
 import os
@@ -59,6 +60,18 @@ def relength(monkeypatch, capsys):
     yield command
     signal.signal(signal.SIGTERM, handler)
     warnings.formatwarning = formatting
+    gc.enable()
+
+
+@pytest.mark.smoke
+def test_garbage_is_collected_where_something_is_trained_and_nowhere_else(relength, tmp_path):
+    try:
+        relength("list")
+        assert not gc.isenabled()
+        relength(*ONE_CELL, "--results", tmp_path)
+        assert gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def test_what_trains_nothing_waits_for_no_compiler(python):

@@ -1,5 +1,6 @@
 """On Dask workers everything is as on one core: the same records, each once, whoever is lost."""
 
+import gc
 import json
 import os
 import re
@@ -245,6 +246,7 @@ def test_a_scheduler_that_cannot_be_reached_is_one_sentence_and_exit_code_2(
         monkeypatch.setattr(sys, "argv", [*command, "--executor", "dask", "--scheduler", address])
         with pytest.raises(SystemExit) as ending:
             cli.main()
+    gc.enable()
     assert ending.value.code == 2
     problems = capsys.readouterr().err
     assert re.fullmatch(f"Error: No Dask scheduler answers at '{address}' .*\n", problems)

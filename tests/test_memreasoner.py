@@ -16,6 +16,7 @@ from relength.models.language.configs import GPTConfig, MemReasonerConfig
 from relength.models.language.gpt import GPT
 from relength.models.language.larimar import Larimar
 from relength.models.language.memreasoner import MemReasoner, Terms
+from relength.models.language.transformer import alike, in_batch_order
 from relength.specs.spec import make_spec, spec_of_key
 from relength.tasks import TASKS
 from relength.tasks.base import EOS, SOS
@@ -106,12 +107,21 @@ def test_fused_order_is_the_plain_one_in_values_and_slopes(temporal):
         torch.testing.assert_close(one, other)
 
 
-def assert_equal_scores_terms_and_slopes(one, other, of: FactsToAnswer) -> None:
-    """Two models answer a batch, and learn from it, alike."""
+def assert_equal_scores_terms_and_slopes(one, other) -> None:
+    """Two models answer episodes, texts and answers of many lengths, and learn from them, alike."""
+    whole = batch(9, most=20)
+    long = torch.tensor([2, 3, 4] * 3)
+    place = torch.arange(4)
+    words = torch.where(place < long[:, None] - 1, 4 + place, EOS)
+    mask = place < long[:, None]
+    of = replace(whole, targets=words * mask, mask=mask, target_lengths=long)
+    for lengths in (of.input_lengths, (of.sentences[of.texts] > 0).sum(1)):
+        assert len(alike(lengths)) > 1
     found = []
     for ours in (one, other):
         asked = ("text",) if isinstance(ours, Larimar) else Terms._fields
         scores, terms = ours.with_terms(of, None, asked) if ours.supervised else (ours(of), ())
+        scores = scores * mask[:, :, None]
         (scores.sin().sum() + sum(terms)).backward()
         slopes = {n: p.grad for n, p in ours.named_parameters() if p.grad is not None}
         assert slopes
@@ -121,21 +131,20 @@ def assert_equal_scores_terms_and_slopes(one, other, of: FactsToAnswer) -> None:
 
 
 @pytest.mark.equality
-@pytest.mark.parametrize("make", [model, gpt])
+@pytest.mark.parametrize("make", [partial(model, inverse="ridge"), gpt], ids=["MemReasoner", "GPT"])
 def test_samples_of_like_length_have_together_what_all_have(make):
     plain, fast = make(), make()
     plain.fused = False
-    assert_equal_scores_terms_and_slopes(plain, fast, batch(9, most=20))
+    assert_equal_scores_terms_and_slopes(plain, fast)
 
 
-def test_no_sample_is_padded_to_twice_its_length():
+def test_in_a_group_the_longest_is_less_than_twice_as_long_as_the_shortest():
     lengths = torch.tensor([0, 64, 1, 33, 32, 7, 8, 63, 1, 16])
-    groups = gpt().alike(lengths)
-    assert sorted(torch.cat(groups).tolist()) == [*range(10)]
+    groups = alike(lengths)
+    assert sorted(torch.cat(groups).tolist()) == [*range(10)] and len(groups) == 5
     assert all(max(them) < 2 * max(min(them), 1) for them in (lengths[g].tolist() for g in groups))
-    everything = gpt()
-    everything.fused = False
-    assert [g.tolist() for g in everything.alike(lengths)] == [[*range(10)]]
+    together = in_batch_order([lengths[g] for g in groups], groups)
+    assert together.tolist() == lengths.tolist()
 
 
 @pytest.mark.equality

@@ -5,13 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from test_memreasoner import (
-    LINE,
-    WORDS,
-    alone,
-    assert_equal_scores_terms_and_slopes,
-    batch,
-)
+from test_memreasoner import LINE, WORDS, alone, assert_equal_scores_terms_and_slopes, batch
 from torch import nn
 from torch.nn import functional as F
 
@@ -288,8 +282,7 @@ def test_a_state_is_halved_and_added_to_by_hand():
 def test_the_fast_model_is_the_plain_one(name):
     plain, fast = model(name), model(name)
     plain.fused = False
-    assert len(fast.alike(batch(9, most=20).input_lengths)) > 2
-    assert_equal_scores_terms_and_slopes(plain, fast, batch(9, most=20))
+    assert_equal_scores_terms_and_slopes(plain, fast)
 
 
 @torch.no_grad()

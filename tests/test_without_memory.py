@@ -27,7 +27,7 @@ def test_what_a_sample_gives_does_not_depend_on_its_batch():
 def test_samples_of_like_length_have_together_what_all_have():
     plain, fast = bare(), bare()
     plain.fused = False
-    assert_equal_scores_terms_and_slopes(plain, fast, batch(9, most=20))
+    assert_equal_scores_terms_and_slopes(plain, fast)
 
 
 def test_a_place_sees_itself_those_before_it_and_the_code():

@@ -23,8 +23,8 @@ console, stderr = Console(), Console(stderr=True)
 Results = Annotated[Path, typer.Option(help="Folder of recorded runs.", show_default="results/")]
 
 
-def collect_garbage() -> None:
-    """Collect garbage from here on, for commands that train: what is loaded by now stays."""
+def collect_garbage_again() -> None:
+    """Collect garbage again, for commands that train; what is loaded by now stays."""
     gc.freeze()
     gc.enable()
 

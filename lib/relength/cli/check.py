@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from relength.cli.app import Results, collect_garbage, console, store_of
+from relength.cli.app import Results, collect_garbage_again, console, store_of
 from relength.errors import RelengthError
 from relength.paths import RESULTS
 
@@ -40,7 +40,7 @@ def verify(
     from relength.runs import verify as check
     from relength.runs.store import usable
 
-    collect_garbage()
+    collect_garbage_again()
     store = store_of(results)
 
     def chosen(record: dict[str, Any]) -> bool:

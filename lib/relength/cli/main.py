@@ -32,7 +32,7 @@ for name, command in COMMANDS.items():
 
 def main() -> NoReturn:
     """Entry point: what a user can mend is printed as one sentence, with exit code 2."""
-    gc.disable()  # what a command loads and reads it keeps; see app.collect_garbage
+    gc.disable()  # commands that train collect garbage again; the others end soon
     warn_in_notes()
     accept_any_encoding()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from relength.cli.app import Results, collect_garbage, console
+from relength.cli.app import Results, collect_garbage_again, console
 from relength.cli.output import print_table
 from relength.errors import RelengthError
 from relength.paths import RESULTS
@@ -39,7 +39,7 @@ def bench(
     from relength.runs.store import Store
     from relength.specs import registry
 
-    collect_garbage()
+    collect_garbage_again()
     check_device(device)
     if (paper or experiment) and (task or seconds or device != "cpu"):
         raise RelengthError(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from relength.cli.app import Results, collect_garbage, console, device_of, scales_of, store_of
+from relength.cli.app import Results, collect_garbage_again, console, device_of, scales_of, store_of
 from relength.errors import RelengthError
 from relength.paths import RESULTS
 
@@ -136,7 +136,7 @@ def run(
         budget=None if budget is None else _seconds(budget),
         cluster=_cluster(executor, scheduler, workers),
     )
-    collect_garbage()
+    collect_garbage_again()
     console.print(progress.outlook(campaign, len(chosen)), soft_wrap=True)
     with stopping.on_signals():
         failed = progress.follow(campaign, console)

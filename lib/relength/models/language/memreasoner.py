@@ -36,7 +36,7 @@ from relength.models.language import memory as episodic
 from relength.models.language.configs import MemReasonerConfig
 from relength.models.language.looked import Looked
 from relength.models.language.order import Recurrent, sinusoids
-from relength.models.language.transformer import LanguageModel, Layer, in_place
+from relength.models.language.transformer import LanguageModel, Layer, alike, in_batch_order
 from relength.tasks.base import EOS, PAD, SOS
 from relength.tasks.batch import Answered, FactsToAnswer
 
@@ -157,8 +157,12 @@ class MemReasoner(LanguageModel):
         """e: codes (N, D) of sentences (N, L); a mark stands before the words and sums them up."""
         if self.config.encoder:
             return self.to_latent(self.reader(sentences))
-        groups = self.alike((sentences != PAD).sum(1))
-        marks = in_place([self.states(sentences[some])[:, 0] for some in groups], groups)
+        if self.fused:
+            groups = alike((sentences != PAD).sum(1))
+            parts = [self.states(sentences[some])[:, 0] for some in groups]
+            marks = in_batch_order(parts, groups)
+        else:
+            marks = self.states(sentences)[:, 0]
         return self.to_latent(torch.tanh(self.encoded(marks)))
 
     def states(self, sentences: Tensor) -> Tensor:
@@ -332,11 +336,12 @@ class MemReasoner(LanguageModel):
     def _surprise(self, latents: Tensor, sentences: Tensor) -> Tensor:
         """The mean -ln p (B,) of the words of each sentence (B, L) and its end, given codes."""
         lengths = (sentences != PAD).sum(1)
-        groups = self.alike(lengths)
-        each = [self._of_words(latents[g], sentences[g], lengths[g]) for g in groups]
-        return in_place(each, groups)
+        groups = alike(lengths)
+        each = [self._surprise_alike(latents[g], sentences[g], lengths[g]) for g in groups]
+        return in_batch_order(each, groups)
 
-    def _of_words(self, latents: Tensor, sentences: Tensor, lengths: Tensor) -> Tensor:
+    def _surprise_alike(self, latents: Tensor, sentences: Tensor, lengths: Tensor) -> Tensor:
+        """The same of sentences of like lengths (B,)."""
         sentences = sentences[:, : max(int(lengths.max()), 1)]
         given = F.pad(sentences, (1, 0), value=SOS)
         place = torch.arange(given.shape[1], device=given.device)
@@ -345,8 +350,8 @@ class MemReasoner(LanguageModel):
         # Scores are the largest thing here: padding gets none.
         scores = self._scores(self._features(latents, given)[counted])
         losses = F.cross_entropy(scores, wanted[counted], reduction="none")
-        sentence = torch.arange(len(lengths), device=lengths.device).repeat_interleave(lengths + 1)
-        return losses.new_zeros(len(lengths)).index_add(0, sentence, losses) / (lengths + 1)
+        of_words = losses.new_zeros(counted.shape).masked_scatter(counted, losses)
+        return of_words.sum(1) / (lengths + 1)
 
     def _answer(self, batch: FactsToAnswer, found: list[Found]) -> Tensor:
         """Scores (B, T, words) of the words of the answers, from what each hop found.
@@ -406,21 +411,21 @@ class MemReasoner(LanguageModel):
                 "reads: set hops to the number of facts."
             )
         terms = dict.fromkeys(Terms._fields, codes.query.new_zeros(()))
-        spoken: list[tuple[str, Tensor, Tensor]] = []  # a term, codes, and sentences to speak
+        rebuilt: list[tuple[str, Tensor, Tensor]] = []  # a term, codes, and sentences
         sample = torch.arange(len(batch), device=batch.inputs.device)
         for hop, support in enumerate(batch.supports.unbind(1)):
             facts = batch.for_decoder[batch.inputs[sample, support]]
-            spoken.append(("facts", found[hop].code, facts))
-            spoken.append(("autoencoded", codes.unordered[sample, support], facts))
+            rebuilt.append(("facts", found[hop].code, facts))
+            rebuilt.append(("autoencoded", codes.unordered[sample, support], facts))
             if "order" in asked:
                 nearness = -self.distances(codes, readouts[hop])
                 terms["order"] = terms["order"] + F.cross_entropy(nearness, support)
         if "text" in asked:
             rows = batch.texts.flatten()
-            spoken.append(("text", self.encode(batch.sentences[rows]), batch.for_decoder[rows]))
-        if spoken := [one for one in spoken if one[0] in asked]:
-            names, latents, sentences = zip(*spoken, strict=True)
-            surprise = self._surprise(torch.cat(latents), torch.cat(sentences))  # all at once
+            rebuilt.append(("text", self.encode(batch.sentences[rows]), batch.for_decoder[rows]))
+        if wanted := [one for one in rebuilt if one[0] in asked]:
+            names, latents, sentences = zip(*wanted, strict=True)
+            surprise = self._surprise(torch.cat(latents), torch.cat(sentences))
             for name, one in zip(names, surprise.split([*map(len, latents)]), strict=True):
                 terms[name] = terms[name] + one.mean()
         return self._answer(batch, found), Terms(**terms)

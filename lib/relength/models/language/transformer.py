@@ -79,8 +79,23 @@ def _rotated(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     return x * cosine + torch.cat([-right, left], dim=-1) * sine
 
 
-def in_place(parts: list[Tensor], groups: tuple[Tensor, ...]) -> Tensor:
-    """What was computed for groups of samples, one row each, in the order of the samples."""
+def alike(lengths: Tensor) -> tuple[Tensor, ...]:
+    """Split samples by length: in a group the longest is less than twice as long as the shortest.
+
+    To compute padding takes as long as to compute words.
+
+    Returns the indices of each group; every sample, given its length (B,), is in one.
+    """
+    lengths = lengths.clamp(min=1)
+    # How often the longest of all can be halved and is still as long.
+    halved = (lengths.max() / lengths).log2().floor()
+    return tuple((halved == times).nonzero()[:, 0] for times in halved.unique())
+
+
+def in_batch_order(parts: list[Tensor], groups: tuple[Tensor, ...]) -> Tensor:
+    """The rows that were computed for groups of samples, in the order of the samples."""
+    if len(groups) == 1:
+        return parts[0]
     return torch.cat(parts).index_select(0, torch.cat(groups).argsort())
 
 
@@ -109,26 +124,20 @@ class LanguageModel(nn.Module, ABC):
     ) -> tuple[Answered, None]:
         """The likeliest words (B, steps), each chosen after those before it."""
 
-    def alike(self, lengths: Tensor) -> tuple[Tensor, ...]:
-        """Indices of samples of like length, given their lengths (B,), in groups that hold all.
-
-        Computing padding takes as long as computing words, and in a group none is padded to twice
-        its length. A GPU has all in one group: its time goes by steps.
-        """
-        if not self.fused:
-            return (torch.arange(len(lengths), device=lengths.device),)
-        lengths = lengths.clamp(min=1)
-        halved = (lengths.max() / lengths).log2().floor()  # so often, the longest is no shorter
-        return tuple((halved == times).nonzero()[:, 0] for times in halved.unique())
-
     def by_length(self, batch: FactsToAnswer, scores: Callable[[FactsToAnswer], Tensor]) -> Tensor:
-        """Scores (B, T, words) of a batch, computed for episodes of like length at a time."""
-        groups = self.alike(batch.input_lengths)
-        parts = [
-            scores(replace(batch.select(some), targets=batch.targets[some], mask=batch.mask[some]))
-            for some in groups
-        ]
-        return in_place(parts, groups)
+        """Scores (B, T, words) of a batch, computed for like numbers of lines at a time.
+
+        A GPU computes all at once: many small products take it longer than padding does.
+        """
+        groups = alike(batch.input_lengths) if self.fused else ()
+        if len(groups) < 2:
+            return scores(batch)
+        parts = []
+        for some in groups:
+            # All have the longest target's width, so that their scores have it, too.
+            answers = {"targets": batch.targets[some], "mask": batch.mask[some]}
+            parts.append(scores(replace(batch.select(some), **answers)))
+        return in_batch_order(parts, groups)
 
     def initialise(self, seed: int) -> "LanguageModel":
         """Draw all weights from the run's own streams, one per parameter.

@@ -26,7 +26,7 @@ class WithoutMemory(GPT):
 
     encode, states = MemReasoner.encode, MemReasoner.states
     _reconstruction = MemReasoner._reconstruction
-    _surprise, _of_words = MemReasoner._surprise, MemReasoner._of_words
+    _surprise, _surprise_alike = MemReasoner._surprise, MemReasoner._surprise_alike
 
     def __init__(self, config: WithoutMemoryConfig, words: int):
         super().__init__(config, words)

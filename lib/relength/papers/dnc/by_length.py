@@ -18,7 +18,7 @@ from relength.report.runs import Runs
 from relength.specs import published
 from relength.specs.spec import RunSpec, measure_of
 
-MEASURES = "search: hit rate, logic: truth values"  # what is meant by accuracy
+MEASURES = "search: hit rate, logic: truth values"  # accuracy where outputs are no digits
 
 
 @dataclass(frozen=True)
