@@ -240,9 +240,9 @@ class Window:
         from axe_playwright_python.base import AXE_SCRIPT
         from axe_playwright_python.sync_playwright import Axe
 
-        self.unfold()
         # What a side bar has scrolled under its search button can be scrolled out again.
         self.page.evaluate("document.querySelector('.bd-sidebar-primary')?.scrollTo(0, 0)")
+        self.unfold()
         self.page.evaluate(MARK, ALIKE)
         self.page.evaluate(
             "alike => document.querySelectorAll(alike).forEach((e) => e.remove())", MORE_OF_A_KIND

@@ -1,4 +1,7 @@
-"""Shared by all tests: no network, one thread, repeatable examples, and very small runs."""
+"""Shared by all tests: no network, one thread, repeatable examples, and very small runs.
+
+What takes a second to import, fixtures do: the process that hands out tests needs none of it.
+"""
 
 import gc
 import os
@@ -6,19 +9,17 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import handmade
 import pytest
-import torch
 from filelock import FileLock
 from hypothesis import settings
 
 from relength.paths import RESULTS, ROOT
-from relength.runs.store import Store
-from relength.specs.experiments import experiments
-from relength.specs.spec import RunSpec, make_spec
-from relength.verdicts import claims
+
+if TYPE_CHECKING:
+    from relength.runs.store import Store
+    from relength.specs.spec import RunSpec
 
 if not os.environ.get("RELENGTH_DATA"):
     os.environ["RELENGTH_OFFLINE"] = "1"
@@ -28,7 +29,7 @@ for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
     os.environ.pop(name, None)
 
 os.fsync = lambda _: None  # what a test records need not outlast the machine
-torch.set_num_threads(1)
+os.environ["OMP_NUM_THREADS"] = "1"  # which PyTorch reads when it is loaded
 gc.disable()  # until the tests are collected: thousands of them, and libraries, all of which stay
 
 settings.register_profile("ci", deadline=None, derandomize=True, database=None)
@@ -55,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: place.get(item.path.stem, len(LONGEST)))
 
     here = {
-        "gpu": (torch.cuda.is_available, "no GPU here"),
+        "gpu": (has_gpu, "no GPU here"),
         "browser": (
             has_browser,
             "Chromium is not installed (on Debian: apt-get install chromium), so nobody has looked "
@@ -69,9 +70,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def has_gpu() -> bool:
+    """Tell whether PyTorch can compute on a GPU here."""
+    import torch
+
+    return torch.cuda.is_available()
+
+
 def has_browser() -> bool:
     """Tell whether pages can be opened here."""
-    from browser import CHROMIUM  # a second to import
+    from browser import CHROMIUM
 
     return CHROMIUM is not None
 
@@ -97,12 +105,15 @@ def pytest_sessionfinish() -> None:
 @pytest.fixture
 def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without a GPU, whatever this one has."""
+    import torch
+
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
 
 
 @pytest.fixture(scope="session")
-def tiny() -> Callable[..., RunSpec]:
+def tiny() -> "Callable[..., RunSpec]":
     """Makes specs of runs that train in a fraction of a second."""
+    from relength.specs.spec import make_spec
 
     def make(
         task: str = "copy",
@@ -110,7 +121,7 @@ def tiny() -> Callable[..., RunSpec]:
         arm: str = "released",
         seed: int = 0,
         **training,
-    ) -> RunSpec:
+    ) -> "RunSpec":
         sizes = {"train_size": 24, "dev_size": 8, "test_size": 8, "validation_size": 8}
         return make_spec(
             task={"name": task, **sizes},
@@ -126,6 +137,8 @@ def tiny() -> Callable[..., RunSpec]:
 @pytest.fixture(scope="session")
 def table_2():
     """The one experiment that a store of tiny runs belongs to."""
+    from relength.specs.experiments import experiments
+
     return experiments()["mla_table2"]
 
 
@@ -146,7 +159,7 @@ def book(tmp_path_factory) -> Path:
     """The folder of pages: those of `make book`, unless something has changed since."""
     from pages import is_current
 
-    from relength.book import build as bookbuild  # a second to import
+    from relength.book import build as bookbuild
 
     if is_current(bookbuild.BUILD / "html", RESULTS):
         return bookbuild.BUILD / "html"
@@ -166,6 +179,10 @@ def claimed(request) -> Iterator[int]:
     """Choose how many claims are judged: about twenty in the place of a thousand, and weekly
     all.
     """
+    import handmade
+
+    from relength.verdicts import claims
+
     load, written = claims.load, claims.written
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "few claims":
@@ -176,14 +193,19 @@ def claimed(request) -> Iterator[int]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(tmp_path: Path) -> "Store":
     """A store that does not exist yet."""
+    from relength.runs.store import Store
+
     return Store(tmp_path / "results")
 
 
 @pytest.fixture
 def make_record() -> Callable[..., dict[str, Any]]:
     """Makes valid records; a number tells them apart."""
+    import handmade
+
+    from relength.specs.spec import make_spec
 
     def make(number: int = 0, **changes: Any) -> dict[str, Any]:
         fields = {"task": "copy", "model": "OneStepAttn", "training": "epochs"}

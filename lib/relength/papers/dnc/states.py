@@ -60,6 +60,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from relength.kept import digest, kept
+from relength.runs.store import CODE as RECORDS
 from relength.runs.store import accuracies
 from relength.specs.spec import measure_of
 from relength.training.traces import decoded
@@ -74,6 +76,7 @@ DIGITS = 6  # after the point, of a percentage: what rounding in other orders le
 EARLY, SETTLED = 9, 4  # steps, counted from 0
 ABOVE = 95.0  # percent, Tables II and V
 PHASES = {"encoding": "reading", "decoding": "writing"}
+CODE = ("papers.dnc.states", "training.traces", *RECORDS)  # that the numbers of states follow from
 
 
 def shares(record: Mapping[str, Any]) -> dict[str, dict[str, float]]:
@@ -124,7 +127,7 @@ def reach(record: Mapping[str, Any], trained: int) -> dict[str, float]:
 def longest(record: Mapping[str, Any], checkpoint: str) -> int:
     """A run's longest input above 95 % in tests of a checkpoint; 0 for none."""
     measure, tests = measure_of(record["spec"]), record["checkpoints"][checkpoint]["tests"]
-    return max((int(n) for n, kept in tests.items() if 100 * kept[measure] > ABOVE), default=0)
+    return max((int(n) for n, found in tests.items() if 100 * found[measure] > ABOVE), default=0)
 
 
 def gates(modes: Mapping[str, Any]) -> dict[str, float]:
@@ -148,14 +151,14 @@ def gates(modes: Mapping[str, Any]) -> dict[str, float]:
 
 def movement(states: Mapping[str, Any]) -> dict[str, float]:
     """The numbers of the recorded states of one run."""
-    kept = Kept(
+    recorded = Recorded(
         *(states["values"], tuple(states["shape"]), states["unit"], states["read_steps"]),
         *(tuple(states["read"]), "decoding" in states["portraits"]),
     )
-    return dict(_movement(kept))
+    return dict(_movement(recorded))
 
 
-class Kept(NamedTuple):
+class Recorded(NamedTuple):
     """The states that a record keeps of one run; has_path: whether writing has a path."""
 
     values: str
@@ -166,21 +169,28 @@ class Kept(NamedTuple):
     has_path: bool
 
 
-@cache  # several figures and tables of a page ask for the same runs
-def _movement(kept: Kept) -> dict[str, float]:
-    values = decoded(kept._asdict())
-    reading, writing = values[:, : kept.read_steps], values[:, kept.read_steps :]
+@cache  # several figures and tables of a page ask for the same runs, and several pages do
+def _movement(recorded: Recorded) -> dict[str, float]:
+    given = repr(recorded)
+    name = f"movement-{digest(given).hex()}"  # one of each run
+    return kept(name, lambda: _measured(recorded), given, code=CODE)
+
+
+def _measured(recorded: Recorded) -> dict[str, float]:
+    values = decoded(recorded._asdict())
+    reading, writing = values[:, : recorded.read_steps], values[:, recorded.read_steps :]
     least = LEFT * _spread(values)
     loops = returns(reading, least)
     found = {
         "state_returns": loops.often,
         **({"state_return_time": loops.late} if loops.late is not None else {}),
-        "state_symbols": explained(reading, kept.read),
-        "state_neighbours": neighbours(reading, kept.read),
+        "state_symbols": explained(reading, recorded.read),
+        "state_neighbours": neighbours(reading, recorded.read),
         "state_ends": _spread(reading[:, -1]) / _spread(reading),
-        "state_scatter": _spread(reading[:, min(EARLY, kept.read_steps - 1)]) / _spread(reading),
+        "state_scatter": _spread(reading[:, min(EARLY, recorded.read_steps - 1)])
+        / _spread(reading),
     }
-    if kept.has_path:  # answers of one step or of several lengths have no path
+    if recorded.has_path:  # answers of one step or of several lengths have no path
         still = writing[:, min(SETTLED, writing.shape[1] - 2) :]
         found["state_moves"] = _step(still) / _step(reading)
         found["state_returns_writing"] = returns(writing, least).often
