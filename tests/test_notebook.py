@@ -355,7 +355,7 @@ QUICK = [
 # The one that is soonest done; the others are trained weekly. A second one is trained by the guide
 # to a new paper. Scale smoke takes one process unless told otherwise, as one notebook is: a kernel
 # that starts processes is a case of its own.
-OFTEN = TWO_PROCESSES = "panm_long_to_short"
+OFTEN = TWO_PROCESSES = "dnc_peephole"
 
 
 @pytest.mark.smoke
