@@ -2,6 +2,7 @@
 
 import base64
 import csv
+import gzip
 import io
 import itertools
 import json
@@ -192,8 +193,9 @@ class Page(HTMLParser):
 
 
 def download(link: dict[str, str]) -> list[dict[str, str]]:
-    content = base64.b64decode(link["href"].partition("base64,")[2]).decode()
-    return list(csv.DictReader(io.StringIO(content)))
+    content = base64.b64decode(link["href"].partition("base64,")[2])
+    text = gzip.decompress(content) if link["download"].endswith(".gz") else content
+    return list(csv.DictReader(io.StringIO(text.decode())))
 
 
 @pytest.mark.parametrize(
