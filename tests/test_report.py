@@ -30,6 +30,7 @@ from relength.report.style import (
     MODEL_COLOURS,
     NARROW,
     TEXT_SHARE,
+    VARIANTS,
     canvas,
     colour,
     variables,
@@ -700,6 +701,10 @@ def test_every_model_has_a_colour_of_its_own_or_that_of_the_one_it_varies():
     for variant in ("Mix MonoAttn PR", "RMonoAttn", "Mix RMonoAttn", "MonoAttn, as in the text"):
         assert colour(variant) == MODEL_COLOURS["MonoAttn"]
     assert colour("-Step 2") == MODEL_COLOURS["OneStepAttn"]
+    # What a paper says of a whole name counts, whatever models of other papers its words name.
+    assert {name: colour(name) for name in VARIANTS} == {
+        name: MODEL_COLOURS[varied] for name, varied in VARIANTS.items()
+    }
 
 
 @pytest.mark.parametrize("vision", VISION)

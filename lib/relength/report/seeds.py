@@ -5,7 +5,7 @@ for it.
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -69,6 +69,7 @@ def seed_lines(
     *,
     width: float,
     median: float | None = None,
+    linestyle: Any = "-",
     **look,
 ) -> None:
     """A line per seed and, of more than two seeds, a stronger one at their median.
@@ -76,14 +77,14 @@ def seed_lines(
     data    a row per point, with the columns ``x``, ``y`` and ``seed``
     width   width of a seed's line in points
     median  width of the median's line; None: no such line
-    look    of the seeds' lines, as matplotlib names it
+    look    of the seeds' lines, as matplotlib names it; linestyle is that of all lines
     """
     import seaborn
 
     if data.empty:
         return
     points = {"x": data[x].to_numpy(), "y": data[y].to_numpy()}  # arrays: they name no axis
-    common = {**points, "color": shade, "legend": False, "ax": axes}
+    common = {**points, "color": shade, "linestyle": linestyle, "legend": False, "ax": axes}
     seeds = data["seed"].to_numpy()
     seaborn.lineplot(units=seeds, estimator=None, linewidth=width, **common, **look)
     if median is not None and len(np.unique(seeds)) > 2:

@@ -114,10 +114,11 @@ TEXT_AS_TEXT = {"svg.fonttype": "none"}
 
 
 def colour(model: str) -> str:
-    """The colour of a model, or of the first one in its name, which it varies.
+    """The colour of a model, or of the one it varies: as its paper says, or the first in its name.
 
     One that has none yet is :data:`NEUTRAL`.
     """
+    model = VARIANTS.get(model, model)
     if model in MODEL_COLOURS:
         return MODEL_COLOURS[model]
     words = (VARIANTS.get(word, word) for word in re.split("[ ,]", model))

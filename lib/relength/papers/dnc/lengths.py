@@ -24,7 +24,7 @@ from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.seeds import seed_lines
-from relength.report.style import LIGHT, Layout, aligned, canvas, colour, title
+from relength.report.style import LIGHT, VARIANTS, Layout, aligned, canvas, colour, title
 from relength.report.tables import number, short
 from relength.specs import published
 from relength.specs.spec import RunSpec
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HEAD, TALL, FOOT, LEFT, LABELS = 0.36, 1.7, 0.34, 0.36, 1.55  # inches of a panel and around it
+BROKEN = (0, (5, 1.5))  # a line of long dashes; the slots of a memory have short ones
 
 # Figures 1 and 2
 
@@ -47,6 +48,8 @@ def figure_1(runs: Runs, number: int) -> Exhibit:
         f"{TRAINED.slots(runs.specs[0])} slots of the memory. Rings stand at {ABOVE:.0f} percent, "
         "at the longest input that the paper prints above it."
     )
+    if any(model in VARIANTS for model, _ in runs.rows):
+        caption += " Broken: a controller that varies the one of the same colour."
     return _figure(runs, number, TRAINED, caption)
 
 
@@ -73,7 +76,7 @@ def _figure(runs: Runs, number: int, memory: Memory, caption: str) -> Exhibit:
     data, table = curves(runs, memory), summaries(runs, memory)
 
     def draw(layout: Layout) -> "Figure":
-        across = 1 if layout.narrow else 2
+        across = 1 if layout.narrow else min(2, len(runs.tasks))
         down = -(-len(runs.tasks) // across)
         pitch, block = layout.width / across, HEAD + TALL + FOOT
         size = np.array([layout.width, down * block] * 2)
@@ -129,6 +132,8 @@ def _panel(
         own = data[data["model"] == cell.model]
         marks = {"marker": "o" if coarse else "", "markersize": 1.3, "markeredgewidth": 0}
         look = {"width": 0.45, "median": 1.6, "alpha": 0.6}
+        if cell.model in VARIANTS:  # it shares its colour, in one panel, with what it varies
+            look |= {"width": 0.9, "linestyle": BROKEN}
         seed_lines(axes, own, "length", "accuracy", shade, **look, **marks)
         at_end = own.loc[own["length"] == own["length"].max(), "accuracy"]
         height = float(at_end.median()) if cell.seeds else 50.0
