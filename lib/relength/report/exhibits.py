@@ -33,7 +33,7 @@ SCALE_HINTS: dict[Scale, str] = {
     "reduced": "trained less than the paper did: more training may raise or lower a result",
     "paper": "the paper's own number of steps, seeds and sizes",
 }
-LARGE = 20_000  # bytes of data, from which on they are compressed: each page carries its own
+LARGE = 20_000  # bytes; more data are compressed, as each page carries its own
 
 CSS = (
     f"""

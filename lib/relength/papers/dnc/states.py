@@ -169,16 +169,16 @@ class Recorded(NamedTuple):
     has_path: bool
 
 
-@cache  # several figures and tables of a page ask for the same runs, and several pages do
+@cache  # several figures and tables of a page ask for the same runs
 def _movement(recorded: Recorded) -> dict[str, float]:
-    given = repr(recorded)
-    name = f"movement-{digest(given).hex()}"  # one of each run
-    return kept(name, lambda: _measured(recorded), given, code=CODE)
+    """The numbers of a run, kept for other pages under a name that is a digest of its states."""
+    name = f"movement-{digest(repr(recorded)).hex()}"
+    return kept(name, lambda: _measured(recorded), code=CODE)
 
 
 def _measured(recorded: Recorded) -> dict[str, float]:
-    values = decoded(recorded._asdict())
-    reading, writing = values[:, : recorded.read_steps], values[:, recorded.read_steps :]
+    values, end = decoded(recorded._asdict()), recorded.read_steps
+    reading, writing = values[:, :end], values[:, end:]
     least = LEFT * _spread(values)
     loops = returns(reading, least)
     found = {
@@ -187,8 +187,7 @@ def _measured(recorded: Recorded) -> dict[str, float]:
         "state_symbols": explained(reading, recorded.read),
         "state_neighbours": neighbours(reading, recorded.read),
         "state_ends": _spread(reading[:, -1]) / _spread(reading),
-        "state_scatter": _spread(reading[:, min(EARLY, recorded.read_steps - 1)])
-        / _spread(reading),
+        "state_scatter": _spread(reading[:, min(EARLY, end - 1)]) / _spread(reading),
     }
     if recorded.has_path:  # answers of one step or of several lengths have no path
         still = writing[:, min(SETTLED, writing.shape[1] - 2) :]
