@@ -29,7 +29,7 @@ for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
     os.environ.pop(name, None)
 
 os.fsync = lambda _: None  # what a test records need not outlast the machine
-os.environ["OMP_NUM_THREADS"] = "1"  # which PyTorch reads when it is loaded
+os.environ["OMP_NUM_THREADS"] = "1"  # for PyTorch, here and in processes that tests start
 gc.disable()  # until the tests are collected: thousands of them, and libraries, all of which stay
 
 settings.register_profile("ci", deadline=None, derandomize=True, database=None)
@@ -231,10 +231,10 @@ def make_record() -> Callable[..., dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def python() -> Callable[..., subprocess.Popen]:
-    """Starts Python on this checkout, one thread, output captured."""
+    """Starts Python on this checkout, output captured."""
 
     def start(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.Popen:
-        variables = {"PYTHONPATH": str(ROOT / "lib"), "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+        variables = {"PYTHONPATH": str(ROOT / "lib"), "COLUMNS": "200"}
         return subprocess.Popen(
             [sys.executable, *arguments],
             cwd=cwd,

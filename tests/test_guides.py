@@ -115,7 +115,6 @@ def shell(folder: Path, *lines: str) -> str:
     environment = {
         "PATH": os.pathsep.join(programs),
         "PYTHONPATH": str(folder / "lib"),
-        "OMP_NUM_THREADS": "1",
         "COLUMNS": "200",
         # An installation is only rehearsed: the tests' own environment stays as it is.
         **{"PIP_DRY_RUN": "1", "PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"},

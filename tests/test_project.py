@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
 from relength.paths import BOOK, NOTEBOOKS, ROOT
@@ -48,6 +49,11 @@ def tracked() -> list[Path]:
         pytest.skip("not a git checkout")
     paths = [ROOT / name.decode() for name in listed.stdout.split(b"\0") if name]
     return [p for p in paths if p.is_file() and b"\0" not in p.read_bytes()[:4096]]
+
+
+def test_tests_compute_on_one_core():
+    """Two processes test at the same time, and sums in one order can be compared."""
+    assert torch.get_num_threads() == 1
 
 
 def test_the_lock_pins_every_package_to_one_version_and_names_no_place():
