@@ -130,6 +130,6 @@ def lines(axes: "Axes", own: pd.DataFrame, runs: Runs, columns: list[str]) -> No
     for (model, arm), seeds in own.groupby(["model", "arm"], sort=False):
         shade, dashed = colour(model), dashes(runs, model, arm)
         for column in thin:
-            seed_lines(axes, seeds, "epoch", column, shade, width=0.5, alpha=0.6, ls=dashed)
-        seed_lines(axes, seeds, "epoch", strong, shade, width=1.2, ls=dashed)
+            seed_lines(axes, seeds, "epoch", column, shade, width=0.5, alpha=0.6, linestyle=dashed)
+        seed_lines(axes, seeds, "epoch", strong, shade, width=1.2, linestyle=dashed)
     epochs_below(axes, int(own["epoch"].max()))
