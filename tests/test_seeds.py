@@ -54,7 +54,7 @@ def test_a_seed_is_a_line_and_more_than_two_have_their_median(count):
     ).sample(frac=1, random_state=1)
     axes = canvas(WIDE, 2).add_axes((0, 0, 1, 1))
     axes.set_xscale("log")
-    seed_lines(axes, points, "step", "height", "#123456", width=0.5, median=2.0, ls="--")
+    seed_lines(axes, points, "step", "height", "#123456", width=0.5, median=2.0, linestyle="--")
     assert axes.get_xlabel() == axes.get_ylabel() == ""
     thin = [line for line in axes.lines if line.get_linewidth() == 0.5 and len(line.get_xdata())]
     assert {line.get_linestyle() for line in thin} == {"--"}
@@ -64,5 +64,6 @@ def test_a_seed_is_a_line_and_more_than_two_have_their_median(count):
     strong = [line for line in axes.lines if line.get_linewidth() == 2.0 and len(line.get_xdata())]
     assert len(strong) == (count > 2)
     for line in strong:
+        assert line.get_linestyle() == "--"
         assert np.allclose(line.get_xdata(), steps)
         assert np.allclose(line.get_ydata(), np.median(heights, axis=0))
