@@ -81,8 +81,8 @@ def _letters() -> dict[int, str]:
 @cache
 def _pieces() -> re.Pattern[str]:
     """GPT-2's pattern for cutting a text; Python's own have no classes of letters and numbers."""
-    categories = {chr(i): unicodedata.category(chr(i))[0] for i in range(sys.maxunicode + 1)}
-    digits = re.escape("".join(c for c, kind in categories.items() if kind == "N"))
+    numeric = filter(str.isnumeric, map(chr, range(sys.maxunicode + 1)))  # letters among them
+    digits = re.escape("".join(c for c in numeric if unicodedata.category(c).startswith("N")))
     letter, other = rf"[^\W_{digits}]", rf"(?:(?![^\W_{digits}])[^\s{digits}])"
     return re.compile(
         rf"'s|'t|'re|'ve|'m|'ll|'d| ?{letter}+| ?[{digits}]+| ?{other}+|\s+(?!\S)|\s+"

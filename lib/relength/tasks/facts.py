@@ -11,7 +11,7 @@ places that some tests use, and the commonest words of the training books.
 
 import re
 from abc import ABC
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -639,12 +639,13 @@ def _vocabulary(size: int, source: Source) -> tuple[str, ...]:
 @lru_cache(maxsize=2)
 def _book_lines(most: int) -> tuple[tuple[str, ...], ...]:
     """Sentences of the training books as words, cut up after every ``most``."""
-    found = []
-    for text in books.read("train"):
-        for _, sentence in books.sentences(text):
-            words = books.words(sentence)
-            found += [words[i : i + most] for i in range(0, len(words), most)]
-    return tuple(found)
+    return tuple(line[i : i + most] for line in _book_words() for i in range(0, len(line), most))
+
+
+@cache
+def _book_words() -> tuple[tuple[str, ...], ...]:
+    """Sentences of the training books as words. Tasks cut them at different lengths."""
+    return tuple(map(books.words, _book_sentences()))
 
 
 @lru_cache(maxsize=2)
