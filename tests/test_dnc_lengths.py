@@ -2,6 +2,7 @@
 
 import re
 from functools import partial
+from html import escape
 
 import handmade
 import numpy as np
@@ -180,6 +181,22 @@ def test_exhibits_are_drawn_from_runs_and_wait_without_them(runs, nothing):
     for table in (lengths.printed_table(), made["table_3"], made["gains_table"]):
         assert "COMPR&amp;REG" in table.html and "COMPR&REG" not in table.html  # it would be COMPR®
     assert re.search(r"×4\.3\b.*\b46\b.*\[200, 250\)", made["gains_table"].html)
+
+
+def test_figure_5_has_a_panel_per_constraint_with_both_kinds_of_lstm(tmp_path):
+    found, store = next(e for e in EXPERIMENTS if e.name == "dnc_peephole"), Store(tmp_path)
+    specs = found.specs("reduced", [0])
+    for spec in specs:
+        made = handmade.record(spec, lambda s, test: float(int(test) <= REACHED.get(s.row, 20)))
+        store.append("dnc", made | {"experiment": found.keeper(spec).name})
+    figure = lengths.figure_5(Runs.read(found, "reduced", 1, store), number=1)
+    kinds = {(spec.model.constraint, spec.model.controller) for spec in specs}
+    assert len(kinds) == 2 * 4
+    twins = figure.data.groupby("constraint")["model"].unique().map(set).to_dict()
+    assert twins["compression"] == {"COMPR", "van. LSTM + COMPR"}
+    assert twins["none"] == {"STATEFUL-BASELINE", "Peephole LSTM"}
+    assert set(map(len, twins.values())) == {2}
+    assert all(figure.html.count(name) for name in map(escape, lengths.CONSTRAINTS.values()))
 
 
 def test_numbers_and_words_say_what_the_runs_say(runs, nothing):

@@ -1,4 +1,4 @@
-"""Reachable input lengths, ours beside the printed ones: Figures 1, 2, Tables 2, 3, 5, 6."""
+"""Reachable input lengths, ours beside the printed ones: Figures 1, 2, 5, Tables 2, 3, 5, 6."""
 
 from collections.abc import Callable, Sequence
 from html import escape
@@ -33,10 +33,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-HEAD, TALL, FOOT, LEFT, LABELS = 0.36, 1.7, 0.34, 0.36, 1.55  # inches of a panel and around it
+HEAD, TALL, FOOT, LEFT = 0.36, 1.7, 0.34, 0.36  # inches of a panel and around it
+LABELS = {"task": 1.55, "constraint": 1.75}  # at its right, by what there is a panel of
 BROKEN = (0, (5, 1.5))  # a line of long dashes; the slots of a memory have short ones
 
-# Figures 1 and 2
+CONSTRAINTS = {
+    "none": "No constraint",
+    "compression": "Compression",
+    "regularisation": "Regularisation",
+    "both": "Both",
+}
+
+# Figures 1, 2 and 5
 
 
 def figure_1(runs: Runs, number: int) -> Exhibit:
@@ -48,8 +56,6 @@ def figure_1(runs: Runs, number: int) -> Exhibit:
         f"{TRAINED.slots(runs.specs[0])} slots of the memory. Rings stand at {ABOVE:.0f} percent, "
         "at the longest input that the paper prints above it."
     )
-    if any(model in VARIANTS for model, _ in runs.rows):
-        caption += " Broken: a controller that varies the one of the same colour."
     return _figure(runs, number, TRAINED, caption)
 
 
@@ -67,34 +73,65 @@ def figure_2(runs: Runs, number: int) -> Exhibit:
     return _figure(runs, number, EXTENDED, caption)
 
 
+def figure_5(runs: Runs, number: int) -> Exhibit:
+    """Draw Figure 5: a panel per constraint, with both kinds of LSTM under it."""
+    caption = (
+        "Does a constraint need the Peephole LSTM? Accuracy after rounding in percent on "
+        f"{title(runs.tasks[0])} against length, a panel per constraint. A thin line is a run, a "
+        "thick one the median of a controller's runs. Solid: the LSTM of the paper's other "
+        "experiments, with peepholes wherever there is a constraint; broken: the other kind. "
+        f"Shaded: the lengths trained on. Dashed: the {TRAINED.slots(runs.specs[0])} slots of the "
+        f"memory. Rings stand at {ABOVE:.0f} percent, at the longest input that the paper prints "
+        "above it."
+    )
+    return _figure(runs, number, TRAINED, caption, "constraint")
+
+
 def _slots(runs: Runs) -> tuple[int, int]:
     """Slots of the memory trained with, and of the larger one."""
     return TRAINED.slots(runs.specs[0]), EXTENDED.slots(runs.specs[0])
 
 
-def _figure(runs: Runs, number: int, memory: Memory, caption: str) -> Exhibit:
-    data, table = curves(runs, memory), summaries(runs, memory)
+def _figure(runs: Runs, number: int, memory: Memory, caption: str, panel: str = "task") -> Exhibit:
+    """panel: what each has one of, "task" or "constraint"."""
+    data, table = (
+        found.assign(constraint=found["model"].map(_constraints(runs)))
+        for found in (curves(runs, memory), summaries(runs, memory))
+    )
+    panels = table[panel].unique()
 
     def draw(layout: Layout) -> "Figure":
-        across = 1 if layout.narrow else min(2, len(runs.tasks))
-        down = -(-len(runs.tasks) // across)
+        across = 1 if layout.narrow else min(2, len(panels))
+        down = -(-len(panels) // across)
         pitch, block = layout.width / across, HEAD + TALL + FOOT
         size = np.array([layout.width, down * block] * 2)
         figure = canvas(layout, down * block)
-        for k, task in enumerate(runs.tasks):
+        for k, name in enumerate(panels):
             row, column = divmod(k, across)
             corner = column * pitch + LEFT, (down - 1 - row) * block + FOOT
-            axes = figure.add_axes(np.array([*corner, pitch - LEFT - LABELS, TALL]) / size)
-            own = (part[part["task"] == task] for part in (data, table))
-            _panel(axes, next(s for s in runs.specs if s.task.name == task), memory, *own)
+            axes = figure.add_axes(np.array([*corner, pitch - LEFT - LABELS[panel], TALL]) / size)
+            own = [part[part[panel] == name] for part in (data, table)]
+            spec = next(s for s in runs.specs if s.task.name == own[1]["task"].iloc[0])
+            heading = CONSTRAINTS[name] if panel == "constraint" else title(name)
+            _panel(axes, heading, spec, memory, *own)
         return figure
 
     name = "lengths" if memory is TRAINED else f"lengths-{memory.checkpoint}"
     return figures.exhibit(runs, number, draw, name, caption, _in_words(table), data)
 
 
+def _constraints(runs: Runs) -> dict[str, str]:
+    """The constraint of each controller."""
+    return {spec.row: spec.model.constraint for spec in runs.specs}
+
+
 def _panel(
-    axes: "Axes", spec: RunSpec, memory: Memory, data: pd.DataFrame, table: pd.DataFrame
+    axes: "Axes",
+    heading: str,
+    spec: RunSpec,
+    memory: Memory,
+    data: pd.DataFrame,
+    table: pd.DataFrame,
 ) -> None:
     tested, coarse = memory.tested(spec), memory is not TRAINED
     shortest, last = min(tested), max(tested)
@@ -118,7 +155,7 @@ def _panel(
     axes.set_xticks([], minor=True)
     axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
     axes.spines[:].set_visible(False)
-    axes.set_title(title(spec.task.name), loc="left", size=9, weight="bold", color=LIGHT.ink, pad=5)
+    axes.set_title(heading, loc="left", size=9, weight="bold", color=LIGHT.ink, pad=5)
     ends: dict[str, tuple[float, bool]] = {}
     nothing = not table["seeds"].any()
     if nothing:
@@ -132,7 +169,7 @@ def _panel(
         own = data[data["model"] == cell.model]
         marks = {"marker": "o" if coarse else "", "markersize": 1.3, "markeredgewidth": 0}
         look = {"width": 0.45, "median": 1.6, "alpha": 0.6}
-        if cell.model in VARIANTS:  # it shares its colour, in one panel, with what it varies
+        if cell.model in VARIANTS:  # it has the colour of the controller beside it
             look |= {"width": 0.9, "linestyle": BROKEN}
         seed_lines(axes, own, "length", "accuracy", shade, **look, **marks)
         at_end = own.loc[own["length"] == own["length"].max(), "accuracy"]
