@@ -148,6 +148,10 @@ def test_only_changed_code_that_it_may_run_computes_anew(made, monkeypatch, tmp_
 WORK = {
     "error-rates": "from relength.verdicts.false_verdicts import *; false_verdict_rates(1)",
     "claims-panm": "from relength.verdicts import claims; claims.load('panm')",
+    "claims-then-panm": """
+from relength.verdicts import claim_history
+claim_history.changed("panm-001", "panm", claim_history.Origin("", None, "unknown"))
+""",
     "runs-panm-elsewhere": "from relength.verdicts import judged; judged.runs('panm', store)",
     "ledger-panm-elsewhere": "from relength.verdicts import judged; judged.ledger('panm', store)",
     "valid-panm_long_to_short.runs": "Store(RESULTS).records('panm_long_to_short')",

@@ -36,7 +36,7 @@ from relength.report.style import (
     variables,
 )
 from relength.runs import execute
-from relength.runs.prices import Device
+from relength.runs.prices import Device, Prices, own
 from relength.runs.store import Store
 from relength.specs import published, registry
 from relength.specs.experiments import experiment, experiments
@@ -566,28 +566,32 @@ def test_numbers_short_of_the_whole_are_not_rounded_to_it():
     ]
 
 
+def prices_of(runs: Runs, device: Device) -> Prices:
+    return Prices(own(runs.experiment, runs.records), device)
+
+
 def test_a_rebuild_costs_what_the_recorded_runs_cost(full):
-    device = Device.of(full.records[0])
-    estimate = appendix.rebuild([full], "reduced", device)
+    prices = prices_of(full, Device.of(full.records[0]))
+    estimate = appendix.rebuild([full], "reduced", prices)
     assert estimate["trainings"] == 320 and estimate["unpriced"] == 0
     assert estimate["steps"] == sum(record["cost"]["steps"] for record in full.records)
     assert estimate["hours"] == pytest.approx(320 * 128 / 3600, rel=1e-6)
-    paper = appendix.rebuild([full], "paper", device)
+    paper = appendix.rebuild([full], "paper", prices)
     assert paper["steps"] == 5 * sum(
         100 * -(-spec.task.train_size // 32) for spec in EXPERIMENT.specs("paper", [0])
     )
 
 
 def test_what_two_experiments_of_a_page_share_counts_once(full):
-    device = Device.of(full.records[0])
-    assert appendix.rebuild([full, full], "reduced", device) == appendix.rebuild(
-        [full], "reduced", device
+    prices = prices_of(full, Device.of(full.records[0]))
+    assert appendix.rebuild([full, full], "reduced", prices) == appendix.rebuild(
+        [full], "reduced", prices
     )
     assert appendix.costs(full, full).data.equals(appendix.costs(full).data)
 
 
 def test_what_was_never_run_on_a_device_has_no_price_there(full):
-    estimate = appendix.rebuild([full], "reduced", Device("cuda", "a GPU"))
+    estimate = appendix.rebuild([full], "reduced", prices_of(full, Device("cuda", "a GPU")))
     assert estimate["unpriced"] == estimate["trainings"] and estimate["hours"] == 0
 
 

@@ -17,7 +17,7 @@ from relength.report.self_checks import pairs_of_scales
 from relength.report.style import title
 from relength.report.tables import number
 from relength.runs.plan import least_seeds
-from relength.runs.prices import Device, Prices, measured_on, own, timed
+from relength.runs.prices import Prices, measured_on, own, timed
 from relength.runs.store import accuracies, usable
 from relength.specs.experiments import experiment
 from relength.specs.margins import load_margins
@@ -67,9 +67,12 @@ def costs(runs: Runs, *beside: Runs) -> Exhibit:
         )
         for row in recorded.itertuples()
     ]
-    for device in measured_on([one.experiment for one in pages], every, timed(runs.store)):
+    own_runs = [run for one in pages for run in own(one.experiment, usable(one.every))]
+    few = timed(runs.store)
+    for device in measured_on([one.experiment for one in pages], every, few):
+        prices = Prices(own_runs, device, few=few)
         for scale in ("reduced", "paper"):
-            estimate = rebuild(pages, scale, device)
+            estimate = rebuild(pages, scale, prices)
             rows.append(
                 (
                     f"<i>to rebuild, {scale}, {least_seeds()} seeds</i>",
@@ -143,23 +146,20 @@ def _what_shorter_training_changes(data: pd.DataFrame, runs: Runs) -> str:
     )
 
 
-def rebuild(every: Sequence[Runs], scale: Scale, device: Device) -> dict[str, float]:
-    """Trainings, steps and hours of complete grids on a device, and how many runs have no price.
+def rebuild(every: Sequence[Runs], scale: Scale, prices: Prices) -> dict[str, float]:
+    """Trainings, steps and hours of complete grids, and how many runs have no price.
 
-    A run that two experiments share counts once. The hours are those of the others
-    (:class:`relength.runs.prices.Prices`).
+    A run that two experiments share counts once. The hours are those of the others.
     """
     total = Counter(trainings=0, steps=0, hours=0.0, unpriced=0)
     counted: set[str] = set()
-    recorded = [run for runs in every for run in own(runs.experiment, usable(runs.every))]
-    known = Prices(recorded, device, few=timed(every[0].store))
     for runs in every:
         whole = runs.experiment.specs(scale, range(least_seeds()))
         grid = [spec for spec in whole if spec.key not in counted]
         counted |= {spec.key for spec in grid}
-        seconds, unpriced = known.total(grid)
+        seconds, unpriced = prices.total(grid)
         total["trainings"] += len(grid)
-        total["steps"] += sum(map(known.steps, grid))
+        total["steps"] += sum(map(prices.steps, grid))
         total["hours"] += seconds / 3600
         total["unpriced"] += unpriced
     return dict(total)

@@ -311,11 +311,13 @@ def learning(runs: Runs, number: int) -> Exhibit:
             if not records:
                 grid.not_run(i, j)
             for record in records:
-                curve = pd.DataFrame(record["curve"])
-                x = (curve["epoch"] + 0.5) / longest
-                trained.append(np.column_stack(grid.points(i, j, x, curve["iid_accuracy"])))
+                epoch, iid, dev = np.array(
+                    [(p["epoch"], p["iid_accuracy"], p["dev_accuracy"]) for p in record["curve"]]
+                ).T
+                x = (epoch + 0.5) / longest
+                trained.append(np.column_stack(grid.points(i, j, x, iid)))
                 lines = developed.setdefault(runs.rows[i][0], [])
-                lines.append(np.column_stack(grid.points(i, j, x, curve["dev_accuracy"])))
+                lines.append(np.column_stack(grid.points(i, j, x, dev)))
         grid.axes.add_collection(
             LineCollection(trained, colors=LIGHT.ink, linewidths=0.55, alpha=0.6, zorder=1)
         )
