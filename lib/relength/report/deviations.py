@@ -58,8 +58,9 @@ def _opening(entries: list[Deviation], runs: pd.DataFrame) -> str:
     measured = sum(bool(_effects(entry, runs)) for entry in entries)
     recounted = sum(entry.recount is not None for entry in entries)
     return (
-        f"{len(entries)} entries: {', '.join(named)}. For {recounted} of them the arithmetic is "
-        f"done again here. For {measured} the effect is measured in recorded runs.\n"
+        f"{len(entries)} entries: {', '.join(named)}. For {recounted or 'none'} of them the "
+        f"arithmetic is done again here. For {measured or 'none'} the effect is measured in "
+        "recorded runs.\n"
     )
 
 
