@@ -136,9 +136,9 @@ def test_states_of_an_artifact_follow_its_runs(tmp_path, no_verdicts):
         return board.loc["mla-table-2", "state"], board.loc["panm-table-10", "state"]
 
     specs = judged("reduced", range(1))
-    assert state([]) == ("planned", "untouched")
-    assert state([record(specs[0])]) == ("partly", "untouched")
-    assert state([record(s) for s in specs]) == ("recorded", "untouched")
+    assert state([]) == ("planned", "absent")
+    assert state([record(specs[0])]) == ("partly", "absent")
+    assert state([record(s) for s in specs]) == ("recorded", "absent")
 
     def with_verdict(verdict):
         changed = no_verdicts.copy()
@@ -210,7 +210,7 @@ def test_only_the_passage_on_notebooks_waits_for_them(tmp_path, monkeypatch):
 
 
 def test_work_on_all_cores_comes_back_in_order_and_fails_as_in_one_process(tmp_path):
-    """Of functions that a new process can import, with what it is told first."""
+    """The functions are those that a new process can import; each process begins as it is told."""
     there = tmp_path / "there"
     begin = partial(os.makedirs, exist_ok=True)  # each process does
     made = warm.on_all_cores(Path.exists, [tmp_path, there, tmp_path / "no"], begin, there)

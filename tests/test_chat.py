@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -34,6 +35,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self, reply, status=200):
         super().__init__(("127.0.0.1", 0), Handler)
         self.reply, self.status, self.sent = reply, status, []
+        self.pause = 0.0  # seconds before each byte; 0: all at once
 
     @property
     def endpoint(self) -> Endpoint:
@@ -52,7 +54,12 @@ class Handler(BaseHTTPRequestHandler):
             content = json.dumps({"choices": [{"message": {"content": said}}]}).encode()
         self.send_response(self.server.status)
         self.end_headers()
-        self.wfile.write(content)
+        for part in [content] if not self.server.pause else map(bytes, zip(content)):
+            time.sleep(self.server.pause)
+            try:
+                self.wfile.write(part)
+            except OSError:  # nobody waits any more
+                return
 
     def log_message(self, *_):
         pass
@@ -231,6 +238,26 @@ def test_a_service_that_is_not_there_or_too_slow_is_one_sentence(serving, tmp_pa
     told = ["--endpoint", "http://127.0.0.1:9/v1", "--model", "x", "--results", str(tmp_path)]
     assert chat_client.main(told) == 2
     assert "cannot be reached" in capsys.readouterr().err
+
+
+def test_a_service_that_drips_is_not_waited_for_longer_than_was_said(serving):
+    slow = serving(b" " * 1000)
+    slow.pause = 0.02
+    with pytest.raises(RelengthError, match=r"within 0\.3 seconds"):
+        Endpoint(slow.endpoint.address, "stand-in", seconds=0.3).ask("?")
+
+
+def test_a_reply_with_half_a_character_is_recorded(serving, tmp_path):
+    service = serving(b'{"choices": [{"message": {"content": "1 \\ud800 2"}}]}')
+    chat_client.ask(service.endpoint, tmp_path, ["reverse"])
+    assert {reply["reply"] for reply in chat_client.replies(tmp_path)} == {"1 ? 2"}
+
+
+@pytest.mark.parametrize("key", ["secret\nkey", "€"])
+def test_a_key_that_cannot_be_sent_is_one_sentence(serving, monkeypatch, key):
+    monkeypatch.setenv(chat_client.KEY, key)
+    with pytest.raises(RelengthError, match=chat_client.KEY):
+        serving(perfect).endpoint.ask("?")
 
 
 def test_a_damaged_file_of_replies_names_its_line(tmp_path):

@@ -69,7 +69,7 @@ def test_each_network_is_compared_with_its_own_pointers_and_the_best_of_the_othe
 
 def test_less_perplexity_is_better_and_other_depths_are_other_networks(survey):
     found = settings(survey, "panm_translation")
-    assert {one.answer for one in found} == {"pointer"}
+    assert {(one.answer, bool(one.other)) for one in found} == {("pointer", True), ("helps", False)}
     assert {one.row for one in found} == {"TRM, 1 layer", "TRM, 2 layers", "TRM"}
     for one in found:
         assert one.pointers == pytest.approx(2) and one.gain(one.pointers) == pytest.approx(4)
@@ -95,7 +95,7 @@ def test_without_runs_of_the_network_alone_the_best_other_is_what_pointers_are_c
 
 
 @pytest.mark.parametrize(
-    ("pointers", "answer"), [(40, "untrained"), (54.5, "untrained"), (55.5, "pointer")]
+    ("pointers", "answer"), [(40, "untrained"), (54.5, "untrained"), (55.5, "helps")]
 )
 def test_pointers_that_help_count_even_if_trained_lengths_are_known_less_well(pointers, answer):
     nothing, margin = float("nan"), load_margins().measures["accuracy"].around(50)
@@ -104,7 +104,7 @@ def test_pointers_that_help_count_even_if_trained_lengths_are_known_less_well(po
     )
     assert made.answer == answer
     alone = made._replace(alone=nothing, other="TRM+RPE", best=50)
-    assert alone.answer == {"pointer": "ahead"}.get(answer, answer)
+    assert alone.answer == {"helps": "ahead"}.get(answer, answer)
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,9 @@ def test_pointers_that_help_count_even_if_trained_lengths_are_known_less_well(po
     [
         (60, 3, "learned"),  # two margins ahead, three on trained lengths
         (57, 7 / 5.000000001, "learned"),  # seven points ahead on both
-        (60, 1.5, "pointer"),
-        (60, 0.9, "pointer"),  # within the margin
-        (52, 3, "neither"),
+        (60, 1.5, "helps"),
+        (60, 0.9, "helps"),  # within the margin
+        (52, 3, "nothing"),
         (40, 3, "harm"),
     ],
 )
@@ -152,7 +152,10 @@ def test_within_the_margin_pointers_and_another_network_are_level(lead, answer):
 @pytest.mark.parametrize(
     ("pointers", "best", "answer"),
     [
-        (60, float("nan"), "pointer"),
+        (60, float("nan"), "helps"),
+        (52, float("nan"), "nothing"),
+        (48, float("nan"), "nothing"),
+        (40, float("nan"), "harm"),
         (60, 58, "pointer"),
         (60, 70, "both"),
         (52, 70, "network"),

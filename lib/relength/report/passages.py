@@ -29,6 +29,7 @@ from relength.verdicts.claims import counted
 from relength.verdicts.false_verdicts import false_verdict_rates
 
 STATES = {
+    "absent": "not in the paper's text",
     "untouched": "not begun",
     "shown": "on a page that needs no runs of its own",
     "planned": "set up, no runs yet",

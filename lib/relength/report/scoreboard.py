@@ -151,13 +151,14 @@ def board(store: Store, every: pd.DataFrame) -> pd.DataFrame:
 
     every  the :func:`ledger`
 
-    Columns: artifact, paper, kind, title, needs, experiment (the first that has runs of it; empty
+    Columns: artifact, paper, kind, title, needs, printed (whether the paper's text has it),
+    experiment (the first that has runs of it; empty
     without one), cells, trained (cells with at least one seed), without_data (tasks without a run
     that train on a data set which is fetched), min_seeds (dict, by scale), verdicts (dict of
     counts), state:
-    *untouched* (no experiment), *shown* (none, but on a page: ``Paper.without_runs``), *planned*
-    (no runs yet), *partly* (some cells), *recorded* (every cell), *decided* (a claim is reproduced
-    or contradicted).
+    *absent* (not printed), *untouched* (no experiment), *shown* (none, but on a page:
+    ``Paper.without_runs``), *planned* (no runs yet), *partly* (some cells), *recorded* (every
+    cell), *decided* (a claim is reproduced or contradicted).
     """
     counts = every.groupby("artifact")["verdict"].agg(Counter).to_dict()
     own = {name: own_records(experiment, store) for name, experiment in experiments().items()}
@@ -181,6 +182,7 @@ def board(store: Store, every: pd.DataFrame) -> pd.DataFrame:
                 "kind": artifact.kind,
                 "title": artifact.title,
                 "needs": artifact.needs,
+                "printed": bool(artifact.metric) and not pd.isna(artifact.metric),
                 "experiment": makers[0].name if makers else "",
                 "cells": len(seeds["reduced"]),
                 "trained": len({c for s in seeds.values() for c, n in s.items() if n}),
@@ -223,6 +225,8 @@ def cell_seeds(
 
 
 def _state(row: Any) -> str:
+    if not row.printed:
+        return "absent"
     if not row.experiment:
         return "shown" if row.artifact in registry.papers()[row.paper].without_runs else "untouched"
     if any(verdict in row.verdicts for verdict in claims.DECIDED):

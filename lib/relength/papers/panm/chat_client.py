@@ -13,12 +13,13 @@ import argparse
 import json
 import os
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
@@ -28,7 +29,7 @@ from relength.paths import RESULTS
 
 KEY = "RELENGTH_CHAT_KEY"
 LONGEST_WAIT = 86_400  # seconds
-LARGEST_REPLY = 1_000_000  # bytes
+LARGEST_REPLY, PART = 1_000_000, 65_536  # bytes: in all, and read at once
 REPLIES = Path("panm") / "panm_chat.replies.jsonl"  # below a folder of records
 
 
@@ -60,7 +61,7 @@ class Endpoint:
         """
         try:
             with urlopen(self._request(prompt), timeout=self.seconds) as response:
-                content = response.read(LARGEST_REPLY + 1)
+                content = self._read(response)
         except HTTPError as error:
             error.close()
             raise RelengthError(
@@ -82,6 +83,15 @@ class Endpoint:
             ) from None
         return self._reply(content)
 
+    def _read(self, response: BinaryIO) -> bytes:
+        """The content of a response. Each byte is waited for anew, so the whole has a time, too."""
+        content, until = b"", time.monotonic() + self.seconds
+        while len(content) <= LARGEST_REPLY and (part := response.read1(PART)):
+            content += part
+            if time.monotonic() > until:
+                raise TimeoutError
+        return content
+
     def _request(self, prompt: str) -> Request:
         body = {
             "model": self.model,
@@ -90,6 +100,11 @@ class Endpoint:
         }
         headers = {"Content-Type": "application/json"}
         if key := os.environ.get(KEY):
+            if not (key.isascii() and key.isprintable()):
+                raise RelengthError(
+                    f"The key in the environment variable {KEY} has signs that no key has, such as "
+                    "a line end: set it anew."
+                )
             headers["Authorization"] = f"Bearer {key}"
         url = f"{self.address.rstrip('/')}/chat/completions"
         if not url.startswith(("http://", "https://")):
@@ -120,7 +135,7 @@ class Endpoint:
         try:
             said = json.loads(content)["choices"][0]["message"]["content"]
             if len(content) <= LARGEST_REPLY and isinstance(said, str):
-                return said
+                return said.encode(errors="replace").decode()  # half of a pair is no character
         except (ValueError, LookupError, TypeError):
             pass
         raise RelengthError(

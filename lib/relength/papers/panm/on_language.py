@@ -101,6 +101,8 @@ class Setting(NamedTuple):
         if unknown:
             return "level" if abs(lead) <= self.margin else "ahead" if lead > 0 else "behind"
         pointers, network = self.gain(self.pointers), self.gain(self.best)
+        if np.isnan(network) and pointers >= -self.margin:
+            return "helps" if pointers > self.margin else "nothing"
         if pointers > self.margin:
             return "both" if network > pointers else "pointer"
         if pointers < -self.margin:
@@ -114,6 +116,8 @@ ANSWERS = {
     "network": "another network helps, the pointer does not",
     "harm": "the pointer harms",
     "neither": "neither helps beyond the margin",
+    "helps": "the pointer helps; no other network has run",
+    "nothing": "the pointer does not help beyond the margin; no other network has run",
     "ahead": "PANM is ahead of the best other network",
     "behind": "another network is ahead of PANM",
     "level": "PANM and the best other network are level",
@@ -126,6 +130,8 @@ HEADS = {
     "network": "Another network without pointers helps, and the pointer does not, on",
     "harm": "The pointer harms on",
     "neither": "Neither the pointer nor another network helps beyond the margin on",
+    "helps": "The pointer helps, and no other network has run, on",
+    "nothing": "The pointer does not help beyond the margin, and no other network has run, on",
     "ahead": "PANM is ahead of every other network that has run on",
     "behind": "Another network without pointers is ahead of PANM on",
     "level": "PANM is level with the best other network that has run on",

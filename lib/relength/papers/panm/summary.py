@@ -366,5 +366,5 @@ def leads(found: list[Summary]) -> str:
     )
     return (
         f"The paper has PANM ahead in all {len(found)} groups. Of the {len(ran)} with runs, it is "
-        f"ahead in {len(ahead)}{named}.{apart}"
+        f"ahead by more than the margin in {len(ahead) or 'none'}{named}.{apart}"
     )
