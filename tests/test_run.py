@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import shutil
 import sys
 import time
@@ -193,6 +194,8 @@ def test_a_failed_run_is_a_record_with_its_traceback_and_the_grid_goes_on(
     broken = store.records()[1]
     assert broken["status"] == "failed" and "checkpoints" not in broken
     assert "Traceback" in broken["error"] and "the second run breaks" in broken["error"]
+    assert 'File "relength/runs/execute.py"' in broken["error"]  # records are published
+    assert not re.search(r'File "[/~]', broken["error"])
     assert pending(specs, store, table_2) == [specs[1]]
 
     monkeypatch.undo()

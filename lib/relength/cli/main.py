@@ -1,5 +1,6 @@
 """The command line: its entry point, and its commands by name."""
 
+import errno
 import gc
 import signal
 import sys
@@ -26,6 +27,8 @@ COMMANDS = {  # in the order of the help
     "bench": speed.bench,
 }
 
+UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
+
 for name, command in COMMANDS.items():
     app.command(name)(command)
 
@@ -40,9 +43,20 @@ def main() -> NoReturn:
         check_checkout()
         app()
     except RelengthError as error:
-        stderr.print("[bold red]Error:[/]", escape(str(error)), soft_wrap=True, highlight=False)
-        sys.exit(2)
+        _refuse(str(error))
+    except OSError as error:
+        if error.errno not in UNWRITABLE or not error.filename:
+            raise
+        _refuse(
+            f"{error.filename} cannot be written ({error.strerror}): work in a copy of the "
+            "checkout that can be."
+        )
     sys.exit(0)
+
+
+def _refuse(why: str) -> NoReturn:
+    stderr.print("[bold red]Error:[/]", escape(why), soft_wrap=True, highlight=False)
+    sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ def run(
         **{"task": task, "model": model, "arm": arm, "key": key},
     )
     if results is None and out is None and scale == "smoke":
-        results = Path(tempfile.mkdtemp(prefix="relength-smoke-"))
+        results = _temporary()
     known = Store(results or RESULTS) if out is None else store_of(results or RESULTS)
     store = known if out is None else Store(out)
     missing = chosen if refresh else plan.missing(chosen, known, store)
@@ -148,6 +148,17 @@ def run(
             "under 'error'."
         )
     raise typer.Exit(code)
+
+
+def _temporary() -> Path:
+    """A new folder for the records of smoke runs, which nobody keeps."""
+    try:
+        return Path(tempfile.mkdtemp(prefix="relength-smoke-"))
+    except FileNotFoundError:
+        raise RelengthError(
+            "No folder for temporary files can be written: name one in the environment variable "
+            "TMPDIR, or a folder of records with --results."
+        ) from None
 
 
 def _usual_seeds(scale: str, follow_plan: bool) -> int | None:

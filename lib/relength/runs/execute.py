@@ -1,7 +1,9 @@
 """One piece of work, a run or a stack of runs, from specs to records: what workers execute."""
 
 import ctypes
+import os
 import platform
+import sys
 import time
 import traceback
 import uuid
@@ -14,6 +16,7 @@ from typing import Any
 import torch
 
 from relength.errors import RelengthError
+from relength.paths import ROOT
 from relength.runs.store import Record
 from relength.specs.spec import RunSpec
 from relength.stopping import time_is_up
@@ -79,7 +82,7 @@ def execute(job: Job) -> list[Record]:
         except OF_THE_MACHINE as error:
             raise _not_started(error) from error
         except Exception as error:  # the grid goes on; whatever went wrong is in the record
-            problem, crowded = traceback.format_exc(), out_of_memory(error)
+            problem, crowded = _problem(), out_of_memory(error)
             unbatched = isinstance(error, Unstackable)
         if unbatched and len(job.specs) == 1:
             return [record] if (record := _alone(job)) else []
@@ -108,7 +111,7 @@ def _alone(job: Job) -> Record | None:
     except OF_THE_MACHINE as error:
         raise _not_started(error) from error
     except Exception:  # the grid goes on; whatever went wrong is in the record
-        return _failed(job, spec, traceback.format_exc())
+        return _failed(job, spec, _problem())
 
 
 def _not_started(error: Exception) -> RelengthError:
@@ -116,6 +119,16 @@ def _not_started(error: Exception) -> RelengthError:
         f"This machine cannot train the run, of which nothing is recorded ({type(error).__name__}: "
         f"{error}): mend that and run the same command again."
     )
+
+
+def _problem() -> str:
+    """The traceback of the error at hand. It is published with its record, so files are named from
+    the checkout or the folder of packages on, and not from the machine's root.
+    """
+    said = traceback.format_exc()
+    for folder in sorted({str(ROOT), *sys.path, str(Path.home())}, key=len, reverse=True):
+        said = said.replace(f"{folder}{os.sep}", "") if len(folder) > 1 else said
+    return said
 
 
 def _stacked(job: Job) -> list[Record]:
