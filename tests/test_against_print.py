@@ -71,7 +71,7 @@ def test_few_seeds_are_no_answer(state):
 
 
 def test_numbers_without_the_seeds_of_a_verdict_do_not_choose_the_word(state):
-    """Of 25 numbers with five seeds none comes out; whatever those with fewer do, it is so."""
+    """None of 25 numbers with five seeds comes out. Numbers with fewer seeds change nothing."""
     data = against_print.numbers("mla", state)
     off, near = (pd.concat([data[data["near"] == held]] * 60) for held in (False, True))
     off, near = off.head(25), near.head(60)
@@ -127,7 +127,7 @@ def test_what_weakens_a_verdict_stands_beside_a_named_number(state):
 
 
 def test_numbers_that_guessing_gives_are_no_hard_ones(state, monkeypatch):
-    """Of tasks in which one answer gives 80 %, what is printed near 80 % is counted apart."""
+    """Numbers printed near 80 % are counted apart where one answer gives 80 %."""
     papers = registry.papers()
     small = dataclasses.replace(papers["mla"], guessed={"recopy": 80.0})
     monkeypatch.setattr(registry, "papers", lambda: {**papers, "mla": small})

@@ -167,7 +167,7 @@ def published(file: str) -> str:
 
 
 def shares(file: str) -> dict[str, Counter[str | int]]:
-    """What is counted of all stories of a file."""
+    """Count what the stories of a file have, over all of them."""
     found: dict[str, Counter[str | int]] = {
         name: Counter() for name in ("sentences", "persons", "waits", "first", "answers", "age")
     }

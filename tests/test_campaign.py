@@ -9,6 +9,7 @@ from pathlib import Path
 
 import handmade
 import pytest
+from handmade import amounts
 
 from relength import stopping
 from relength.errors import RelengthError
@@ -386,10 +387,7 @@ def test_a_campaign_that_is_asked_to_stop_saves_the_run_it_is_at_and_begins_no_o
     (only,) = campaign.records()
     assert only["key"] == specs[0].key and store.records() == [only]
     assert [path.stem for path in store.checkpoints.iterdir()] == [specs[1].key]
-    assert progress.outcome(campaign, stopped=True) == (
-        "Stopped: 1 of 3 runs are recorded, 1 more have begun and are saved; the same command "
-        "continues with the rest."
-    )
+    assert amounts(progress.outcome(campaign, stopped=True)) == [1, 3, 1]
 
 
 COMMAND = ["-m", "relength.cli.main", "run", "mla_table2", "--scale", "smoke"]

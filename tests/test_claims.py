@@ -1183,7 +1183,7 @@ LEVEL = dict.fromkeys(SLOW, 70)
 def test_claims_on_dyck_languages_hold_and_fail_as_they_say(
     panm, claim_id, panm_has, srnn_has, outcome
 ):
-    """Of lengths trained on, and of training strings that are all different, they say nothing."""
+    """They say nothing of lengths trained on, nor of training strings that are all different."""
     (c,) = [c for c in panm if c.id == claim_id]
     assert {task for _, task in c.cells} == {"dyck_2", "dyck_3"}
     has = {"PANM on SRNN": panm_has, "SRNN": srnn_has}

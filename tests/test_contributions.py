@@ -257,7 +257,7 @@ def test_a_run_began_as_long_before_its_end_as_it_took(branch):
 
 
 def test_records_of_commits_on_a_branch_are_merged_and_so_are_those_without_a_commit(branch):
-    """Of this branch and of another one; a commit is older than a run that began right after it."""
+    """Commits of this branch and of another count. A commit is older than a run right after it."""
     elsewhere = branch.record(1)
     branch.git("switch", "main")
     date = contributions.history(branch.root)[branch.git("rev-parse", "HEAD")]
@@ -284,7 +284,7 @@ def test_a_record_that_cannot_be_of_its_commit_is_not_merged(branch, change, why
 
 
 def test_a_commit_that_was_made_anew_is_in_no_branch_any_more(branch):
-    """What happened to records whose commit got another message before it was published."""
+    """Records name a commit that got another message before it was published."""
     branch.git("commit", "--allow-empty", "--message", "One thing")
     record = branch.record(1)
     contributions.refuse_strangers([record], branch.root)

@@ -111,7 +111,7 @@ def test_one_reading_of_the_printed_p_values_is_left(nothing):
 
 
 def test_who_arrives_where_is_counted(survey):
-    """Of three controllers one is good enough to arrive."""
+    """One of three controllers is good enough to arrive."""
     said, rows = findings.when_it_comes(survey).split("\n\n", 1)
     row = next(line for line in rows.splitlines() if "| COMPR |" in line)
     assert amounts(said) == [50_000, 2, 6, 15, 2, 30, 2]

@@ -110,7 +110,7 @@ def test_a_length_counts_above_the_level_and_wherever_it_lies():
 
 
 def test_a_larger_memory_is_summed_up_on_its_own_lengths(runs):
-    """Of 23 by 5, 115, the grid has 100; of 195 it has 150, and of 225 and 230, 200."""
+    """The grid has 100 for 23 by 5, which is 115; 150 for 195; and 200 for 225 and 230."""
     table = by_length.summaries(runs, EXTENDED).set_index(["task", "model"])
     grid = FOUND.specs("reduced", [0])[0].task.extended_lengths
     far = {"STATEFUL-BASELINE": 100, "STATELESS-BASELINE": 150, "COMPR": 200, "REG": 200}

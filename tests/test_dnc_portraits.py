@@ -70,7 +70,7 @@ def test_numbers_stand_beside_the_mean_accuracy_of_each_run(runs):
 
 
 def test_runs_that_say_nothing_of_loops_are_no_seeds_of_claims_on_them(runs):
-    """Of the first of five runs the states move on, and it does not generalise."""
+    """The states of the first of five runs move on, and it does not generalise."""
     records = copy.deepcopy(runs.cell("COMPR", "paper", "dnc_sort")[:5])
     drift = np.cumsum(np.ones((2, 31, 5)), axis=1)
     quiet = records[0]

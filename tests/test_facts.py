@@ -44,7 +44,7 @@ lacking = pytest.mark.skipif(bool(why := OneFact().lacks()), reason=f"bAbI and t
 
 @cache
 def background():
-    """What facts are hidden in. (Its tokens are counted, which takes a second.)"""
+    """The sentences that facts are hidden in. Counting their tokens takes a second."""
     return books._background(" ".join(" ".join(SENTENCES).split()))
 
 
@@ -227,7 +227,7 @@ def test_answers_and_reads_are_scored_apart():
 
 
 def test_two_facts_are_found_in_the_order_of_hops():
-    """Who had it is found first, wherever it stands; then where they were."""
+    """The line on who had it is found first, wherever it stands; then the line on their place."""
     story = "\n".join(
         (
             "1 John went to the garden.",

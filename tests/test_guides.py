@@ -163,7 +163,7 @@ def checkout(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def records(checkout) -> Path:
-    """What that copy has trained."""
+    """The records of what that copy has trained."""
     shell(checkout, smaller("relength run mla_table2 --scale smoke --results ../records"))
     return checkout.with_name("records")
 
@@ -212,7 +212,7 @@ def test_what_a_page_says_can_be_pasted_in_its_order(page, here, request):
 @pytest.mark.slow
 @pytest.mark.weekly
 def test_a_project_with_the_guides_paper_passes_the_tests_that_know_every_paper(tmp_path):
-    """Who adds a paper as the guide says has nothing to mend afterwards."""
+    """A paper that is added as the guide says needs no mending afterwards."""
     here = tmp_path / "relength"
     shutil.copytree(ROOT, here, ignore=NOT_COPIED)
     for block in blocks("guide_paper"):

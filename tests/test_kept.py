@@ -1,4 +1,4 @@
-"""What is kept on disk: computed once, never out of date, and nothing depends on it."""
+"""Values kept on disk are computed once and never out of date, and nothing depends on them."""
 
 import ast
 import json

@@ -73,7 +73,7 @@ def empty(tmp_path_factory, claimed) -> Survey:
 
 
 def held(state: Survey, paper: str) -> str:
-    """What the landing page says of one paper."""
+    """The part of the landing page that one paper has."""
     parts = re.split(r"^### ", landing.outcomes(state), flags=re.MULTILINE)
     (part,) = (part for part in parts if part.startswith(registry.papers()[paper].title))
     return part

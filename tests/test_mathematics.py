@@ -123,7 +123,7 @@ def test_questions_are_drawn_as_published_ones_are(name, split):
 
 
 def test_phrases_are_equally_likely():
-    """Of 2,000 sums each of eleven phrases has a share of an eleventh, within five errors."""
+    """Each of eleven phrases has an eleventh of 2,000 sums, within five standard errors."""
     pairs = task("math_add_or_sub").pairs("train", 0)
     questions = ["".join(pair.source) for pair in pairs]
     counts = Counter(p for q in questions for p in SUMS if asked(p, q))

@@ -1,4 +1,4 @@
-"""What a long context costs: the measurement, and what the page makes of it."""
+"""The cost of a long context is measured, and the page computes ratios and a slope from it."""
 
 import numpy as np
 import pytest

@@ -130,7 +130,7 @@ def test_our_models_of_equal_size_stand_below_the_printed_rows(table, tmp_path):
 
 
 def test_a_table_can_have_columns_of_its_own():
-    """What a table calls like another one's column can be another test here."""
+    """Equal names of columns in two tables can be two different tests here."""
     two = published.table("memreasoner-table-3").set_index("column")["task"]
     asked = published.table("memreasoner-table-18").set_index("column")["task"]
     assert set(two["babilong/task2/1k"]) == {"babi_two_facts"}

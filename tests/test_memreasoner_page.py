@@ -127,7 +127,7 @@ def test_task_2_is_read_twice_and_its_runs_are_kept_once():
 
 
 def test_questions_fall_into_parts_by_what_is_read_and_answered(tmp_path):
-    """Of 10 questions 6 are answered and 7 read, 5 of them both: 1 from another line, 2 read only,
+    """6 of 10 questions are answered and 7 read, 5 of them both: 1 from another line, 2 read only,
     2 neither. Baselines tell nothing of what they read.
     """
     store = Store(tmp_path)
@@ -149,7 +149,7 @@ def test_questions_fall_into_parts_by_what_is_read_and_answered(tmp_path):
 
 
 def test_a_memory_that_diverges_is_no_wrong_read(tmp_path):
-    """Of 10 questions 3 are read and answered, 6 have no memory: 1 is read elsewhere."""
+    """3 of 10 questions are read and answered, 6 have no memory, 1 is read elsewhere."""
     store = Store(tmp_path)
     for spec in FOUND.specs("reduced", range(2)):
         if spec.model.name != "MemReasoner":

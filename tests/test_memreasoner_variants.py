@@ -1,4 +1,4 @@
-"""What the ablations of MemReasoner and a copying decoder change, and what they leave as it is."""
+"""Each ablation of MemReasoner and its copying decoder change one thing and leave the rest."""
 
 from dataclasses import replace
 

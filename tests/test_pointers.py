@@ -40,7 +40,7 @@ def accuracy(spec, test: str) -> float:
 
 
 def test_no_row_of_the_second_readings_has_the_name_of_another_one(tmp_path):
-    """Of one task, a row differs from the main table's of equal model and arm, and says so."""
+    """A row differs from that of the main table with the same task, model and arm, and says so."""
     main, second = (Runs.read(e, "reduced", 1, Store(tmp_path)) for e in (ALGORITHMIC, READINGS))
 
     def rows(runs: Runs, task: str) -> list[str]:

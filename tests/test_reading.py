@@ -24,7 +24,7 @@ EXAMPLES = ("mla_edit_distance",)  # the others take two minutes
 
 
 def run(program: str, *arguments: str) -> str:
-    """What a program prints that cannot import PyTorch."""
+    """Run a program that cannot import PyTorch, and return what it prints."""
     environment = os.environ | {"PYTHONPATH": str(ROOT / "lib"), "MPLBACKEND": "agg"}
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_TORCH + textwrap.dedent(program), *arguments],

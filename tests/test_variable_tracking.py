@@ -148,7 +148,7 @@ def test_an_answer_is_right_with_all_names_and_no_other_in_any_order():
 
 
 def test_names_are_found_anywhere_in_an_answer_as_ruler_counts(monkeypatch):
-    """What is no answer of ours, since it goes on after a name, holds the name all the same."""
+    """An answer that goes on after a name is wrong for us, but it holds the name all the same."""
     task = Two()
     whole = task.encode({"some": [episode(task, 4)]})["some"]
     names = task.spelled(whole.targets[0].tolist())

@@ -224,10 +224,7 @@ def waiting(what: str, name: str, command: str, data: pd.DataFrame) -> Exhibit:
     first = BEGINNING.match(what)
     words = first[1] if first[1][:2].isupper() else first[1][0].lower() + first[1][1:]
     said = words + first[2].replace(":", ".")
-    html = (
-        f'<div class="rl waiting" id="{name}"><p><b>Not run yet</b>: {said} It takes '
-        f"{typed(command)}.</p></div>"
-    )
+    html = fill("waiting", name=name, said=Markup(said), command=Markup(typed(command)))
     return Exhibit(html, f"Not run yet: {said}", data, waits=True)
 
 
@@ -254,8 +251,7 @@ def rows_table(columns: dict[str, str], rows: Iterable[Sequence[str]]) -> str:
 
 def folded(columns: dict[str, str], rows: Sequence[Sequence[str]]) -> str:
     """A :func:`rows_table` to look something up in: closed until somebody does."""
-    summary = f"<summary>Show all {len(rows)} rows</summary>"
-    return f"<details>{summary}{rows_table(columns, rows)}</details>"
+    return fill("folded", count=len(rows), table=Markup(rows_table(columns, rows)))
 
 
 def figure(

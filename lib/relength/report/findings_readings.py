@@ -163,7 +163,7 @@ def near_by_reading(runs: Runs) -> str:
     models = " or ".join(dict.fromkeys(data["model"]))
     said = (
         f"Several readings of {models} have {seeds} seeds for some printed numbers. "
-        f"Within the margin come out: {counts_in_words(near_counts(data))}."
+        f"So many are within the margin: {counts_in_words(near_counts(data))}."
     )
     paper = registry.papers()[runs.experiment.paper]
     return f"{said} {paper.load(paper.near)(data, runs)}" if paper.near else said

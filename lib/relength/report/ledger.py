@@ -11,11 +11,11 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
-from html import escape
 from typing import Any, NamedTuple
 
 import pandas as pd
 import yaml
+from markupsafe import Markup
 
 from relength.report import margins
 from relength.report.exhibits import csv
@@ -112,14 +112,12 @@ def claims_list(survey: Survey) -> str:
     data = csv("claims", judged[list(DOWNLOAD)])
     by_runs = judged["page"] == ""
     others = counted(Counter(judged[~by_runs]["verdict"]))
-    names = escape(json.dumps({name: paper.short for name, paper in registry.papers().items()}))
+    names = {name: paper.short for name, paper in registry.papers().items()}
     parts = [
         f"{summary(judged[by_runs])} {numbers_in_words(judged)}\n\n"
         f"Another {(~by_runs).sum()} claims take no training, because "
         f"pages simulate, calculate or measure them: {others or 'none is judged yet'}.\n",
-        raw(
-            f'<p class="ledger-data">{data}</p><div id="ledger-filter" data-papers="{names}"></div>'
-        ),
+        raw(fill("ledger_filter", data=Markup(data), papers=json.dumps(names))),
     ]
     for name, paper in registry.papers().items():
         words = prose[prose["paper"] == name]

@@ -141,7 +141,7 @@ def executor(workers: int, device: str = "cpu") -> Iterator[Executor]:
 
 
 def _processes() -> BaseContext:
-    """How worker processes come to be.
+    """The way in which worker processes are started.
 
     On Linux they are forked from a process that has loaded PyTorch already. Elsewhere it is not
     safe to fork such a process, so that each worker starts afresh, as where temporary files have

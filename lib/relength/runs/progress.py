@@ -106,13 +106,14 @@ def outcome(campaign: "Campaign", *, stopped: bool) -> str:
     """Say what was done of it, and how it goes on."""
     done, runs, saved = campaign.done, len(campaign.runs), campaign.saved()
     if done == runs:
-        return f"All {runs} runs are recorded." if runs else "Nothing is left to train."
-    kept = f", {saved} more have begun and are saved" if saved else ""
+        said = "The run is recorded." if runs == 1 else f"All {runs} runs are recorded."
+        return said if runs else "Nothing is left to train."
+    kept = f", and {saved} more begun and saved" if saved else ""
     go_on = "the same command continues with the rest."
     if stopped:
-        return f"Stopped: {done} of {runs} runs are recorded{kept}; {go_on}"
+        return f"Stopped with {done} of {runs} runs recorded{kept}; {go_on}"
     if done or saved:
-        return f"The budget is spent: {done} of {runs} runs are recorded{kept}; {go_on}"
+        return f"The budget is spent, with {done} of {runs} runs recorded{kept}; {go_on}"
     least = campaign.least()
     needed = f": an epoch of the shortest takes about {clock(least)}" if least else ""
     return (

@@ -1,4 +1,4 @@
-"""What the process that workers are forked from does when it starts: nothing else imports this.
+"""Prepare the process that workers are forked from. Nothing else imports this.
 
 It loads PyTorch and Numba, which takes seconds, once for all workers, and notes which code it has
 loaded, as that is what their records name. It leaves signals to the campaign, as workers do.

@@ -313,6 +313,8 @@ def _together(parts: Sequence[Decision]) -> str:
         unanimous = sum(part.agree == part.n for part in parts)
         if unanimous == len(parts):
             fewest, most = (limit(part.n for part in parts) for limit in (min, max))
+            if most == 1:
+                return f"the only seed agrees in each of {len(parts)} parts"
             seeds = (
                 f"{most} of {most} seeds" if fewest == most else f"all seeds, {fewest} to {most},"
             )
@@ -320,17 +322,20 @@ def _together(parts: Sequence[Decision]) -> str:
         against = sum(part.agree == 0 for part in parts)
         if against == len(parts):
             return f"no seed agrees in any of {len(parts)} parts"
-        words = f"all seeds agree in {unanimous} of {len(parts)} parts"
+        words = f"all seeds agree in {unanimous or 'none'} of {len(parts)} parts"
         return f"{words} and none in {against}" if against else words
     held = sum(part.outcome == "reproduced" for part in parts)
     lost = sum(part.outcome == "contradicted" for part in parts)
     if held or lost:
-        return f"{held} of {len(parts)} parts hold on their own, {lost} do not"
+        return (
+            f"of {len(parts)} parts, {held or 'none'} alone would be reproduced and "
+            f"{lost or 'none'} contradicted"
+        )
     leaning = sum(part.p_for < part.p_against for part in parts)
     alone = max(part.n for part in parts) == 1
     return (
         f"{'one seed alone leans' if alone else 'the seeds lean'} towards the claim in "
-        f"{leaning} of {len(parts)} parts"
+        f"{leaning or 'none'} of {len(parts)} parts"
     )
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy
+from markupsafe import Markup
 
 from relength.papers.dnc.by_length import EXTENDED, TRAINED
 from relength.papers.dnc.recounts import SIGNIFICANT, statistic
@@ -156,8 +157,8 @@ def readings_table() -> Exhibit:
 
 
 def _counted(row: Any) -> str:
-    shown = f"{row.impossible} of {row.numbers}"
-    return f'<span title="{row.which}">{shown if row.impossible else f"<b>{shown}</b>"}</span>'
+    form = '<span title="{}">{} of {}</span>' if row.impossible else '<b title="{}">{} of {}</b>'
+    return Markup(form).format(row.which, row.impossible, row.numbers)
 
 
 def readings_in_words() -> str:
