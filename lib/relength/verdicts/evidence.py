@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from copy import copy
-from functools import cached_property
+from functools import cached_property, reduce
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -31,6 +32,20 @@ from relength.verdicts.claim_models import (
 
 SCALES = ("paper", "reduced")  # highest first; smoke is not among them and never judges anything
 CELL = ("scale", "model", "arm", "task")
+
+
+class BySeed(NamedTuple):
+    """Numbers of some seeds, which ascend: values (S,), or (S, T) of T tests."""
+
+    seeds: np.ndarray
+    values: np.ndarray
+
+
+def joined(parts: Sequence[BySeed]) -> BySeed:
+    """The columns (S, sum of T) of the seeds that all parts have, a column for a part of one."""
+    seeds = reduce(np.intersect1d, (part.seeds for part in parts))
+    rows = (part.values[np.searchsorted(part.seeds, seeds)] for part in parts)
+    return BySeed(seeds, np.concatenate([row.reshape(len(seeds), -1) for row in rows], axis=1))
 
 
 class Evidence:
@@ -73,10 +88,10 @@ class Evidence:
         self._instead: dict[tuple[str, ...], list[pd.DataFrame]] = {}
         # Many claims need the same cell, and some cells no claim.
         self._tables: dict[tuple[str, ...], pd.DataFrame] = {}
-        self._wide: dict[tuple[str, ...], pd.DataFrame] = {}
+        self._wide: dict[tuple[str, ...], tuple[BySeed, dict[str, int]]] = {}
         self._complete: dict[tuple[str, ...], frozenset[str]] = {}
-        self._picked: dict[tuple[tuple[str, ...], ...], pd.DataFrame] = {}
-        self._solved: dict[tuple[tuple[str, ...], ...], pd.Series] = {}
+        self._picked: dict[tuple[tuple[str, ...], ...], BySeed] = {}
+        self._solved: dict[tuple[tuple[str, ...], ...], BySeed] = {}
         self._margins: dict[tuple[str, ...], frozenset[str] | None] = {}
         self._origins: dict[tuple[str, ...], Origin | None] = {}
 
@@ -129,10 +144,8 @@ class Evidence:
         """Count the runs of a cell, at any scale, that the metric says nothing of."""
         return self._silent[model, arm, task]
 
-    def values(
-        self, scale: str, model: str, arm: str, task: str, tests: Sequence[str]
-    ) -> pd.DataFrame:
-        """Metric of one cell: a row per seed, a column per test.
+    def values(self, scale: str, model: str, arm: str, task: str, tests: Sequence[str]) -> BySeed:
+        """Metric of one cell at some tests.
 
         Raises RelengthError where a test is missing.
         """
@@ -145,26 +158,36 @@ class Evidence:
                 )
         picked = cell, tuple(tests)
         if picked not in self._picked:
-            self._picked[picked] = self._wide[cell][list(tests)]
+            (seeds, values), columns = self._wide[cell]
+            self._picked[picked] = BySeed(seeds, values[:, [columns[test] for test in tests]])
         return self._picked[picked]
 
-    def solved(self, *cell: str, tests: Sequence[str], level: Level) -> pd.Series:
+    def at(self, test: str, *cell: str) -> np.ndarray:
+        """Metric of one cell that has runs at a test, of those seeds that have a result there."""
+        self.tests(*cell)
+        (_, values), columns = self._wide[cell]
+        found = values[:, columns[test]] if test in columns else np.empty(0)
+        return found[~np.isnan(found)]
+
+    def solved(self, *cell: str, tests: Sequence[str], level: Level) -> BySeed:
         """Tell which seeds of one cell are solved, as `level` says, at every test named."""
         picked = cell, tuple(tests)
         if picked not in self._solved:
-            self._solved[picked] = level.holds(self.values(*cell, tests)).all(axis=1)
+            seeds, values = self.values(*cell, tests)
+            self._solved[picked] = BySeed(seeds, level.holds(values).all(axis=1))
         return self._solved[picked]
 
     def tests(self, scale: str, model: str, arm: str, task: str) -> frozenset[str]:
         """Tests at which every seed of a cell that has runs has a result."""
         cell = scale, model, arm, task
         if cell not in self._complete:
-            self._wide[cell] = self._by_seed_and_test(cell)
-            there = self._wide[cell].notna().all()
-            self._complete[cell] = frozenset(there.index[there])
+            (_, values), columns = self._wide[cell] = self._by_seed_and_test(cell)
+            there = ~np.isnan(values).any(axis=0)
+            self._complete[cell] = frozenset(test for test, at in columns.items() if there[at])
         return self._complete[cell]
 
-    def _by_seed_and_test(self, cell: tuple[str, ...]) -> pd.DataFrame:
+    def _by_seed_and_test(self, cell: tuple[str, ...]) -> tuple[BySeed, dict[str, int]]:
+        """Metric of one cell at every test, NaN without a result, and {test: column}."""
         rows = self._cells[cell][1]
         seeds, row = np.unique(self._seeds[rows], return_inverse=True)
         tests, column = np.unique(self._tests[rows], return_inverse=True)
@@ -173,9 +196,7 @@ class Evidence:
         for run in self._instead.get(cell, ()):
             of_run = run.set_index("test")[self.source.metric].reindex(tests).to_numpy()
             values[seeds == run["seed"].iloc[0]] = of_run
-        return pd.DataFrame(
-            values, index=pd.Index(seeds, name="seed"), columns=pd.Index(tests, name="test")
-        )
+        return BySeed(seeds, values), {test: at for at, test in enumerate(tests.tolist())}
 
     def first_run(self, scale: str, model: str, arm: str, task: str) -> Origin | None:
         """The origin of a cell's earliest run; None where the records do not say."""
@@ -225,7 +246,7 @@ class Reading:
         self.evidence, self.scale, self.arms, self.margins = evidence, scale, arms, margins
         self.first = first
 
-    def values(self, model: str, task: str, tests: Iterable[str]) -> pd.DataFrame:
+    def values(self, model: str, task: str, tests: Iterable[str]) -> BySeed:
         """:meth:`Evidence.values` at this scale, in the chosen arm of the model."""
         return self.evidence.values(self.scale, model, self.arms[model], task, list(tests))
 
@@ -276,12 +297,11 @@ class Reading:
         """Return what stands beside printed values, (seeds, values), and their margin."""
         if part.above is not None:
             found = self._longest(part.model, part.task, part.tests, part.above)
-            return found.to_numpy()[: self.first, None], self.margins.measures["length"]
+            return found.values[: self.first, None], self.margins.measures["length"]
         if part.tests:
             means = self._mean(part.model, {part.task: part.tests})
-            return means.to_numpy()[: self.first, None], self._margin
-        values = self.values(part.model, part.task, part.printed).to_numpy()
-        return values[: self.first], self._margin
+            return means.values[: self.first, None], self._margin
+        return self.values(part.model, part.task, part.printed).values[: self.first], self._margin
 
     def _value(self, part: ValuePart) -> rules.Decision:
         values, margin = self.ours(part)
@@ -300,31 +320,31 @@ class Reading:
         return decision
 
     def _level(self, part: LevelPart) -> rules.Decision:
-        holds = self._at_level(part.model, part).iloc[: self.first]
+        holds = self._at_level(part.model, part).values[: self.first]
         return rules.majority(holds, self.margins, exceeds=part.level != "solved")
 
     def _some(self, part: SomePart) -> rules.Decision:
         """Count per seed how many models reach the level; which ones may differ between seeds."""
-        each = [self._at_level(model, part) for model in part.models]
-        counts = pd.concat(each, axis=1, join="inner").sum(axis=1).iloc[: self.first]
-        holds = counts >= part.at_least
+        each = joined([self._at_level(model, part) for model in part.models])
+        holds = each.values.sum(axis=1)[: self.first] >= part.at_least
         return rules.majority(holds, self.margins, exceeds=part.level != "solved")
 
-    def _at_level(self, model: str, part: LevelPart | SomePart) -> pd.Series:
+    def _at_level(self, model: str, part: LevelPart | SomePart) -> BySeed:
         """Tell of each seed of a model whether it is at the level that a part names."""
         negated = part.level == "not_solved"
         level = self.margins.levels["solved" if negated else part.level]
-        reached = level.holds(self.values(model, part.task, part.tests))
-        return ~reached.any(axis=1) if negated else reached.all(axis=1)
+        seeds, values = self.values(model, part.task, part.tests)
+        reached = level.holds(values)
+        return BySeed(seeds, ~reached.any(axis=1) if negated else reached.all(axis=1))
 
     def _range(self, part: RangePart) -> rules.Decision:
         """Seeds are compared one by one: models of one seed see equal data."""
-        means = self._mean(part.model, part.tests)
+        own = self._mean(part.model, part.tests)
+        means = own.values
         if part.over:
-            means = (means - self._best_mean(part.over, part.tests)).dropna()
-        if part.over and self._lower_is_better:
-            means = -means
-        means = means.iloc[: self.first]
+            means, best = joined([own, self._best_mean(part.over, part.tests)]).values.T
+            means = best - means if self._lower_is_better else means - best
+        means = means[: self.first]
         decision = rules.inside(means, part.low, part.high, self._margin, self.margins)
         return decision if part.over else self._turned(decision)
 
@@ -335,12 +355,19 @@ class Reading:
             for task, tests in part.tests.items()
             if self.evidence.seeds(self.scale, model, self.arms[model], task)
         ]
-        means = pd.concat(found, axis=1).mean(axis=1).sort_index().iloc[: self.first]
+        seeds = reduce(np.union1d, (one.seeds for one in found))
+        columns = np.full((len(seeds), sum(one.values.shape[1] for one in found)), np.nan)
+        at = 0
+        for one in found:  # a seed that one of them lacks is the mean of the others
+            width = one.values.shape[1]
+            columns[np.searchsorted(seeds, one.seeds), at : at + width] = one.values
+            at += width
+        means = np.nanmean(columns, axis=1)[: self.first]
         return self._turned(rules.inside(means, part.low, part.high, self._margin, self.margins))
 
     def _trend(self, part: TrendPart) -> rules.Decision:
         """A seed follows: no step against the trend, more than the margin from first to last."""
-        values = self.values(part.model, part.task, part.tests).to_numpy()[: self.first]
+        values = self.values(part.model, part.task, part.tests).values[: self.first]
         rise = values if part.direction == "rises" else -values
         room = self._margin.absolute + ROUNDING
         follows = (np.diff(rise, axis=1) >= -room).all(axis=1) & (rise[:, -1] - rise[:, 0] > room)
@@ -351,7 +378,7 @@ class Reading:
         return rules.majority(follows, self.margins, exceeds=exceeds)
 
     def _count(self, part: CountPart) -> rules.Decision:
-        solved = self._tasks_solved(part.model, part.tests).iloc[: self.first]
+        solved = self._tasks_solved(part.model, part.tests).values[: self.first]
         margin = self.margins.measures["tasks_solved"]
         return rules.median_value(solved, part.count, margin, self.margins)
 
@@ -365,7 +392,7 @@ class Reading:
             margin, best = self.margins.measures["tasks_solved"], len(part.tests)
         elif part.by == "longest":
             samples = [
-                sum(self._longest(model, task, tests, part.above) for task, tests in asked.items())
+                self._longest_of(model, asked, part.above)
                 for model, asked in ((part.model, part.tests), (part.other, others_tests))
             ]
             margin = self.margins.measures["length"]
@@ -374,26 +401,32 @@ class Reading:
             others = part.best_of or (part.other,)
             samples = [self._mean(part.model, part.tests), self._best_mean(others, others_tests)]
             margin, best, lower = self._margin, self._best, self._lower_is_better
-        samples = [sample.dropna().iloc[: self.first] for sample in samples]
-        return rules.order(*samples, part.relation, margin, self.margins, best, lower)
+        first, second = (sample.values[: self.first] for sample in samples)
+        return rules.order(first, second, part.relation, margin, self.margins, best, lower)
 
-    def _longest(self, model: str, task: str, tests: Sequence[str], above: float) -> pd.Series:
+    def _longest_of(self, model: str, tests: dict[str, tuple[str, ...]], above: float) -> BySeed:
+        """The sum over tasks of the longest, seed by seed."""
+        each = joined([self._longest(model, task, asked, above) for task, asked in tests.items()])
+        return BySeed(each.seeds, each.values.sum(axis=1))
+
+    def _longest(self, model: str, task: str, tests: Sequence[str], above: float) -> BySeed:
         """The longest of the tests with a result above a level, seed by seed; 0 for none."""
-        values = self.values(model, task, tests)
-        lengths = values.columns.astype(int).to_numpy()
-        return ((values > above) * lengths).max(axis=1)
+        seeds, values = self.values(model, task, tests)
+        return BySeed(seeds, ((values > above) * np.array([*map(int, tests)])).max(axis=1))
 
     def _length(self, part: LongestPart) -> rules.Decision:
         """Two models are compared seed by seed: those of one seed see equal data."""
-        longest = self._longest(part.model, part.task, part.tests, part.above)
+        own = self._longest(part.model, part.task, part.tests, part.above)
+        longest = own.values
         if part.than is not None:
             other = self._longest(part.than, part.task, part.tests, part.above)
-            longest = (longest / other).replace(np.inf, np.nan).dropna()
+            longest, others = joined([own, other]).values.T
+            longest = longest[others > 0] / others[others > 0]
         margin = self.margins.measures["length"]
-        longest = longest.iloc[: self.first]
+        longest = longest[: self.first]
         return rules.inside(longest, part.low, part.high, margin, self.margins)
 
-    def _tasks_solved(self, model: str, tests: dict[str, tuple[str, ...]]) -> pd.Series:
+    def _tasks_solved(self, model: str, tests: dict[str, tuple[str, ...]]) -> BySeed:
         level = self.margins.levels["solved"]
         solved = [
             self.evidence.solved(
@@ -401,22 +434,22 @@ class Reading:
             )
             for task, lengths in tests.items()
         ]
-        return pd.concat(solved, axis=1, join="inner").sum(axis=1)
+        each = joined(solved)
+        return BySeed(each.seeds, each.values.sum(axis=1))
 
-    def _mean(self, model: str, tests: dict[str, tuple[str, ...]]) -> pd.Series:
-        values = [self.values(model, task, lengths) for task, lengths in tests.items()]
-        return pd.concat(values, axis=1, join="inner").mean(axis=1)
+    def _mean(self, model: str, tests: dict[str, tuple[str, ...]]) -> BySeed:
+        each = joined([self.values(model, task, lengths) for task, lengths in tests.items()])
+        return BySeed(each.seeds, each.values.mean(axis=1))
 
-    def _best_mean(self, models: Sequence[str], tests: dict[str, tuple[str, ...]]) -> pd.Series:
+    def _best_mean(self, models: Sequence[str], tests: dict[str, tuple[str, ...]]) -> BySeed:
         """Mean over tests of what the best of several models has at each test, seed by seed."""
-        found = []
+        best, found = np.min if self._lower_is_better else np.max, []
         for task, lengths in tests.items():
-            values = pd.concat({m: self.values(m, task, lengths) for m in models})
-            by_seed = values.groupby(level="seed")
-            complete = by_seed.size() == len(models)
-            best = by_seed.min() if self._lower_is_better else by_seed.max()
-            found.append(best[complete])
-        return pd.concat(found, axis=1, join="inner").mean(axis=1)
+            seeds, columns = joined([self.values(model, task, lengths) for model in models])
+            each = columns.reshape(len(seeds), len(models), len(lengths))
+            found.append(BySeed(seeds, best(each, axis=1)))
+        every = joined(found)
+        return BySeed(every.seeds, every.values.mean(axis=1))
 
     def _ratios(self, part: CostPart) -> pd.Series:
         first, second = (
@@ -429,10 +462,9 @@ class Reading:
 
     def in_distribution(self, model: str, task: str) -> float | None:
         """Median result on the lengths trained on, if recorded."""
-        runs = self.evidence.runs(self.scale, model, self.arms[model], task)
         known = registry.tasks()[task]().known_test
-        value = float(runs.loc[runs["test"] == known, self.evidence.source.metric].median())
-        return None if np.isnan(value) else value
+        values = self.evidence.at(known, self.scale, model, self.arms[model], task)
+        return float(np.median(values)) if values.size else None
 
     def is_failure(self, part: Part) -> bool:
         """Tell whether a part says that something fails, so that too little training makes it
