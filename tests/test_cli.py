@@ -603,7 +603,7 @@ def test_a_paper_without_claims_and_a_damaged_freshness_file_are_named(relength,
     assert code == 2 and "freshness.json is damaged: remove it" in problems
 
 
-def test_what_cannot_be_written_is_one_sentence_with_its_name(relength, tmp_path, monkeypatch):
+def test_what_is_not_permitted_is_one_sentence_with_its_name(relength, tmp_path, monkeypatch):
     def forbidden(*_):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), "book/executed")
 

@@ -27,7 +27,7 @@ COMMANDS = {  # in the order of the help
     "bench": speed.bench,
 }
 
-UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
+FORBIDDEN = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 for name, command in COMMANDS.items():
     app.command(name)(command)
@@ -45,11 +45,11 @@ def main() -> NoReturn:
     except RelengthError as error:
         _refuse(str(error))
     except OSError as error:
-        if error.errno not in UNWRITABLE or not error.filename:
+        if error.errno not in FORBIDDEN or not error.filename:
             raise
         _refuse(
-            f"{error.filename} cannot be written ({error.strerror}): work in a copy of the "
-            "checkout that can be."
+            f"{error.filename} cannot be read or written ({error.strerror}): change its "
+            "permissions, or work in a copy of the checkout."
         )
     sys.exit(0)
 

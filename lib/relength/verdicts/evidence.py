@@ -1,7 +1,7 @@
 """The runs behind a claim, found in the store's frame and reduced to what the rules take."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from functools import cached_property, reduce
 from typing import NamedTuple
@@ -39,6 +39,10 @@ class BySeed(NamedTuple):
 
     seeds: np.ndarray
     values: np.ndarray
+
+    def over_tests(self, how: Callable[..., np.ndarray]) -> "BySeed":
+        """One number of each seed, from those of its tests: np.mean, np.all."""
+        return BySeed(self.seeds, how(self.values, axis=1))
 
 
 def joined(parts: Sequence[BySeed]) -> BySeed:
@@ -174,7 +178,7 @@ class Evidence:
         picked = cell, tuple(tests)
         if picked not in self._solved:
             seeds, values = self.values(*cell, tests)
-            self._solved[picked] = BySeed(seeds, level.holds(values).all(axis=1))
+            self._solved[picked] = BySeed(seeds, level.holds(values)).over_tests(np.all)
         return self._solved[picked]
 
     def tests(self, scale: str, model: str, arm: str, task: str) -> frozenset[str]:
@@ -356,13 +360,11 @@ class Reading:
             if self.evidence.seeds(self.scale, model, self.arms[model], task)
         ]
         seeds = reduce(np.union1d, (one.seeds for one in found))
-        columns = np.full((len(seeds), sum(one.values.shape[1] for one in found)), np.nan)
-        at = 0
-        for one in found:  # a seed that one of them lacks is the mean of the others
-            width = one.values.shape[1]
-            columns[np.searchsorted(seeds, one.seeds), at : at + width] = one.values
-            at += width
-        means = np.nanmean(columns, axis=1)[: self.first]
+        pools = [  # of each seed, from the cells that have it
+            np.concatenate([one.values[one.seeds == seed].ravel() for one in found])
+            for seed in seeds[: self.first]
+        ]
+        means = np.array([*map(np.mean, pools)])
         return self._turned(rules.inside(means, part.low, part.high, self._margin, self.margins))
 
     def _trend(self, part: TrendPart) -> rules.Decision:
@@ -406,8 +408,8 @@ class Reading:
 
     def _longest_of(self, model: str, tests: dict[str, tuple[str, ...]], above: float) -> BySeed:
         """The sum over tasks of the longest, seed by seed."""
-        each = joined([self._longest(model, task, asked, above) for task, asked in tests.items()])
-        return BySeed(each.seeds, each.values.sum(axis=1))
+        each = [self._longest(model, task, asked, above) for task, asked in tests.items()]
+        return joined(each).over_tests(np.sum)
 
     def _longest(self, model: str, task: str, tests: Sequence[str], above: float) -> BySeed:
         """The longest of the tests with a result above a level, seed by seed; 0 for none."""
@@ -434,12 +436,11 @@ class Reading:
             )
             for task, lengths in tests.items()
         ]
-        each = joined(solved)
-        return BySeed(each.seeds, each.values.sum(axis=1))
+        return joined(solved).over_tests(np.sum)
 
     def _mean(self, model: str, tests: dict[str, tuple[str, ...]]) -> BySeed:
-        each = joined([self.values(model, task, lengths) for task, lengths in tests.items()])
-        return BySeed(each.seeds, each.values.mean(axis=1))
+        each = [self.values(model, task, lengths) for task, lengths in tests.items()]
+        return joined(each).over_tests(np.mean)
 
     def _best_mean(self, models: Sequence[str], tests: dict[str, tuple[str, ...]]) -> BySeed:
         """Mean over tests of what the best of several models has at each test, seed by seed."""
@@ -448,8 +449,7 @@ class Reading:
             seeds, columns = joined([self.values(model, task, lengths) for model in models])
             each = columns.reshape(len(seeds), len(models), len(lengths))
             found.append(BySeed(seeds, best(each, axis=1)))
-        every = joined(found)
-        return BySeed(every.seeds, every.values.mean(axis=1))
+        return joined(found).over_tests(np.mean)
 
     def _ratios(self, part: CostPart) -> pd.Series:
         first, second = (
