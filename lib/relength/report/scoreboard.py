@@ -152,10 +152,9 @@ def board(store: Store, every: pd.DataFrame) -> pd.DataFrame:
     every  the :func:`ledger`
 
     Columns: artifact, paper, kind, title, needs, printed (whether the paper's text has it),
-    experiment (the first that has runs of it; empty
-    without one), cells, trained (cells with at least one seed), without_data (tasks without a run
-    that train on a data set which is fetched), min_seeds (dict, by scale), verdicts (dict of
-    counts), state:
+    experiment (the first that has runs of it; empty without one), cells, trained (cells with at
+    least one seed), without_data (tasks without a run that train on a data set which is fetched),
+    min_seeds (dict, by scale), verdicts (dict of counts), state:
     *absent* (not printed), *untouched* (no experiment), *shown* (none, but on a page:
     ``Paper.without_runs``), *planned* (no runs yet), *partly* (some cells), *recorded* (every
     cell), *decided* (a claim is reproduced or contradicted).

@@ -126,7 +126,7 @@ def _problem() -> str:
     the checkout or the folder of packages on, and not from the machine's root.
     """
     said = traceback.format_exc()
-    for folder in sorted({str(ROOT), *sys.path, str(Path.home())}, key=len, reverse=True):
+    for folder in sorted({str(ROOT), *sys.path, os.path.expanduser("~")}, key=len, reverse=True):
         said = said.replace(f"{folder}{os.sep}", "") if len(folder) > 1 else said
     return said
 
