@@ -170,7 +170,7 @@ def test_decided_numbers_lie_above_undecided_ones(state):
     data = against_print.numbers("mla", state).assign(label="inconclusive", seeds=5)
     data.loc[data.index[0], "label"] = "reproduced (reduced)"
     wide = against_print.figure("mla", data, state, "front").html.split('class="narrow"')[0]
-    marks = re.findall(r"<use [^>]*fill: var\(--rl-(\w+)\)[^>]*fill-opacity: 0\.75", wide)
+    marks = re.findall(r"<(?:use|g) [^>]*fill: var\(--rl-(\w+)\)[^>]*fill-opacity: 0\.75", wide)
     assert marks[-1] == "first" and set(marks[:-1]) == {"muted"}
 
 

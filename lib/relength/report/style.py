@@ -11,6 +11,7 @@ one paper further than others.
 import re
 from collections.abc import Sequence
 from io import BytesIO
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from relength.specs import registry
@@ -217,6 +218,8 @@ def style():
 
 
 TAG = re.compile(r"<[^>]*>")
+USES = re.compile(r"(?:<use [^>]*/>){2,}")
+STYLE = re.compile(r' style="([^"]*)"')
 DECIMALS = re.compile(r"-?\d+\.\d{3,}")
 IDENTIFIER = re.compile(r' id="([^"]*)"')
 TEXT_SHARE = 62  # percent of a model's colour in its label, the rest being ink: 4.5 to 1 or more
@@ -240,6 +243,7 @@ def svg(figure: "Figure", name: str) -> str:
     text = IDENTIFIER.sub(lambda found: found[0] if found[1] in used else "", text)
     text = TAG.sub(lambda tag: _compact(tag[0]), text)
     text = re.sub(r">\s+<", "><", text).replace(f"'{FONT}'", "var(--rl-sans, sans-serif)")
+    text = USES.sub(lambda found: _sharing(found[0]), text)
     width, height = (round(96 * inches) for inches in figure.get_size_inches())
     box = f"0 0 {72 * width / 96:g} {72 * height / 96:g}"
     body = text[text.index(">") + 1 :]
@@ -267,6 +271,25 @@ def _compact(tag: str) -> str:
     """A tag without line breaks and without digits that nobody sees."""
     short = DECIMALS.sub(lambda n: f"{float(n[0]):.2f}".rstrip("0").rstrip("."), tag)
     return re.sub(r"\s*\n\s*", " ", short)
+
+
+def _sharing(marks: str) -> str:
+    """Marks in a row, each run of one style as a group that has it: scatters have hundreds.
+
+    Opacity of a whole group is not that of each mark, so such a style stays where it is.
+    """
+    written = []
+    for style, run in groupby(re.findall(r"<[^>]*>", marks), key=_style):
+        some = [*run]
+        if len(some) > 1 and style and not re.search(r"(^|[; ])opacity:", style):
+            some = [f'<g style="{style}">', *(STYLE.sub("", mark) for mark in some), "</g>"]
+        written += some
+    return "".join(written)
+
+
+def _style(mark: str) -> str:
+    found = STYLE.search(mark)
+    return found[1] if found else ""
 
 
 def beside(axes, words: str, place: tuple[float, float], points: float, **options) -> None:
