@@ -107,6 +107,16 @@ def test_pointers_that_help_count_even_if_trained_lengths_are_known_less_well(po
     assert alone.answer == {"helps": "ahead"}.get(answer, answer)
 
 
+@pytest.mark.parametrize(("known", "answer"), [(49.9, "unlearned"), (50, "helps"), (None, "helps")])
+def test_networks_that_have_not_learned_the_lengths_of_training_tell_nothing(known, answer):
+    nothing, margin = float("nan"), load_margins().measures["accuracy"].around(50)
+    made = on_language.Setting(
+        *("squad_80", "length", "BERT", 20, 40, nothing, "", nothing, 1, margin, 3),
+        known=nothing if known is None else known,
+    )
+    assert made.answer == answer
+
+
 @pytest.mark.parametrize(
     ("pointers", "trained", "answer"),
     [

@@ -4,7 +4,8 @@ A network is compared with the same one that has PANM on top, and with other net
 pointers: longer than those of training, test by test. What differs by no more than the margin of
 verdicts counts as nothing. Where PANM knows even the lengths of training less well and is no better
 on longer ones, these tell nothing of pointers; nor do they where it is better on longer ones by no
-more than on the lengths of training.
+more than on the lengths of training. Where neither has half of the lengths of training right, there
+is nothing that could carry over to longer ones.
 """
 
 from itertools import product
@@ -70,6 +71,8 @@ class Setting(NamedTuple):
     seeds                      the fewest of PANM, of the network alone and of the best other
     trained                    by how many margins PANM is better on the lengths of training than
                                the network alone or, without runs of that, the best other
+    known                      percent right on the lengths of training, of the better of these
+                               two; NaN where the measure counts nothing right
     """
 
     task: str
@@ -84,6 +87,7 @@ class Setting(NamedTuple):
     margin: float
     seeds: int
     trained: float = 0.0
+    known: float = np.nan
 
     def gain(self, value: float) -> float:
         """Return by how much a number is better than that of the network alone."""
@@ -92,6 +96,8 @@ class Setting(NamedTuple):
     @property
     def answer(self) -> str:
         """The answer of the test: a key of ANSWERS."""
+        if self.known < load_margins().levels["failed"].below:
+            return "unlearned"
         unknown = np.isnan(self.alone)
         lead = self.sign * (self.pointers - (self.best if unknown else self.alone))
         if self.trained < -1 and lead <= self.margin:
@@ -121,6 +127,7 @@ ANSWERS = {
     "ahead": "PANM is ahead of the best other network",
     "behind": "another network is ahead of PANM",
     "level": "PANM and the best other network are level",
+    "unlearned": "neither has half of even the trained lengths right",
     "untrained": "PANM knows even trained lengths less well",
     "learned": "PANM is as far ahead on trained lengths",
 }
@@ -135,6 +142,8 @@ HEADS = {
     "ahead": "PANM is ahead of every other network that has run on",
     "behind": "Another network without pointers is ahead of PANM on",
     "level": "PANM is level with the best other network that has run on",
+    "unlearned": "Neither PANM nor the network without it has half of even the lengths of "
+    "training right, so that longer ones tell nothing of pointers, on",
     "untrained": "PANM knows even the lengths of training less well, so that longer ones tell "
     "nothing of pointers, on",
     "learned": "PANM is as far ahead on the lengths of training, so that longer ones tell nothing "
@@ -187,6 +196,7 @@ def settings(kind: Kind, runs: Runs) -> list[Setting]:
                     room.around(alone if fewer else rival),
                     min(ran for ran in (seeds, fewer, least) if ran),
                     sign * (known - beside) / room.around(beside),
+                    max(known, beside) if sign > 0 else np.nan,
                 )
             )
     return found
