@@ -40,11 +40,14 @@ AXE = {
 # What is fading in has too little contrast for a moment.
 STILL = "*, ::before, ::after { animation: none !important; transition: none !important; }"
 
+READY = """async () => {
+  await document.fonts.ready;
+  await window.MathJax?.startup?.promise;
+}"""
+
 # Runs in the page. What sticks out is text that only scrolling the page would show. A table of
 # short cells or an equation may scroll in a box of its own; sentences may not, on a phone at least.
-# What is folded is looked at, too.
-LOOK = r"""async () => {
-  await window.MathJax?.startup?.promise;
+LOOK = r"""() => {
   const SENTENCE = 40, PHONE = 760; // letters, pixels
   const root = document.documentElement;
   const main = document.querySelector("main");
@@ -64,8 +67,6 @@ LOOK = r"""async () => {
       if (["auto", "scroll"].includes(getComputedStyle(e).overflowX)) return !worded_table(e);
     return false;
   };
-  const folded = [...document.querySelectorAll("details:not([open])")];
-  folded.forEach((e) => (e.open = true));
   const out = [];
   for (let e = main; e; e = e.parentElement)
     if (e.scrollWidth > e.clientWidth + 1) out.push(`${e.tagName} is ${e.scrollWidth} px wide`);
@@ -74,7 +75,6 @@ LOOK = r"""async () => {
     const box = e.getBoundingClientRect();
     if (box.width && box.right > root.clientWidth + 1 && !scrolls(e)) out.push(brief(e));
   }
-  folded.forEach((e) => (e.open = false));
   // A picture inside of something with words of its own is decoration.
   const worded = (e) => e && (e.textContent.trim() || name(e));
   const pictures = [...main.querySelectorAll("img, svg")].filter((e) =>
@@ -187,17 +187,25 @@ class Window:
         if response.status >= 400:
             self.complaints.append(f"{response.status}: {response.url}")
 
-    def open(self, address: str) -> Visit:
-        """Go to a page and look at it. A complaint that comes later counts for the next look."""
+    def open(self, address: str) -> None:
+        """Go to a page and wait until its letters and equations are there."""
         self.page.goto(address)
         self.page.add_style_tag(content=STILL)
-        self.page.evaluate("document.fonts.ready.then(() => null)")
-        return self._look()
+        self.page.evaluate(READY)
+
+    def look(self) -> Visit:
+        """Unfold the open page and look at it: a long one, folded again, would be laid out twice.
+
+        A complaint that comes later counts for the next look.
+        """
+        self.unfold()
+        seen = self.page.evaluate(LOOK)
+        return Visit(*self._noted(), **seen)
 
     def turn(self, theme: str) -> Visit:
         """The reader's machine turns light or dark: wait until the page has, and look again."""
         self._turn(theme)
-        return self._look()
+        return self.look()
 
     def turn_back(self, seen: Visit, theme: str) -> Visit:
         """Turn as the page was when it was opened; what the browser complains of then is added to
@@ -214,10 +222,6 @@ class Window:
         self.page.emulate_media(color_scheme=theme)
         turned = "theme => document.documentElement.dataset.theme === theme"
         self.page.wait_for_function(turned, arg=theme)
-
-    def _look(self) -> Visit:
-        seen = self.page.evaluate(LOOK)
-        return Visit(*self._noted(), **seen)
 
     def _noted(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Complaints and addresses outside since this was asked last."""

@@ -398,9 +398,10 @@ def page(chromium, tmp_path):
     )
     address = (tmp_path / "provenance.html").as_uri() + f"#run-{COPY.key}"
     window = Window(chromium, View("light", 1440))
-    visit = window.open(address)
+    window.open(address)
     yield window.page
-    assert window.complaints == [] and not visit.outside and not visit.nameless
+    seen = window.look()
+    assert not (seen.complaints or seen.outside or seen.nameless)
     window.context.close()
 
 

@@ -20,7 +20,7 @@ import torch
 from relength.models import MODELS
 from relength.papers.mla.spans import answer_spans
 from relength.paths import BOOK, ROOT
-from relength.report import appendix, exhibits, figures, reach, tables
+from relength.report import appendix, exhibits, figures, reach, style, tables
 from relength.report.exhibits import CSS, Exhibit
 from relength.report.freshness import freshness_of
 from relength.report.runs import Runs
@@ -278,6 +278,30 @@ def test_a_figure_takes_its_colours_and_type_from_the_page(pictures):
         for shade in (*LIGHT, *DARK, "#000000", "#ffffff"):
             assert shade not in drawings, shade
         assert "<text" in drawings and "dejavu" not in drawings
+
+
+def test_marks_that_share_a_style_have_it_once():
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    figure.add_axes((0, 0, 1, 1)).set_axis_off()
+    for shade, alpha in (("#ff0000", 1), ("#0000ff", 0.5)):
+        figure.axes[0].scatter(range(4), range(4), c=shade, alpha=alpha)
+    drawing = style.svg(figure, "marks")
+    groups = re.findall('<g style="([^"]*)">((?:<use [^>]*/>)+)</g>', drawing)
+    fills = [re.search("fill: (#[0-9a-f]+)", shared)[1] for shared, _ in groups]
+    assert fills == ["#ff0000", "#0000ff"] and "fill-opacity: 0.5" in groups[1][0]
+    assert [marks.count("<use") for _, marks in groups] == [4, 4] and drawing.count("<use") == 8
+    assert not any("style" in marks for _, marks in groups)
+
+
+def test_marks_of_other_styles_or_seen_through_by_themselves_share_none():
+    red, blue, pale = (
+        f'<use style="{look}"/>' for look in ("fill: red", "fill: blue", "opacity: 0.5")
+    )
+    for row in (red + blue + red, pale + pale, "<use/><use/>"):
+        assert style.sharing(row) == row
+    assert style.sharing(red + red + blue) == f'<g style="fill: red"><use/><use/></g>{blue}'
 
 
 def test_what_drawings_of_one_page_refer_to_is_theirs_alone(pictures):

@@ -243,7 +243,7 @@ def svg(figure: "Figure", name: str) -> str:
     text = IDENTIFIER.sub(lambda found: found[0] if found[1] in used else "", text)
     text = TAG.sub(lambda tag: _compact(tag[0]), text)
     text = re.sub(r">\s+<", "><", text).replace(f"'{FONT}'", "var(--rl-sans, sans-serif)")
-    text = USES.sub(lambda found: _sharing(found[0]), text)
+    text = USES.sub(lambda found: sharing(found[0]), text)
     width, height = (round(96 * inches) for inches in figure.get_size_inches())
     box = f"0 0 {72 * width / 96:g} {72 * height / 96:g}"
     body = text[text.index(">") + 1 :]
@@ -273,10 +273,11 @@ def _compact(tag: str) -> str:
     return re.sub(r"\s*\n\s*", " ", short)
 
 
-def _sharing(marks: str) -> str:
-    """Marks in a row, each run of one style as a group that has it: scatters have hundreds.
+def sharing(marks: str) -> str:
+    """Write the style of marks in a row once: they form a group that has it.
 
-    Opacity of a whole group is not that of each mark, so such a style stays where it is.
+    A scatter has hundreds of them. A style with ``opacity`` stays where it is: of a group it would
+    mean the group as a whole.
     """
     written = []
     for style, run in groupby(re.findall(r"<[^>]*>", marks), key=_style):
