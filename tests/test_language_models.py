@@ -24,7 +24,7 @@ from relength.tasks import TASKS, bigbench, pretrained
 from relength.tasks.base import EOS
 from relength.tasks.instructions import LETTERS
 from relength.tasks.text_scores import bleu
-from relength.training.alone import Trainer, train
+from relength.training.alone import Trainer, build, train
 from relength.training.protocols import PROTOCOLS
 
 if not all(map(find_spec, ("transformers", "peft", "sacrebleu"))):  # seconds to import
@@ -256,6 +256,28 @@ def test_a_finished_run_of_a_pretrained_model_is_tested_with_its_own_adapters(fo
     assert any(value.abs().max() > 0 for key, value in run.model.state_dict().items() if "B" in key)
 
 
+def test_an_untrained_model_answers_as_it_was_published(folder):
+    published = {"weights": folder}
+    untrained = make_spec(
+        task={"name": "llm_copy", **SMALL, "tokenizer": folder},
+        model={"name": "Pretrained Llama", **SIZES, **published},
+        training={"name": "untrained"},
+        scale="smoke",
+        seed=0,
+    )
+    run = train(untrained)
+    assert [point["learning_rate"] for point in run.curve] == [0.0]
+    first = build(untrained)
+    for name, weight in run.model.state_dict().items():
+        assert weight.equal(first.state_dict()[name])
+    samples = untrained.task.dataset("iid", 0)
+    scored = untrained.task.score([(samples, first.generate(samples, samples.targets.shape[1])[0])])
+    assert run.checkpoints["selected"]["tests"]["iid"]["edit_distance"] == scored.edit_distance > 0
+    for setting in ({"steps": 2}, {"learning_rate": 1e-3}):
+        with pytest.raises(ValueError):
+            PROTOCOLS["untrained"](**setting)
+
+
 def tiny(kind: str):
     """A causal language model of some kind, with random weights and 70 tokens."""
     import transformers
@@ -402,7 +424,7 @@ def test_at_scale_paper_training_passes_three_times_over_the_shortest_questions(
     here = experiment("panm_bigbench").specs("paper", [0])
     assert {spec.task.name for spec in here} == {"bigbench_arithmetic", "bigbench_abstract"}
     for spec in here:
-        if not TASKS[spec.task.name]().lacks():
+        if spec.training.name != "untrained" and not TASKS[spec.task.name]().lacks():
             passes = 3 * TASKS[spec.task.name]().splits()["train"].size
             batch, steps = spec.training.batch_size, spec.training.steps
             assert (steps - 1) * batch < passes <= steps * batch == steps * 32

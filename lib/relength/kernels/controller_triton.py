@@ -1,6 +1,6 @@
-"""What surrounds a DNC's memory in a step, as Triton kernels, forwards and backwards, for a GPU.
+"""Triton kernels, forwards and backwards, for the parts of a DNC's step around its memory.
 
-These are the gates of a controller (relength.models.memory.constrained.GatedController) and the
+They are the gates of a controller (relength.models.memory.constrained.GatedController) and the
 domains of its orders to the memory (relength.models.memory.dnc_memory.interface); tests compare
 values and gradients. Alone, each equation is a kernel of a few thousand numbers, and a GPU takes
 longer to start one than to compute it. One program computes one sample.

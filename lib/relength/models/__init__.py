@@ -111,6 +111,9 @@ MODELS: dict[str, Model] = {
     "MemReasoner windows": Model(WindowsConfig, "relength.models.language.memreasoner.MemReasoner"),
     "MemReasoner each hop": Model(EachHopConfig, "relength.models.language.variants.EachHop"),
     "Llama": Model(causal.CausalConfig, "relength.models.language.causal.CausalModel"),
+    "Pretrained Llama": Model(
+        causal.PretrainedConfig, "relength.models.language.causal.CausalModel"
+    ),
     "BERT": Model(spans.BertConfig, "relength.models.language.spans.SpanModel"),
     "PANM on BERT": Model(spans.BertPANMConfig, "relength.models.language.spans.SpanPANM"),
     "PANM on Llama": Model(causal.CausalPANMConfig, "relength.models.language.causal.CausalPANM"),

@@ -142,7 +142,8 @@ class Squad(Task):
     train        questions about the shortest ``share`` of paragraphs, in the seed's own order
     validation   some of them that are held out; nothing is selected on them
     iid          the same, as a test
-    length       questions about all longer paragraphs
+    length       questions about all longer paragraphs; with a smaller ``test_size``, about the
+                 shortest of them
 
     A target is two places in the text: the first token of an answer, and its last.
     """

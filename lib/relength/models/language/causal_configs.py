@@ -50,6 +50,16 @@ class CausalConfig(ModelConfig):
         )
 
 
+class PretrainedConfig(CausalConfig):
+    """The same network in a row of its own: tested as published, without any fine-tuning.
+
+    Section 3.5 calls it the pretrained model. Its adapters stay at their first values, which change
+    nothing, as protocol *untrained* moves no weight.
+    """
+
+    name: Literal["Pretrained Llama"] = "Pretrained Llama"
+
+
 class CausalPANMConfig(PlugInConfig, CausalConfig):
     """A causal model with PANM in the place of the layer that scores the tokens.
 

@@ -87,8 +87,10 @@ PAPER = Paper(
         "panm-table-5:Transformer": "TRM",
         "U. TRM + RPE": "U. TRM+RPE",
         "panm-table-6:PANM (Ours)": "PANM on BERT",
+        "panm-table-7:Llama2-7B": "Pretrained Llama",
         "panm-table-7:Llama2-7B FT": "Llama",
         "panm-table-7:PANM (Ours)": "PANM on Llama",
+        "panm-table-8:Llama2-7B": "Pretrained Llama",
         "panm-table-8:Llama2-7B FT": "Llama",
         "panm-table-8:PANM (Ours)": "PANM on Llama",
     },
@@ -145,6 +147,7 @@ PAPER = Paper(
         "TRM+RPE": "Location Attention",  # it knows where others stand, too
         "U.": "Hybrid Attention",  # universal
         "Llama": "Transformer",
+        "Pretrained Llama": "LSTM",  # beside Llama, fine-tuned, it has a colour of its own
         "BERT": "Transformer",
     },
     arms={

@@ -15,11 +15,18 @@ from relength.specs.spec import RunSpec, Scale, make_spec
 
 PRETRAINED = "meta-llama/Llama-2-7b-hf"
 TASKS = ("llm_copy", "llm_dynamic_recall")
-MODELS: tuple[dict[str, Any], ...] = (
+UNTUNED: dict[str, Any] = {"name": "Pretrained Llama"}
+TUNED: tuple[dict[str, Any], ...] = (
     {"name": "Llama"},
     {"name": "PANM on Llama", "arm": "paper"},
     {"name": "PANM on Llama", "arm": "repaired"},
 )
+# At scale reduced nothing is pretrained; at scale smoke first weights at random stand for it.
+MODELS: dict[Scale, tuple[dict[str, Any], ...]] = {
+    "smoke": (*TUNED, UNTUNED),
+    "reduced": TUNED,
+    "paper": (*TUNED, UNTUNED),
+}
 TRAINING: dict[Scale, dict[str, Any]] = {
     "smoke": {"steps": 20, "validate_every": 10, "curve_every": 10, "batch_size": 8, "warm_up": 5},
     "reduced": {
@@ -41,13 +48,18 @@ WIDTHS: dict[Scale, dict[str, Any]] = {
 }
 
 
+def training(model: dict[str, Any], tuning: dict[str, Any]) -> dict[str, Any]:
+    """Return how a model is trained: as given, or not at all."""
+    return {"name": "untrained"} if model == UNTUNED else tuning
+
+
 def spec(scale: Scale, seed: int, model: dict[str, Any], task: str, **fields: Any) -> RunSpec:
     """One run as Appendix D.5 trains it; ``fields`` are further ones of the task."""
     tested = {"test_size": TESTED[task]} if scale == "reduced" else {}
     return make_spec(
         task={"name": task, **SIZES[scale], **tested, **fields},
         model=model | WIDTHS[scale],
-        training={"name": "fine_tuning", **TRAINING[scale]},
+        training=training(model, {"name": "fine_tuning", **TRAINING[scale]}),
         scale=scale,
         seed=seed,
     )
@@ -55,7 +67,7 @@ def spec(scale: Scale, seed: int, model: dict[str, Any], task: str, **fields: An
 
 def letters(scale: Scale, seed: int) -> list[RunSpec]:
     """Table 7: Copy first, and repaired PANM last."""
-    return [spec(scale, seed, model, task) for model in MODELS for task in TASKS]
+    return [spec(scale, seed, model, task) for model in MODELS[scale] for task in TASKS]
 
 
 # Scale paper has examples anyway, and these are its runs.
@@ -68,7 +80,9 @@ SHOWN: dict[Scale, dict[str, int]] = {
 
 def letters_shown(scale: Scale, seed: int) -> list[RunSpec]:
     """Table 11: the same models, asked after five examples, too."""
-    return [spec(scale, seed, model, task, **SHOWN[scale]) for model in MODELS for task in TASKS]
+    return [
+        spec(scale, seed, model, task, **SHOWN[scale]) for model in MODELS[scale] for task in TASKS
+    ]
 
 
 QUESTIONS = ("bigbench_arithmetic", "bigbench_abstract")
@@ -93,15 +107,15 @@ BIG_SIZES: dict[Scale, dict[str, Any]] = {
 
 def question_spec(scale: Scale, seed: int, model: dict[str, Any], task: str) -> RunSpec:
     """One run on a task of BIG-bench."""
-    training = {"name": "fine_tuning", **BIG_TRAINING[scale]}
+    tuning = {"name": "fine_tuning", **BIG_TRAINING[scale]}
     if task in BIG_STEPS[scale]:
-        training["steps"] = BIG_STEPS[scale][task]
+        tuning["steps"] = BIG_STEPS[scale][task]
     if scale == "paper":  # validated after each pass, and on the test at the end
-        training |= {"validate_every": training["steps"] // 3, "curve_every": training["steps"]}
+        tuning |= {"validate_every": tuning["steps"] // 3, "curve_every": tuning["steps"]}
     return make_spec(
         task={"name": task, **BIG_SIZES[scale]},
         model=model | WIDTHS[scale],
-        training=training,
+        training=training(model, tuning),
         scale=scale,
         seed=seed,
     )
@@ -109,7 +123,9 @@ def question_spec(scale: Scale, seed: int, model: dict[str, Any], task: str) -> 
 
 def big_bench(scale: Scale, seed: int) -> list[RunSpec]:
     """Table 8; at scale reduced without examples in the prompts."""
-    return [question_spec(scale, seed, model, task) for model in MODELS for task in QUESTIONS]
+    return [
+        question_spec(scale, seed, model, task) for model in MODELS[scale] for task in QUESTIONS
+    ]
 
 
 EXPERIMENTS = (

@@ -12,6 +12,7 @@ from relength.training.protocols.fixed_steps import FixedSteps
 from relength.training.protocols.plain_epochs import PlainEpochs
 from relength.training.protocols.state_space import StateSpace
 from relength.training.protocols.streaming import Streaming
+from relength.training.protocols.untrained import Untrained
 
 PROTOCOLS: dict[str, type[Protocol]] = {
     "epochs": Epochs,
@@ -22,4 +23,5 @@ PROTOCOLS: dict[str, type[Protocol]] = {
     "fixed_steps": FixedSteps,
     "epochs_by_length": EpochsByLength,
     "fine_tuning": FineTuning,
+    "untrained": Untrained,
 }
