@@ -194,11 +194,7 @@ class Window:
         self.page.evaluate(READY)
 
     def look(self) -> Visit:
-        """Unfold the open page and look at it: a long one, folded again, would be laid out twice.
-
-        A complaint that comes later counts for the next look.
-        """
-        self.unfold()
+        """Look at the open page. A complaint that comes later counts for the next look."""
         seen = self.page.evaluate(LOOK)
         return Visit(*self._noted(), **seen)
 

@@ -106,10 +106,10 @@ def visit(chromium, origins) -> Callable[[str, View, str], tuple[Visit, list[str
         if origin == "server":
             return {view: (opened.look(), [])}
         picture(opened, page, view)
-        seen = opened.look()
         (other,) = (other for other in VIEWS if other.width == width and other != view)
         turned = opened.turn_back(opened.turn(other.theme), view.theme)
-        return {view: (seen, opened.violations()), other: (turned, [])}
+        opened.unfold()  # once and last: to lay out or to turn a long page takes a second
+        return {view: (opened.look(), opened.violations()), other: (turned, [])}
 
     return lambda page, view, origin: at_width(page, view.width, origin)[view]
 
