@@ -219,6 +219,25 @@ def test_work_on_all_cores_comes_back_in_order_and_fails_as_in_one_process(tmp_p
         warm.on_all_cores(Path.read_text, [tmp_path], os.getcwd)
 
 
+# Work for minutes on all cores, as a command that a signal ends.
+WORKING = """
+import signal, sys, time
+from relength.book import warm
+warm.IMPORTED.clear()
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+warm.on_all_cores(time.sleep, [600] * 9, print, "working")
+"""
+
+
+def test_a_command_that_is_stopped_waits_for_no_process_and_leaves_none_behind(python):
+    command = python("-u", "-c", WORKING, PYTHONUNBUFFERED="1")
+    assert "working" in command.stdout.readline()
+    command.terminate()
+    # What is printed ends when every process that could print has ended.
+    said, errors = command.communicate(timeout=60)
+    assert (command.returncode, set(said.split()) - {"working"}, errors) == (143, set(), "")
+
+
 def test_passages_count_the_runs_that_are_recorded(tmp_path, no_verdicts):
     records = [record(s, seconds=3600) for s in judged("reduced", range(1))]
     store = write(tmp_path, records)

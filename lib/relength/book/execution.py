@@ -12,13 +12,14 @@ from relength.errors import RelengthError
 
 def execute_all(sources: list[Path], folder: Path, results: Path) -> list[Path]:
     """Execute notebooks on the records in ``results``, on all cores; return what is written."""
-    from relength.book.warm import share_records
+    from relength.book import warm
 
-    share_records()
+    warm.share_records()
     targets = [folder / source.name for source in sources]
     folder.mkdir(parents=True, exist_ok=True)
     # One more than cores: a kernel that starts or ends mostly waits.
-    with ThreadPoolExecutor(max_workers=(os.cpu_count() or 1) + 1) as pool:
+    workers = (os.cpu_count() or 1) + 1
+    with ThreadPoolExecutor(workers) as pool, warm.ended_with_the_command(pool):
         list(pool.map(execute, sources, targets, [results] * len(sources)))
     return targets
 

@@ -10,8 +10,9 @@ import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing.context import BaseContext
 from typing import Any, TypeVar
 
@@ -44,10 +45,25 @@ def on_all_cores(
 ) -> list[Made]:
     """Apply ``work`` to each item, in a process per core that first calls ``begin(*given)``."""
     processes = min(os.cpu_count() or 1, MOST)
-    with ProcessPoolExecutor(processes, _context(), begin, given) as pool:
+    pool = ProcessPoolExecutor(processes, _context(), begin, given)
+    with pool, ended_with_the_command(pool):
         with _ONE:
             made = pool.map(work, items)
         return list(made)
+
+
+@contextmanager
+def ended_with_the_command(pool: Executor) -> Iterator[None]:
+    """When somebody stops the command (Ctrl-C, SIGTERM), end kernels and processes at once, and
+    begin nothing that waits for its turn in ``pool``.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.kill()
+        raise
 
 
 def _context() -> BaseContext:
@@ -115,5 +131,6 @@ def _kernel(arguments: list[str], folder: str | None, environment: dict[str, str
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder or ".")
-    sys.argv[1:] = arguments
+    # It ends when the process that it was forked from does, however that comes.
+    sys.argv[1:] = [*arguments, f"--IPKernelApp.parent_handle={os.getppid()}"]
     IPKernelApp.launch_instance(arguments)
