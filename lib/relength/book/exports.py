@@ -108,7 +108,7 @@ def rescience(store: Store) -> str:
     from pybtex.database import parse_file  # comes with Jupyter Book
 
     bibliography = parse_file(str(BOOK / "references.bib")).entries
-    cited = [paper.cited for paper in registry.papers().values()]
+    cited = [paper.cited for paper in registry.papers().values() if paper.cited]
     if missing := [key for key in cited if key not in bibliography]:
         raise RelengthError(f"book/references.bib has no entry {missing[0]!r}: write it there.")
     cff = _cff()

@@ -22,7 +22,7 @@ from relength.runs.store import accuracies, usable
 from relength.specs.experiments import experiment
 from relength.specs.margins import load_margins
 from relength.specs.spec import RunSpec, Scale
-from relength.verdicts.deviations import load
+from relength.verdicts.deviations import load, papers
 
 # In the notebook's list; contradictions have a page of their own, book/deviations_<paper>.md.
 LISTED = ("deviation", "omission", "assumption")
@@ -32,7 +32,7 @@ def deviations(paper: str) -> Exhibit:
     """Tabulate what we do differently or had to choose: what text and code of the paper do, what
     we do.
     """
-    every = load(paper)
+    every = load(paper) if paper in papers() else []
     entries = [entry for entry in every if entry.kind in LISTED]
     columns = dict.fromkeys(("what", "the paper", "here, and why", "expected effect"), "prose")
     data = pd.DataFrame([e.model_dump(exclude={"measure", "recount"}) for e in entries])
@@ -92,11 +92,11 @@ def costs(runs: Runs, *beside: Runs) -> Exhibit:
     caption = (
         "<b>Trainings and their price.</b> Hours are wall-clock hours of one core or one GPU, with "
         "evaluation. Rows <i>recorded</i> count all of the store, also runs executed twice and "
-        "runs of settings that were mended since. Rows <i>to rebuild</i> multiply the steps of a "
-        "complete grid by the seconds per step of the fastest run of the same kind on the device, "
-        "because slower ones may have shared their core; without one, by those of a few timed "
-        "steps, or of another task of the family. Recorded kinds of runs are priced at the steps "
-        "they took. Divide by the number of cores."
+        "runs of settings that were mended since. Rows <i>to rebuild</i> price a complete "
+        "grid: its steps, times the seconds per step of the fastest run of the same kind on the "
+        "device. Slower runs may have shared their core. Without such a run, the seconds are those "
+        "of a few timed steps, or of another task of the family. Recorded kinds of runs are "
+        "priced at the steps they took. Divide by the number of cores."
         f"{_shared(runs)}{runs.on_generated_data}"
     )
     command = exhibits.training(runs)

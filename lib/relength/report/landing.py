@@ -289,7 +289,8 @@ def _paper(paper: Paper, survey: Survey) -> str:
 
 def links(paper: str) -> Iterable[str]:
     """The paper itself, then the pages about it that there are, in Markdown."""
-    yield f"{{cite:t}}`{registry.papers()[paper].cited}`"
+    if cited := registry.papers()[paper].cited:
+        yield f"{{cite:t}}`{cited}`"
     if (BOOK / f"findings_{paper}.md").exists():
         yield f"{{doc}}`what we found </findings_{paper}>`"
     for name, found in experiments().items():

@@ -73,7 +73,7 @@ class Paper:
     title  as lists of papers print it
     short  as tables abbreviate it
     idea   in one sentence
-    cited  its key in ``book/references.bib``
+    cited  its key in ``book/references.bib``, once it has one
 
     parameters  of its largest model, where none that is run here has the printed size
 
@@ -139,7 +139,7 @@ class Paper:
     title: str
     short: str
     idea: str
-    cited: str
+    cited: str = ""
     parameters: float = 0.0
 
     task_names: Mapping[str, str] = field(default_factory=dict)
