@@ -12,6 +12,7 @@ import pytest
 from relength.errors import RelengthError
 from relength.paths import BOOK
 from relength.runs import execute, verify
+from relength.runs import store as store_module
 from relength.runs.campaign import Campaign
 from relength.runs.run import run_or_load
 from relength.runs.store import Store, usable
@@ -245,3 +246,16 @@ def test_runs_with_other_settings_enter_no_table_and_need_no_probe(tmp_path):
     store, _ = recorded(tmp_path, training={"name": "epochs", "epochs": 1, "tie": 0.5})
     assert list(verify.probes(usable(store.records()))) == []
     assert verify.sample(store, 1) == []
+
+
+def test_nothing_is_replayed_whose_outcome_could_not_be_kept(store, make_record, monkeypatch):
+    from relength.cli.check import verify as command
+
+    def never(_):
+        raise AssertionError("something was replayed")
+
+    store.append("mla", make_record())
+    monkeypatch.setattr(verify, "probes", never)
+    monkeypatch.setattr(store_module, "LOCK_SECONDS", 0.1)
+    with store.locked(store.freshness), pytest.raises(RelengthError, match="freshness"):
+        command(store.path)

@@ -61,6 +61,9 @@ def verify(
 
     if full is None or not re.fullmatch("[0-9a-f]{12}", full):
         count = _count(full or "0")
+        if not (task or model) and store.path.exists():
+            with store.locked(store.freshness):  # nobody waits for what could not be kept
+                pass
         done = _probe(filter(chosen, usable(store.records())))
         if not done:
             raise RelengthError(
