@@ -53,8 +53,9 @@ SAME = {
 
 @pytest.fixture(autouse=True)
 def short_measurements(monkeypatch):
-    """Products of so many batches are counted as truly, and in a tenth of the time; what a device
-    multiplies and copies in less than a second is as much above 0.
+    """Count the products of two batches only, and time a device for a hundredth of a second.
+
+    Counts stay the same, and rates stay above 0.
     """
     monkeypatch.setattr(bench, "COUNTED", 2)
     monkeypatch.setattr(bench, "LIMIT_SECONDS", 0.01)

@@ -1074,7 +1074,7 @@ def test_at_least_counts_models_at_a_level(tmp_path, line):
 
 
 def cells_of(c: Claim, value, spread: float = 0.0, seeds: int = 5) -> pd.DataFrame:
-    """Seeds of every cell of a claim, value(model, task, test) in each, give or take."""
+    """Seeds of every cell of a claim: value(model, task, test), and up to ``spread`` around it."""
     tests = {}
     for part in c.parts:
         named = part.tests or tuple(part.printed)  # of a printed value, where it is one test's

@@ -18,7 +18,7 @@ from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import ARM_LABELS, title
 from relength.report.tables import printed_cells
-from relength.report.wording import capital, words
+from relength.report.wording import sentences, words
 from relength.runs.store import Store
 from relength.specs import registry
 from relength.specs.experiments import page_of, pages, shown_by
@@ -34,16 +34,6 @@ def told(row: Any) -> str:
     """Word what our runs say of a claim, at the paper's own scale too, and what keeps it open."""
     scale = f" ({row.scale})" if row.scale else ""
     return sentences(f"{row.seen}{scale}{row.at_full_scale}", kept_open(row))
-
-
-def sentences(*said: str) -> str:
-    """Each text that is not empty as a sentence.
-
-    >>> sentences("two of five agree", "the third was counted (as a test.)")
-    'Two of five agree. The third was counted (as a test.)'
-    """
-    ended = (text if text.endswith((".", ".)")) else f"{text}." for text in said if text)
-    return " ".join(map(capital, ended))
 
 
 def open_parts(row: Any) -> list[PartVerdict]:

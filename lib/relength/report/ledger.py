@@ -23,6 +23,7 @@ from relength.report.html import fill
 from relength.report.markdown import artifact_link, badges, plain, raw, slug
 from relength.report.scoreboard import Survey
 from relength.report.style import marks, readings, verdict_kind
+from relength.report.wording import sentences
 from relength.specs import registry
 from relength.specs.experiments import page_of, same_runs_as
 from relength.specs.margins import Margins, load_margins
@@ -166,7 +167,7 @@ def _claim(row: Any, claim: Claim, runs: RunsByCell) -> str:
     facts = [
         ("The paper says" if row.quote else "In the paper", _quoted(row)),
         ("Here", plain(row.scope)),
-        ("Seen", plain(row.seen + row.at_full_scale) + _changed(row)),
+        ("Seen", sentences(plain(row.seen + row.at_full_scale), *_changed(row))),
         ("Other rows", severity_words(row)),
         ("Other executions", executions_words(row)),
         ("To decide it", plain(row.needed)),
@@ -260,9 +261,9 @@ def _q(row: Any) -> str:
     return "" if pd.isna(row.q) else f", false-discovery rate *q* = {row.q:.3f}"
 
 
-def _changed(row: Any) -> str:
+def _changed(row: Any) -> tuple[str, str]:
     margins_too = "the margins changed since these runs" if row.margins_changed else ""
-    return "".join(f"; {words}" for words in (margins_too, row.claim_changed) if words)
+    return margins_too, row.claim_changed
 
 
 def _query(claim: Claim) -> str:
@@ -417,9 +418,9 @@ def _written(paper: str) -> dict[str, str]:
 
 
 def _otherwise(row: Any) -> str:
-    """Say what other executions of the same runs give, as the end of a sentence; mostly nothing."""
+    """Say what other executions of the same runs give; mostly nothing."""
     words = executions_words(row)
-    return f"; other executions: {words}" if words else ""
+    return f"other executions: {words}" if words else ""
 
 
 def _numbers(artifact: str, rows: pd.DataFrame, known: dict[str, Claim], runs: RunsByCell) -> str:
@@ -441,7 +442,9 @@ def _numbers(artifact: str, rows: pd.DataFrame, known: dict[str, Claim], runs: R
                     *((mark, "mark") for mark in marks(row)),
                 ],
                 "others": _typeset(severity_words(row)),
-                "seen": _typeset(row.seen + row.at_full_scale + _changed(row) + _otherwise(row)),
+                "seen": _typeset(
+                    sentences(row.seen + row.at_full_scale, *_changed(row), _otherwise(row))
+                ),
                 "seeds": f"{row.seeds} {row.scale}".rstrip(),
                 "readings": readings(row.others),
                 "runs": _by_seed(used[row.claim]),

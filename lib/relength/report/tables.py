@@ -30,7 +30,7 @@ from relength.report.style import (
     title,
     verdict_kind,
 )
-from relength.report.wording import capital
+from relength.report.wording import capital, sentences
 from relength.specs import published, registry
 from relength.specs.experiments import anchor_of
 from relength.specs.margins import Margin, load_margins, margin_words
@@ -635,7 +635,7 @@ def verdicts(runs: Runs) -> Exhibit:
     rows = [
         {
             **row._asdict(),
-            "seen": row.seen + row.at_full_scale,
+            "seen": sentences(row.seen + row.at_full_scale),
             "others": readings(row.others),
             "shape": verdict_kind(row.label),
             "marks": marks(row),

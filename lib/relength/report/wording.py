@@ -50,3 +50,13 @@ def higher_lower(one: pd.Series, other: pd.Series) -> str:
 def capital(text: str) -> str:
     """A text with a capital at its beginning, and the rest as it is: *BLEU in percent*."""
     return text[:1].upper() + text[1:]
+
+
+def sentences(*said: str) -> str:
+    """Each text that is not empty as a sentence.
+
+    >>> sentences("two of five agree", "the third was counted (as a test.)")
+    'Two of five agree. The third was counted (as a test.)'
+    """
+    ended = (text if text.endswith((".", ".)")) else f"{text}." for text in said if text)
+    return " ".join(map(capital, ended))

@@ -121,7 +121,7 @@ def _numbers(name: str) -> "pd.DataFrame":
 
 
 def _in(artifact: str, names: Mapping[str, str]) -> dict[str, str]:
-    """Names of a paper's tables, with what it says of this table alone in place of the usual."""
+    """Return the names of a paper's tables; those of this table alone replace the general ones."""
     own = f"{artifact}:"
     alone = {name.removeprefix(own): to for name, to in names.items() if name.startswith(own)}
     return {**names, **alone}

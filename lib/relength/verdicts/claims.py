@@ -291,7 +291,7 @@ class Verdict(_Frozen):
 
     @property
     def at_full_scale(self) -> str:
-        """:attr:`full_scale` as the end of the sentence :attr:`seen`."""
+        """:attr:`full_scale` in words, which follow :attr:`seen`."""
         return wording.full_scale(self.full_scale)
 
     @property
@@ -505,7 +505,7 @@ def _better(judged: rules.Staged) -> str:
         return ""
     count = sum(judged.parts[i].exceeds for i in judged.lost)
     where = f" in {plural(count, 'part')}" if len(judged.parts) > 1 else ""
-    return f"; our runs do better than claimed{where}"
+    return f". Our runs do better than claimed{where}"
 
 
 def _learnt(
@@ -537,8 +537,8 @@ def _cautious(claim: Claim, run: Reading, whole: rules.Decision) -> bool:
 def _trained(claim: Claim, learnt: float | None, cautious: bool, whole: rules.Decision) -> str:
     words = ""
     if learnt is not None:
-        words = f"; on the lengths trained on, the lowest median is {learnt:.1f} %"
-    return words + (f"; {caution(claim.paper, whole.outcome)}" if cautious else "")
+        words = f". On the lengths trained on, the lowest median is {learnt:.1f} %"
+    return words + (f". It {caution(claim.paper, whole.outcome)}" if cautious else "")
 
 
 def caution(paper: str, outcome: str) -> str:

@@ -124,14 +124,14 @@ def votes(found: Votes | None) -> str:
 
 
 def full_scale(found: FullScale | None) -> str:
-    """The end of a sentence; empty without runs at the paper's own scale."""
+    """A sentence that follows another one; empty without runs at the paper's own scale."""
     if found is None:
         return ""
-    parts = "" if found.of == 1 else f", counted over {found.parts} of the {found.of} parts"
+    parts = "" if found.of == 1 else f", in {found.parts} of the {found.of} parts"
     agree = (
         f"{found.agree} of {plural(found.runs, 'run')} {'agrees' if found.runs == 1 else 'agree'}"
     )
-    return f"; at the paper's own scale {agree}{parts}"
+    return f". At the paper's own scale {agree}{parts}"
 
 
 def needed(need: Need | None) -> str:

@@ -135,12 +135,12 @@ def readings_table() -> Exhibit:
     """Tabulate how many printed numbers each reading of the test and its correction cannot give."""
     data = readings()
     caption = (
-        f"<b>Which test was it?</b> {exhibits.COMPUTED} For each reading, how many of the printed "
-        "numbers it cannot give, of those that say something. <i>Normal</i> is the approximation "
-        "with a correction for continuity, <i>exact</i> counts orders. Corrected together are the "
-        "ten comparisons of a task, the seven of a pair of approaches, or all seventy. 0.00 says "
-        "nothing, and neither does a number of two approaches that both have a run at 100 %. Point "
-        "at a cell to see which numbers."
+        f"<b>Which test was it?</b> {exhibits.COMPUTED} For each reading: how many of the printed "
+        "numbers it cannot give. Numbers that say nothing are not counted. <i>Normal</i> is the "
+        "approximation with a correction for continuity, <i>exact</i> counts orders. Corrected "
+        "together are the ten comparisons of a task, the seven of a pair of approaches, or all "
+        "seventy. 0.00 says nothing, and neither does a number of two approaches that both have a "
+        "run at 100 %. Point at a cell to see which numbers."
     )
     columns = {"test": "text", "corrected together": "text"}
     columns |= {name_of(artifact): "number" for artifact in TABLES}

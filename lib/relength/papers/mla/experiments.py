@@ -102,7 +102,7 @@ def grid(
 def both_arms(
     scale: Scale, seed: int, models: Iterable[str], tasks: Iterable[str]
 ) -> list[RunSpec]:
-    """The :func:`grid` in first readings, and then in second ones."""
+    """The :func:`grid` of each model's first reading, then of its second one."""
     return [spec for arm in (0, 1) for spec in grid(scale, seed, models, tasks, arm)]
 
 

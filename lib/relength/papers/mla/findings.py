@@ -316,7 +316,12 @@ def which_way(survey: Survey) -> str:
 
 
 class Way(NamedTuple):
-    """Runs that walk one way, those that know the training's lengths, that solve the longest."""
+    """Counts of the runs that walk one way.
+
+    runs   all of them
+    know   those that know the lengths of training
+    solve  those that solve the longest test
+    """
 
     runs: int
     know: int

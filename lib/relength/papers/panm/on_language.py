@@ -235,7 +235,7 @@ def by_answer(answered: dict[str, list[Setting]]) -> dict[str, list[str]]:
 
 
 def conclusion(answered: dict[str, list[Setting]]) -> str:
-    """Name the kinds of tasks by what most of their tests say."""
+    """Group the kinds of tasks by the answer that most of their tests give."""
     named = by_answer(answered)
     parts = [f"{head} {words(named[key])}." for key, head in HEADS.items() if key in named]
     absent = [kind for kind, found in answered.items() if not found]
