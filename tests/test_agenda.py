@@ -179,7 +179,10 @@ def test_what_no_claim_waits_for_comes_last_and_is_all_there(four_seeds):
     places = Counter(run.spec.key for step in steps for run in step.runs)
     assert set(places.values()) == {1}
     every = [run for scale in SCALES for run in plan.choose((), scale, plan.least_seeds())]
-    wanted, _ = plan.at_hand(plan.missing(every, four_seeds))
+    wanted = plan.missing(every, four_seeds)
+    away = [step for step in steps if step.lacks]
+    assert away and steps[-len(away) :] == away
+    assert all(bool(run.spec.task.lacks()) == bool(s.lacks) for s in steps for run in s.runs)
     enough, more = plan.least_seeds(), plan.choose(("mla_table2",), "reduced", plan.MANY_SEEDS)
     many = {run.spec.key for run in more
             if run.spec.model.name in TABLE_2.many and run.spec.seed >= enough}  # fmt: skip

@@ -48,19 +48,23 @@ def on_all_cores(
     pool = ProcessPoolExecutor(processes, _context(), begin, given)
     with pool, ended_with_the_command(pool):
         with _ONE:
-            made = pool.map(work, items)
-        return list(made)
+            futures = [pool.submit(work, item) for item in items]
+        return [future.result() for future in futures]
 
 
 @contextmanager
 def ended_with_the_command(pool: Executor) -> Iterator[None]:
-    """When somebody stops the command (Ctrl-C, SIGTERM), end kernels and processes at once, and
-    begin nothing that waits for its turn in ``pool``.
+    """When somebody stops the command (Ctrl-C, SIGTERM), end kernels and processes at once.
+
+    After an error the pool begins nothing more, and what it is at is waited for.
     """
     try:
         yield
-    except (KeyboardInterrupt, SystemExit):
-        pool.shutdown(wait=False, cancel_futures=True)
+    except Exception:
+        pool.shutdown(cancel_futures=True)
+        raise
+    except BaseException:
+        # What waits in a pool of processes is given up with them; cancelled, it would complain.
         for process in multiprocessing.active_children():
             process.kill()
         raise
@@ -132,5 +136,5 @@ def _kernel(arguments: list[str], folder: str | None, environment: dict[str, str
     os.environ.update(environment)
     os.chdir(folder or ".")
     # It ends when the process that it was forked from does, however that comes.
-    sys.argv[1:] = [*arguments, f"--IPKernelApp.parent_handle={os.getppid()}"]
+    sys.argv[1:] = arguments = [*arguments, f"--IPKernelApp.parent_handle={os.getppid()}"]
     IPKernelApp.launch_instance(arguments)

@@ -80,7 +80,8 @@ def plan(
     waited = sum(step.waited for step in steps)
     console.print(
         f"{waited} cells lack runs that could decide a claim, {len(steps) - waited} come after "
-        f"them that no open claim waits for{rest}."
+        f"them that no open claim waits for, {sum(bool(step.lacks) for step in steps)} of these "
+        f"without their data or weights here{rest}."
     )
     if priced is None:
         console.print("Hours are unknown: there is no GPU here, and no run of one is recorded.")

@@ -124,7 +124,8 @@ def run(
 
         keys = {wanted.spec.key for wanted in missing}
         steps = agenda(known, device_of(device, known), scales_of([scale], ("reduced", "paper")))
-        missing = [r for step in steps for r in step.runs if r.spec.key in keys]
+        here = (step for step in steps if not step.lacks)
+        missing = [r for step in here for r in step.runs if r.spec.key in keys]
     campaign = Campaign(
         missing,
         store,

@@ -14,7 +14,7 @@ machine. So are claims that five seeds of a scale cannot decide any more: a seed
 and no part fails in all of its seeds.
 
 After them comes everything else that some page wants: other readings, what goes beyond the papers,
-and the many seeds of a success rate.
+and the many seeds of a success rate. Last are the runs whose data or weights are not here.
 """
 
 from collections import Counter
@@ -46,6 +46,7 @@ class Step(NamedTuple):
     claims  those that have all their runs once this step and every one before it are done
     waited  whether an open claim waits for these runs
     fails   claims of stage two that wait for them: they fail in every seed so far
+    lacks   in a word, what these runs take and this machine has not: data or weights
     """
 
     runs: tuple[Run, ...]
@@ -53,6 +54,7 @@ class Step(NamedTuple):
     claims: tuple[str, ...]
     waited: bool = True
     fails: tuple[str, ...] = ()
+    lacks: str = ""
 
     @property
     def label(self) -> str:
@@ -74,6 +76,8 @@ class Step(NamedTuple):
             return (
                 f"stage two: {named(self.fails)} fail{'s' * (len(self.fails) == 1)} in every seed"
             )
+        if self.lacks:
+            return f"not here: {self.lacks}"
         return "stage one" if self.waited else "no claim waits"
 
 
@@ -107,11 +111,14 @@ def agenda(store: Store, device: Device | None, scales: Sequence[str] = SCALES) 
     few: dict[str, list[Run]] = {}
     many: dict[str, list[Run]] = {}  # more seeds than stage one takes
     enough = plan.least_seeds()
+    away: dict[str, list[Run]] = {}  # what they are trained on, or begin with, is not here
     for scale in scales:
-        everything, _ = plan.at_hand(plan.choose((), scale, None))
+        everything = plan.choose((), scale, None)
+        there = {run.spec.key for run in plan.at_hand(everything)[0]}
         for run in plan.missing(everything, store):
             if run.spec.key not in placed:
                 kind = few if run.spec.seed < enough else many
+                kind = kind if run.spec.key in there else away
                 kind.setdefault(cell(run.spec), []).append(run)
     wishes = list(_wishes(judged, grids, few, known))
     cost = {name: prices.total(run.spec for run in todo) for name, todo in few.items()}
@@ -122,7 +129,15 @@ def agenda(store: Store, device: Device | None, scales: Sequence[str] = SCALES) 
     ]
     rest = [*(todo for name, todo in few.items() if name not in completed), *many.values()]
     others = [Step(tuple(todo), _hours(prices, todo), (), waited=False) for todo in rest]
-    return [*second, *steps, *sorted(others, key=_late)]
+    absent = [
+        Step(
+            *(tuple(todo), _hours(prices, todo), ()),
+            waited=False,
+            lacks=todo[0].spec.task.lacks().partition(":")[0],
+        )
+        for todo in away.values()
+    ]
+    return [*second, *steps, *sorted(others, key=_late), *absent]
 
 
 def _stage_two(
@@ -292,18 +307,26 @@ def instead(store: Store, device: Device | None) -> list[Device]:
 
 
 class Missing(NamedTuple):
-    """Cells that lack runs: those that could decide a claim, those with a price, and the rest."""
+    """Cells that lack runs.
+
+    deciding  those that could decide a claim
+    priced    those of them that have a price
+    others    those that no open claim waits for
+    absent    those of the others whose data or weights are not here
+    """
 
     deciding: int
     priced: int
     others: int
+    absent: int
 
 
 def missing(every: Sequence[Step]) -> Missing:
     """Count the steps of an :func:`agenda`."""
     steps = [step for step in every if step.waited]
     priced = sum(step.hours is not None for step in steps)
-    return Missing(len(steps), priced, len(every) - len(steps))
+    absent = sum(bool(step.lacks) for step in every)
+    return Missing(len(steps), priced, len(every) - len(steps), absent)
 
 
 def to_run_next(survey: Survey) -> str:
@@ -329,7 +352,8 @@ def to_run_next(survey: Survey) -> str:
         "stage two: a claim fails in every seed there, and these runs may contradict it. "
         f"{counts.priced:,} of all "
         f"have a measured price{f' on {device}' if device else ''}. No open claim waits for the "
-        f"{counts.others:,} cells after them. `relength plan` lists all cells.\n\n"
+        f"{counts.others:,} cells after them; of {counts.absent:,} of these, data or weights are "
+        "not on this machine. `relength plan` lists all cells.\n\n"
     )
     heads = (
         *("", "cell", "seeds", "what for"),

@@ -16,17 +16,11 @@ from relength.specs.spec import RunSpec, Scale, make_spec
 PRETRAINED = "meta-llama/Llama-2-7b-hf"
 TASKS = ("llm_copy", "llm_dynamic_recall")
 UNTUNED: dict[str, Any] = {"name": "Pretrained Llama"}
-TUNED: tuple[dict[str, Any], ...] = (
+MODELS: tuple[dict[str, Any], ...] = (
     {"name": "Llama"},
     {"name": "PANM on Llama", "arm": "paper"},
     {"name": "PANM on Llama", "arm": "repaired"},
 )
-# At scale reduced nothing is pretrained; at scale smoke first weights at random stand for it.
-MODELS: dict[Scale, tuple[dict[str, Any], ...]] = {
-    "smoke": (*TUNED, UNTUNED),
-    "reduced": TUNED,
-    "paper": (*TUNED, UNTUNED),
-}
 TRAINING: dict[Scale, dict[str, Any]] = {
     "smoke": {"steps": 20, "validate_every": 10, "curve_every": 10, "batch_size": 8, "warm_up": 5},
     "reduced": {
@@ -48,6 +42,15 @@ WIDTHS: dict[Scale, dict[str, Any]] = {
 }
 
 
+def models(scale: Scale, seed: int) -> tuple[dict[str, Any], ...]:
+    """List the models of a table, the pretrained one that is not fine-tuned last.
+
+    It is the same for all seeds, so that one has it. At scale reduced nothing is pretrained; at
+    scale smoke first weights at random stand for it.
+    """
+    return MODELS if seed or scale == "reduced" else (*MODELS, UNTUNED)
+
+
 def training(model: dict[str, Any], tuning: dict[str, Any]) -> dict[str, Any]:
     """Return how a model is trained: as given, or not at all."""
     return {"name": "untrained"} if model == UNTUNED else tuning
@@ -67,7 +70,7 @@ def spec(scale: Scale, seed: int, model: dict[str, Any], task: str, **fields: An
 
 def letters(scale: Scale, seed: int) -> list[RunSpec]:
     """Table 7: Copy first, and repaired PANM last."""
-    return [spec(scale, seed, model, task) for model in MODELS[scale] for task in TASKS]
+    return [spec(scale, seed, model, task) for model in models(scale, seed) for task in TASKS]
 
 
 # Scale paper has examples anyway, and these are its runs.
@@ -81,7 +84,9 @@ SHOWN: dict[Scale, dict[str, int]] = {
 def letters_shown(scale: Scale, seed: int) -> list[RunSpec]:
     """Table 11: the same models, asked after five examples, too."""
     return [
-        spec(scale, seed, model, task, **SHOWN[scale]) for model in MODELS[scale] for task in TASKS
+        spec(scale, seed, model, task, **SHOWN[scale])
+        for model in models(scale, seed)
+        for task in TASKS
     ]
 
 
@@ -124,7 +129,9 @@ def question_spec(scale: Scale, seed: int, model: dict[str, Any], task: str) -> 
 def big_bench(scale: Scale, seed: int) -> list[RunSpec]:
     """Table 8; at scale reduced without examples in the prompts."""
     return [
-        question_spec(scale, seed, model, task) for model in MODELS[scale] for task in QUESTIONS
+        question_spec(scale, seed, model, task)
+        for model in models(scale, seed)
+        for task in QUESTIONS
     ]
 
 

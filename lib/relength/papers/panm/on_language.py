@@ -41,6 +41,7 @@ class Kind(NamedTuple):
 
 DEPTHS = tuple(f", {n} layer{'s' * (n > 1)}" if n < max(LAYERS) else "" for n in sorted(LAYERS))
 KINDS = (
+    Kind("panm_dyck", "Dyck", (("PANM on SRNN", "SRNN"),)),
     Kind("panm_scan", "SCAN", (("PANM on TRM", "TRM"),), ("TRM+RPE", "U. TRM", "U. TRM+RPE")),
     Kind(
         "panm_mathematics",
