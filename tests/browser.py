@@ -47,6 +47,7 @@ READY = """async () => {
 
 # Runs in the page. What sticks out is text that only scrolling the page would show. A table of
 # short cells or an equation may scroll in a box of its own; sentences may not, on a phone at least.
+# What is folded is looked at, too.
 LOOK = r"""() => {
   const SENTENCE = 40, PHONE = 760; // letters, pixels
   const root = document.documentElement;
@@ -67,6 +68,8 @@ LOOK = r"""() => {
       if (["auto", "scroll"].includes(getComputedStyle(e).overflowX)) return !worded_table(e);
     return false;
   };
+  const folded = [...document.querySelectorAll("details:not([open])")];
+  folded.forEach((e) => (e.open = true));
   const out = [];
   for (let e = main; e; e = e.parentElement)
     if (e.scrollWidth > e.clientWidth + 1) out.push(`${e.tagName} is ${e.scrollWidth} px wide`);
@@ -75,6 +78,7 @@ LOOK = r"""() => {
     const box = e.getBoundingClientRect();
     if (box.width && box.right > root.clientWidth + 1 && !scrolls(e)) out.push(brief(e));
   }
+  folded.forEach((e) => (e.open = false));
   // A picture inside of something with words of its own is decoration.
   const worded = (e) => e && (e.textContent.trim() || name(e));
   const pictures = [...main.querySelectorAll("img, svg")].filter((e) =>

@@ -47,5 +47,5 @@ def pages(often: Iterable[str]) -> list:
 
 PAGES = toc()
 TO_OPEN = pages(TEMPLATES)
-# Their tables and downloads are of all kinds; on a page of all runs or claims a click takes long.
-TO_USE = pages(("intro", "findings_mla", "executed/mla_extra_tasks"))
+# Their tables and downloads are of all kinds; in the ledger a click takes a second.
+TO_USE = pages(("intro", "findings_mla", "executed/mla_extra_tasks", "provenance"))

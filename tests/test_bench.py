@@ -121,8 +121,7 @@ def test_the_memory_of_a_process_is_its_own_and_not_its_parents():
 
 
 @pytest.mark.smoke
-@pytest.mark.weekly  # every way of training is timed in a process of its own
-@pytest.mark.parametrize("stacks", [(), (2,)])
+@pytest.mark.parametrize("stacks", [(), pytest.param((2,), marks=pytest.mark.weekly)])
 def test_a_measurement_is_kept_with_the_machine_it_was_made_on(tmp_path, monkeypatch, stacks):
     monkeypatch.setattr(bench, "STACKS", {**bench.STACKS, "cpu": stacks})  # a process each
     outcome = bench.measure("copy", rounds=1, seconds=0.05, workers=2)

@@ -382,7 +382,6 @@ def test_papermill_trains_a_notebook_at_smoke_scale_from_any_folder(path, tmp_pa
 
 
 @pytest.mark.slow
-@pytest.mark.weekly  # that such a notebook stops with their count is tested above
 def test_papermill_fails_where_trainings_failed(tmp_path):
     """Every run ends in an error, as the kernel has nothing to train with."""
     whole = NOTEBOOKS / "mla_attention_paths.ipynb"

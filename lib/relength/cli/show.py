@@ -77,11 +77,11 @@ def plan(
         ],
     )
     rest = f"; --most {len(steps)} lists them all" if len(steps) > most else ""
-    waited = sum(step.waited for step in steps)
+    counts = agenda.missing(steps)
     console.print(
-        f"{waited} cells lack runs that could decide a claim, {len(steps) - waited} come after "
-        f"them that no open claim waits for, {sum(bool(step.lacks) for step in steps)} of these "
-        f"without their data or weights here{rest}."
+        f"{counts.deciding} cells lack runs that could decide a claim, {counts.others} come after "
+        f"them that no open claim waits for, {counts.absent} of these without their data or "
+        f"weights here{rest}."
     )
     if priced is None:
         console.print("Hours are unknown: there is no GPU here, and no run of one is recorded.")
