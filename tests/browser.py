@@ -20,8 +20,7 @@ except RelengthError:
 LEAVES = re.compile(r"^(?!file:|data:|blob:|about:|http://127\.0\.0\.1[:/])")  # this machine
 # No name is looked up. (To stop requests one by one would keep the browser from caching any.)
 OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
-FIRST = 8  # rows of a table, entries of a list, marks of a drawing
-ALIKE = 3  # of text that looks the same, the contrast of as many is measured
+FIRST = 3  # rows of a table, entries of a list, marks of a drawing
 MORE_OF_A_KIND = ", ".join(
     f"{many}:nth-child(n+{FIRST + 1}):not([data-sample], :has([data-sample]))"
     for many in ("tbody tr", "details", "svg g > *")
@@ -95,11 +94,11 @@ LOOK = r"""() => {
 }"""
 
 
-# Marks samples of text: of what has the same tags and classes above it and the same colours, the
-# first few. Of the cells of a long table or the entries of a ledger these stand for all. What a
+# Marks samples of text: the first of what has the same tags and classes above it and the same
+# colours. Of the cells of a long table or the entries of a ledger these stand for all. What a
 # ledger's entry is found by (f-paper-mla and so on) does not change its look.
-MARK = r"""(most) => {
-  const paths = new WeakMap(), seen = new Map();
+MARK = r"""() => {
+  const paths = new WeakMap(), seen = new Set();
   const path = (e) => {
     if (e === document.documentElement) return "";
     const own = `${e.tagName}.${[...e.classList].filter((name) => !name.startsWith("f-"))}`;
@@ -120,8 +119,8 @@ MARK = r"""(most) => {
     if (!(written || e.matches("input, select, textarea")) || !e.checkVisibility()) continue;
     const { color, fill, fontSize, fontWeight, opacity } = getComputedStyle(e);
     const key = [path(e), color, fill, fontSize, fontWeight, opacity, ground(e)].join("|");
-    seen.set(key, (seen.get(key) ?? 0) + 1);
-    if (seen.get(key) <= most) e.setAttribute("data-sample", "");
+    if (!seen.has(key)) e.setAttribute("data-sample", "");
+    seen.add(key);
   }
 }"""
 
@@ -238,7 +237,7 @@ class Window:
         """Run axe-core on the open page, everything that can be unfolded being unfolded.
 
         Of a long table or drawing it sees the first rows or marks and those that look otherwise,
-        and of text that looks alike it measures the contrast of the first few: the others are of
+        and of text that looks alike it measures the contrast of the first: the others are of
         their kind, and take it minutes.
         """
         from axe_playwright_python.base import AXE_SCRIPT
@@ -247,7 +246,7 @@ class Window:
         # What a side bar has scrolled under its search button can be scrolled out again.
         self.page.evaluate("document.querySelector('.bd-sidebar-primary')?.scrollTo(0, 0)")
         self.unfold()
-        self.page.evaluate(MARK, ALIKE)
+        self.page.evaluate(MARK)
         self.page.evaluate(
             "alike => document.querySelectorAll(alike).forEach((e) => e.remove())", MORE_OF_A_KIND
         )

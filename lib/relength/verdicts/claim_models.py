@@ -578,8 +578,9 @@ def lengths_by_task(
     for a pattern that matches no cell.
     """
     tests: dict[str, list[str]] = {}
-    for cell in cells[["task", "test"]].drop_duplicates().itertuples():
-        tests.setdefault(cell.task, []).append(cell.test)
+    columns = cells["task"].to_numpy(), cells["test"].to_numpy()
+    for task, test in dict.fromkeys(zip(*columns, strict=True)):
+        tests.setdefault(task, []).append(test)
     names = {
         (task, test): [f"{task}/{test}"] + [f"{task}/longest"] * (test == known[-1])
         for task, known in tests.items()
@@ -600,9 +601,19 @@ def _with_those_named(
     patterns: tuple[str, ...], artifact: str, experiment: str, checkpoint: str
 ) -> pd.DataFrame:
     """known_cells, and before them those that a pattern names in full and only runs have."""
-    known, run = (cells(artifact, experiment, checkpoint) for cells in (known_cells, run_cells))
-    names, printed = (cells["task"] + "/" + cells["test"] for cells in (run, known))
-    return pd.concat([run[names.isin(patterns) & ~names.isin(printed)], known])
+    known = known_cells(artifact, experiment, checkpoint)
+    if not (named := _only_run(artifact, experiment, checkpoint).intersection(patterns)):
+        return known
+    run = run_cells(artifact, experiment, checkpoint)
+    return pd.concat([run[(run["task"] + "/" + run["test"]).isin(named)], known])
+
+
+@cache  # hundreds of claims ask
+def _only_run(artifact: str, experiment: str, checkpoint: str) -> frozenset[str]:
+    """The names "task/test" of run_cells that are not among known_cells."""
+    both = (cells(artifact, experiment, checkpoint) for cells in (run_cells, known_cells))
+    run, known = ({*(cells["task"] + "/" + cells["test"])} for cells in both)
+    return frozenset(run - known)
 
 
 @cache
@@ -682,7 +693,7 @@ def known_rows(
 ) -> tuple[str, ...]:
     """The models that claims about an artifact can name: of its tables, and of its runs."""
     runs = artifact, experiment, checkpoint
-    return tuple(dict.fromkeys(pd.concat((known_cells(*runs)["row"], run_cells(*runs)["row"]))))
+    return tuple(pd.concat((known_cells(*runs)["row"], run_cells(*runs)["row"])).unique())
 
 
 def _maker(artifact: str) -> Experiment | None:

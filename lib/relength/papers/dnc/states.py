@@ -212,7 +212,7 @@ def returns(states: np.ndarray, least: float = 0.0) -> Loops:
 
     least: a distance that a state has to have been left by
     """
-    shuffled = _orders(states.shape[1])
+    orders = _orders(states.shape[1])
     count = by_chance = 0.0
     times: list[int] = []
     times_by_chance: list[int] = []
@@ -221,24 +221,23 @@ def returns(states: np.ndarray, least: float = 0.0) -> Loops:
         pairs = apart[np.triu_indices(len(sample), 1)]
         close, far = np.quantile(pairs, [CLOSE, FAR])
         far = max(far, least)
-        own = returned(apart, close, far)
-        others = [returned(apart[o][:, o], close, far) for o in shuffled]
+        own, *shuffled = returned(apart[orders[:, :, None], orders[:, None]], close, far)
         count += own.sum()
-        by_chance += np.mean([other.sum() for other in others])
+        by_chance += np.sum(shuffled) / SHUFFLES
         times += first_returns(own)
-        times_by_chance += [time for other in others for time in first_returns(other)]
+        times_by_chance += first_returns(np.array(shuffled))
     often = float(count / by_chance) if by_chance else 0.0
     late = float(np.mean(times) / np.mean(times_by_chance)) if times and times_by_chance else None
     return Loops(often, late)
 
 
 def returned(apart: np.ndarray, close: float, far: float) -> np.ndarray:
-    """Tell of pairs of steps (S, S), the earlier first, whether the later one is a return.
+    """Tell of pairs of steps (..., S, S), the earlier first, whether the later one is a return.
 
     Both are at most `close`, with a step between them at least `far` from both. That step is never
     one that counts as close, as in paths whose states are mostly equal.
 
-    apart: distances (S, S) of the states of one sample, in the order of its steps
+    apart: distances (..., S, S) of the states of samples, in the order of their steps
 
     >>> places = np.array([0, 5, 0, 0, 5])
     >>> pairs = returned(np.abs(places[:, None] - places), close=0, far=5)
@@ -252,14 +251,15 @@ def returned(apart: np.ndarray, close: float, far: float) -> np.ndarray:
 
 def first_returns(pairs: np.ndarray) -> list[int]:
     """Steps to the first return of each state that has one, of pairs as from :func:`returned`."""
-    with_any = np.flatnonzero(pairs.any(axis=1))
-    return (pairs[with_any].argmax(axis=1) - with_any).tolist()
+    *_, steps = with_any = pairs.any(axis=-1).nonzero()
+    return (pairs[with_any].argmax(axis=-1) - steps).tolist()
 
 
 @cache
-def _orders(steps: int) -> list[np.ndarray]:
+def _orders(steps: int) -> np.ndarray:
+    """The order of the steps itself, and shuffled ones."""
     random = np.random.default_rng(0)
-    return [random.permutation(steps) for _ in range(SHUFFLES)]
+    return np.array([range(steps), *(random.permutation(steps) for _ in range(SHUFFLES))])
 
 
 def explained(states: np.ndarray, letters: Sequence[str]) -> float:
