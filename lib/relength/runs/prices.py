@@ -7,16 +7,16 @@ known first,
 1. that of the fastest recorded run of the same task, model and batch size; the fastest, because
    clocks also count the time for which other programs had the core;
 2. that of the few steps which ``relength bench --experiment`` has timed;
-3. that of another task of the same family whose texts are about as long, such as one cut off
-   elsewhere; the slowest of these. It is an estimate, good enough for an order and a table, so what
-   has no other is still timed where time is spent on that.
+3. that of other tasks of the same family whose texts are about as long, such as those cut off
+   elsewhere: their median, the slower of two. It is an estimate, good enough for an order and a
+   table, so what has no other is still timed where time is spent on that.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
-from statistics import median
+from statistics import median, median_high
 from typing import NamedTuple
 
 from relength.runs.store import Record, Store
@@ -102,10 +102,10 @@ class Prices:
         few = [one for one in few if one.spec.scale != "smoke"]
         for one in (*instead, device):
             # What is known better comes later, and replaces what is known less well.
-            of_few = [measured for measured in few if measured.device == one]
-            mine = made.get(one, [])
-            self._paces |= _chosen([*of_few, *mine], _family, max)
-            self._paces |= _chosen(of_few, _work, min) | _chosen(mine, _work, min)
+            of_few = _fastest(measured for measured in few if measured.device == one)
+            fastest = of_few | _fastest(made.get(one, []))
+            self._paces |= _of_families(fastest.values())
+            self._paces |= {work: measured.pace for work, measured in fastest.items()}
 
     @classmethod
     def on(cls, device: str, records: Iterable[OwnRun], few: Iterable[Timed] = ()) -> "Prices":
@@ -224,16 +224,22 @@ def _trained(spec: RunSpec) -> Key:
     )
 
 
-def _chosen(
-    measured: Iterable[Timed],
-    key: Callable[[RunSpec], Key],
-    choose: Callable[[list[Pace]], Pace],
-) -> dict[Key, Pace]:
-    """{key of a spec: the pace that is chosen from those that share it}"""
+def _fastest(measured: Iterable[Timed]) -> dict[Key, Timed]:
+    """{work of a step: the fastest of the runs that share it}"""
+    found: dict[Key, Timed] = {}
+    for one in measured:
+        work = _work(one.spec)
+        if work not in found or one.pace < found[work].pace:
+            found[work] = one
+    return found
+
+
+def _of_families(measured: Iterable[Timed]) -> dict[Key, Pace]:
+    """{family: the median of the paces of its tasks}"""
     found: dict[Key, list[Pace]] = {}
     for one in measured:
-        found.setdefault(key(one.spec), []).append(one.pace)
-    return {work: choose(paces) for work, paces in found.items()}
+        found.setdefault(_family(one.spec), []).append(one.pace)
+    return {family: median_high(paces) for family, paces in found.items()}
 
 
 def pace_of(record: Record) -> Pace | None:
