@@ -11,7 +11,7 @@ from relength.papers.mla.experiments import TASKS as MLA_TASKS
 from relength.tasks import TASKS
 from relength.tasks.base import EOS, PAD, SOS
 from relength.tasks.batch import pad_tokens
-from relength.tasks.scores import token_metrics, tokens_right
+from relength.tasks.metrics import token_metrics, tokens_right
 from relength.training.evaluate import BATCH_SIZE, by_length, free_running, validate
 
 A, B, C = 4, 5, 6

@@ -276,6 +276,9 @@ def test_an_untrained_model_answers_as_it_was_published(folder):
     for setting in ({"steps": 2}, {"learning_rate": 1e-3}):
         with pytest.raises(ValueError):
             PROTOCOLS["untrained"](**setting)
+    assert spec("Llama").training.name != "untrained"
+    with pytest.raises(RelengthError, match="untrained"):
+        spec("Pretrained Llama")
 
 
 def tiny(kind: str):

@@ -131,6 +131,11 @@ class RunSpec(BaseModel):
             if why := self.model.cannot(*size):
                 said = f"model {self.model.name} cannot read task {self.task.name}"
                 raise ValueError(f"{said}: {why}")
+        if (only := self.model.trained_by) and self.training.name != only:
+            raise ValueError(
+                f"model {self.model.name} goes with protocol {only} alone, and not with "
+                f"{self.training.name}: choose {only}, or another model"
+            )
         self.training.check(self.task, self.model)
         return self
 

@@ -21,6 +21,7 @@ from relength.specs.kinds import Kind
 from relength.streams import EVALUATION_SEED, stream
 from relength.tasks.base import Pair, Split, TokenTask, is_whole
 from relength.tasks.batch import Batch, ChannelsToClasses
+from relength.tasks.metrics import tokens_right
 
 if TYPE_CHECKING:
     import torch
@@ -128,8 +129,6 @@ class AlgorithmicTask(TokenTask):
         return cross_entropy(outputs, batch)
 
     def right(self, outputs: "Tensor", batch: Batch) -> "Tensor":
-        from relength.tasks.scores import tokens_right
-
         return tokens_right(outputs, batch)
 
     def draw(self, random: np.random.Generator, batch_size: int, length: int) -> Drawn:

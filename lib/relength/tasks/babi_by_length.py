@@ -24,7 +24,7 @@ from relength.tasks import data, likelihood
 from relength.tasks.base import PAD, SPECIALS, Pair, Split, Task
 from relength.tasks.batch import TokensToTokens, pad_tokens
 from relength.tasks.facts import episodes
-from relength.tasks.metrics import ChoiceMetrics, Metrics
+from relength.tasks.metrics import Metrics, amount, exactly_right, share
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,6 +37,20 @@ MOST = 11_000  # questions of a task
 # Symbols of the longest story with its question, of tasks with long ones; a test counts them.
 LONGEST = {2: 557, 3: 1_360, 5: 789}
 LONGEST_OTHER = 363
+
+
+class ChoiceMetrics(Metrics):
+    """One symbol that is chosen as an answer.
+
+    exact_match  share of answers that are right
+    perplexity   e to the power of the mean -log p of the right answers: among so many symbols, each
+                 as likely as the others, a model could choose as well
+    """
+
+    exact_match: float = share(
+        "exact match", whole=True, about="share of outputs that are right to the last symbol"
+    )
+    perplexity: float = amount("perplexity", margin="length", beside="perplexity")
 
 
 class BabiByLength(Task):
@@ -147,8 +161,6 @@ class BabiByLength(Task):
         return cross_entropy(outputs, batch)
 
     def right(self, outputs: "Tensor", batch: TokensToTokens) -> "Tensor":
-        from relength.tasks.scores import exactly_right
-
         return exactly_right(outputs, batch)
 
     def score(self, answers: "list[tuple[TokensToTokens, Tensor]]") -> ChoiceMetrics:

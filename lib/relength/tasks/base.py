@@ -10,7 +10,7 @@ from relength.errors import RelengthError
 from relength.specs.kinds import TOKENS, Kind
 from relength.streams import EVALUATION_SEED, stream
 from relength.tasks.batch import Batch, pad_tokens
-from relength.tasks.metrics import Metrics, TokenMetrics
+from relength.tasks.metrics import Metrics, TokenMetrics, exactly_right, token_metrics
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -167,8 +167,6 @@ class TokenTask(Task):
     end: ClassVar[int | None] = None
 
     def score(self, answers: "list[tuple[Batch, Tensor]]") -> TokenMetrics:
-        from relength.tasks.scores import token_metrics
-
         return token_metrics(answers, self.end)
 
 
@@ -210,8 +208,6 @@ class TextTask(TokenTask):
         return token_loss(outputs, batch)
 
     def right(self, outputs: "Tensor", batch: Batch) -> "Tensor":
-        from relength.tasks.scores import exactly_right
-
         return exactly_right(outputs, batch)
 
     def sample(

@@ -32,7 +32,7 @@ from relength.specs.kinds import CHANNELS, Kind
 from relength.streams import EVALUATION_SEED, stream
 from relength.tasks.base import Pair, Split, Task, is_whole
 from relength.tasks.batch import Batch, ChannelsToChannels
-from relength.tasks.metrics import Metrics, SetMetrics
+from relength.tasks.metrics import Metrics, amount, share
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -44,6 +44,29 @@ FRUITLESS = 10_000
 POSSIBLE = 0.5  # an output from here on says that its symbol may follow
 String = tuple[int, ...]  # kind i opens as i, and closes as i + KINDS
 Length = Annotated[int, Field(ge=2, description="L, longest training string")]
+
+
+class SetMetrics(Metrics):
+    """Sets of symbols, one after each prefix of a sequence.
+
+    sequence_accuracy  share of sequences of which every set is right
+    set_accuracy       share of all sets that are right
+    correct_prefix     mean share of a sequence that is right before the first wrong set
+    squared_error      mean over symbols and prefixes, as the loss is
+    """
+
+    sequence_accuracy: float = share(
+        "sequence accuracy", whole=True, about="share of strings of which every set is right"
+    )
+    set_accuracy: float = share(
+        "set accuracy", beside="sets right", about="share of prefixes whose set is right"
+    )
+    correct_prefix: float = share(
+        "right before first error",
+        beside="before the first error",
+        about="share of a string before the first wrong set",
+    )
+    squared_error: float = amount("squared error")
 
 
 class DyckTask(Task):

@@ -26,7 +26,7 @@ from relength.tasks.babi_stories import PLACES
 from relength.tasks.base import EOS, PAD, SOS, SPECIALS, Pair, Split, Task
 from relength.tasks.batch import Answered, FactsToAnswer, SpokenFacts
 from relength.tasks.fact_tables import Table, TokenTable, WordTable, text_of, token_parts
-from relength.tasks.metrics import AnswerMetrics, Metrics
+from relength.tasks.metrics import Metrics, exactly_right, share
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -165,6 +165,30 @@ def hidden(
         episode.answer,
         tuple(places[place] for place in episode.supports),
     )
+
+
+class AnswerMetrics(Metrics):
+    """Answers to questions about facts.
+
+    answer_accuracy   share of answers that name the wanted thing and no other
+    facts_found       share of samples in which every read finds the fact that it should; None for a
+                      model that does not tell what it reads
+    answer_and_facts  share in which both are right
+    diverged          share whose memory could not be computed, and which have no answer
+    """
+
+    answer_accuracy: float = share(
+        "answer accuracy", whole=True, about="share of answers that name the right thing alone"
+    )
+    facts_found: float | None = share(
+        "facts found",
+        default=None,
+        whole=True,
+        beside="facts found",
+        about="share of questions whose facts are all read",
+    )
+    answer_and_facts: float | None = share("answer and facts", default=None, whole=True)
+    diverged: float | None = share("memory diverged", default=None)
 
 
 class FactsTask(Task, ABC):
@@ -419,8 +443,6 @@ class FactsTask(Task, ABC):
         return cross_entropy(outputs, batch)
 
     def right(self, outputs: "Tensor", batch: FactsToAnswer) -> "Tensor":
-        from relength.tasks.scores import exactly_right
-
         return exactly_right(outputs, batch)
 
     def score(self, answers: "list[tuple[FactsToAnswer, Answered]]") -> AnswerMetrics:

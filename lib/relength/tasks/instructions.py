@@ -3,7 +3,7 @@
 Source: Le et al., "Plug, Play, and Generalize: Length Extrapolation with PANM", Section 3.5 and
 Appendix D.5, which prints a prompt and its target for Copy and for Dynamic Recall. Not printed: how
 the lengths of training are spread (here uniform from 1 to 10), whether a sequence may be repeated
-(here not), and what BLEU is of answers of one letter (:class:`relength.tasks.metrics.TextMetrics`).
+(here not), and what BLEU is of answers of one letter (:class:`TextMetrics`).
 
 With ``shots`` there are further tests, whose prompts begin with so many examples and their answers.
 Table 11 has five. Its caption says that inputs overflow 4,096 tokens. This takes examples as long
@@ -25,7 +25,7 @@ from relength.tasks import pretrained
 from relength.tasks.algorithmic import DynamicRecall
 from relength.tasks.base import EOS, PAD, Pair, Split, TextTask
 from relength.tasks.batch import Batch, pad_tokens
-from relength.tasks.metrics import Metrics, TextMetrics
+from relength.tasks.metrics import Metrics, TokenMetrics, share, token_metrics, tokens_right
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -115,6 +115,15 @@ class Instruction(TextTask):
         return cross_entropy(outputs, batch)
 
 
+class TextMetrics(TokenMetrics):
+    """Texts that are written, of which tokens are a part.
+
+    bleu  of all texts together, with n-grams of up to four words, or of as many as there are
+    """
+
+    bleu: float = share("BLEU", about="overlap with the wanted text, by BLEU")
+
+
 class Letters(Instruction):
     """Sequences of letters of both cases, with an instruction in front of them.
 
@@ -194,7 +203,6 @@ class Letters(Instruction):
         return (*self.instruction, *given, *ASKED)
 
     def score(self, answers: "list[tuple[Batch, Tensor]]") -> Metrics:
-        from relength.tasks.scores import token_metrics
         from relength.tasks.text_scores import bleu
 
         written = chain.from_iterable(tokens.tolist() for _, tokens in answers)
@@ -209,8 +217,6 @@ class Letters(Instruction):
         """The share of right tokens: while it is trained, nothing is written that BLEU could
         score.
         """
-        from relength.tasks.scores import tokens_right
-
         return tokens_right(outputs, batch)
 
 

@@ -1,11 +1,18 @@
-"""Metrics of a trained model on one test: each is one field here, and known everywhere by it.
+"""Metrics of a trained model on one test: each is one field of a class, and known everywhere by it.
 
-Records, tables, claims and pages find names, units and words in the model of a task's metrics.
+Records, tables, claims and pages find names, units and words in the class of a task's metrics. Here
+is what all metrics share, and those of decoded tokens; others stand in the file of their task,
+which computes them.
 """
 
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from relength.tasks.batch import Sequences
 
 PARTS = 10  # of a target, in which first errors are counted
 
@@ -154,132 +161,59 @@ class TokenMetrics(Metrics):
         return self
 
 
-class DigitMetrics(Metrics):
-    """Numbers that are rounded to numerals.
+def token_metrics(answers: "list[tuple[Sequences, Tensor]]", end: int | None) -> TokenMetrics:
+    """Metrics of decoded tokens (B, steps) against the targets of their batches.
 
-    digit_accuracy  mean share of a result's numbers that round to the wanted numeral
-    squared_error   mean over outputs and steps, as the loss is
+    end  the task's end token; None where the length of a target is given
     """
+    import torch
+    from rapidfuzz.distance import Levenshtein
 
-    digit_accuracy: float = share(
-        "accuracy after rounding", about="share of numbers that round to the wanted numeral"
+    items = exact = true_length = 0
+    right_tokens = all_tokens = edits = 0
+    prefix, parts = 0.0, torch.zeros(PARTS, dtype=torch.long)
+    for batch, tokens in answers:
+        items += len(batch)
+        width = batch.targets.shape[1]
+        right = (tokens[:, :width] == batch.targets) & batch.mask
+        exact += int((right | ~batch.mask).all(1).sum())
+        body = batch.mask if end is None else batch.mask & (batch.targets != end)
+        true_length += int((right | ~body).all(1).sum())
+        right_tokens += int(right.sum())
+        all_tokens += int(batch.mask.sum())
+        before = (right | ~batch.mask).int().cumprod(1).mul(batch.mask).sum(1)  # the first error
+        prefix += float((before / batch.target_lengths).sum())
+        wrong = before < batch.target_lengths
+        place = PARTS * before[wrong] // batch.target_lengths[wrong]
+        parts += place.bincount(minlength=PARTS)
+        for given, wanted, n in zip(
+            tokens.tolist(), batch.targets.tolist(), batch.target_lengths.tolist(), strict=True
+        ):
+            given = given[: given.index(end)] if end in given else given
+            edits += Levenshtein.distance(given, wanted[:n] if end is None else wanted[: n - 1])
+    return TokenMetrics(
+        items=items,
+        exact_match=exact / items,
+        exact_match_true_length=true_length / items,
+        token_accuracy=right_tokens / all_tokens,
+        correct_prefix=prefix / items,
+        edit_distance=edits / items,
+        first_errors=parts.tolist(),
     )
-    squared_error: float = amount("squared error")
 
 
-class HitMetrics(Metrics):
-    """Places found in a sequence.
-
-    hit_rate       mean share of the wanted places that are among the written ones
-    squared_error  mean over outputs and steps, as the loss is
-    """
-
-    hit_rate: float = share("hit rate", about="share of wanted places that are found")
-    squared_error: float = amount("squared error")
+# --- of single samples, while training -----------------------------------------------------------
 
 
-class TruthMetrics(Metrics):
-    """Statements that are true or false.
-
-    truth_accuracy  share of them that is judged right
-    """
-
-    truth_accuracy: float = share(
-        "accuracy of truth values", about="share of formulas whose truth value is right"
-    )
+def exactly_right(scores: "Tensor", batch: "Sequences") -> "Tensor":
+    """Samples (B,) whose every token has the highest of the scores (B, T, classes)."""
+    return (_right(scores, batch) | ~batch.mask).all(1)
 
 
-class SetMetrics(Metrics):
-    """Sets of symbols, one after each prefix of a sequence.
-
-    sequence_accuracy  share of sequences of which every set is right
-    set_accuracy       share of all sets that are right
-    correct_prefix     mean share of a sequence that is right before the first wrong set
-    squared_error      mean over symbols and prefixes, as the loss is
-    """
-
-    sequence_accuracy: float = share(
-        "sequence accuracy", whole=True, about="share of strings of which every set is right"
-    )
-    set_accuracy: float = share(
-        "set accuracy", beside="sets right", about="share of prefixes whose set is right"
-    )
-    correct_prefix: float = share(
-        "right before first error",
-        beside="before the first error",
-        about="share of a string before the first wrong set",
-    )
-    squared_error: float = amount("squared error")
+def tokens_right(scores: "Tensor", batch: "Sequences") -> "Tensor":
+    """Share (B,) of each sample's tokens that have the highest of the scores (B, T, classes)."""
+    return _right(scores, batch).sum(1).double() / batch.mask.sum(1)
 
 
-class AnswerMetrics(Metrics):
-    """Answers to questions about facts.
-
-    answer_accuracy   share of answers that name the wanted thing and no other
-    facts_found       share of samples in which every read finds the fact that it should; None for a
-                      model that does not tell what it reads
-    answer_and_facts  share in which both are right
-    diverged          share whose memory could not be computed, and which have no answer
-    """
-
-    answer_accuracy: float = share(
-        "answer accuracy", whole=True, about="share of answers that name the right thing alone"
-    )
-    facts_found: float | None = share(
-        "facts found",
-        default=None,
-        whole=True,
-        beside="facts found",
-        about="share of questions whose facts are all read",
-    )
-    answer_and_facts: float | None = share("answer and facts", default=None, whole=True)
-    diverged: float | None = share("memory diverged", default=None)
-
-
-class ChoiceMetrics(Metrics):
-    """One symbol that is chosen as an answer.
-
-    exact_match  share of answers that are right
-    perplexity   e to the power of the mean -log p of the right answers: among so many symbols, each
-                 as likely as the others, a model could choose as well
-    """
-
-    exact_match: float = share(
-        "exact match", whole=True, about="share of outputs that are right to the last symbol"
-    )
-    perplexity: float = amount("perplexity", margin="length", beside="perplexity")
-
-
-class NextTokenMetrics(Metrics):
-    """Tokens of a text, each after the right ones before it.
-
-    next_token  share of tokens that have the highest score
-    perplexity  e to the power of the mean -log p of the right tokens
-    """
-
-    next_token: float = share(
-        "next-token accuracy",
-        beside="next token",
-        about="share of tokens that have the highest score",
-    )
-    perplexity: float = amount("perplexity", margin="length", beside="perplexity")
-
-
-class TextMetrics(TokenMetrics):
-    """Texts that are written, of which tokens are a part.
-
-    bleu  of all texts together, with n-grams of up to four words, or of as many as there are
-    """
-
-    bleu: float = share("BLEU", about="overlap with the wanted text, by BLEU")
-
-
-class SpanMetrics(Metrics):
-    """Answers that are a part of a text, by SQuAD's own rules.
-
-    f1           mean overlap of an answer's words with those of a right one
-    exact_match  share of answers that are a right one, but for case, articles and punctuation
-    """
-
-    f1: float = share("F1", about="overlap of an answer's words with a right one's")
-    exact_match: float = share("exact match", whole=True, beside="exact match")
+def _right(scores: "Tensor", batch: "Sequences") -> "Tensor":
+    return (scores.argmax(2) == batch.targets) & batch.mask

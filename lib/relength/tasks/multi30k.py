@@ -30,7 +30,7 @@ from relength.streams import EVALUATION_SEED, stream
 from relength.tasks import data, likelihood
 from relength.tasks.base import EOS, PAD, SPECIALS, UNK, Pair, Split, Task
 from relength.tasks.batch import TokensToTokens, pad_tokens
-from relength.tasks.metrics import Metrics, NextTokenMetrics
+from relength.tasks.metrics import Metrics, amount, share, tokens_right
 from relength.tasks.pretrained import EXTRA
 
 if TYPE_CHECKING:
@@ -43,6 +43,21 @@ ALL = 31_014  # pairs
 MOST = {"words": (40, 45), "bert": (41, 46)}
 # Words with their hyphens, an English genitive, any other mark on its own.
 WORD = re.compile(r"\w+(?:-\w+)*|'s\b|[^\w\s]")
+
+
+class NextTokenMetrics(Metrics):
+    """Tokens of a text, each after the right ones before it.
+
+    next_token  share of tokens that have the highest score
+    perplexity  e to the power of the mean -log p of the right tokens
+    """
+
+    next_token: float = share(
+        "next-token accuracy",
+        beside="next token",
+        about="share of tokens that have the highest score",
+    )
+    perplexity: float = amount("perplexity", margin="length", beside="perplexity")
 
 
 class Multi30K(Task):
@@ -132,8 +147,6 @@ class Multi30K(Task):
 
     def right(self, outputs: "Tensor", batch: TokensToTokens) -> "Tensor":
         """The share of each sentence's tokens that have the highest score."""
-        from relength.tasks.scores import tokens_right
-
         return tokens_right(outputs, batch)
 
     def score(self, answers: "list[tuple[TokensToTokens, Tensor]]") -> NextTokenMetrics:

@@ -35,7 +35,7 @@ from relength.streams import EVALUATION_SEED, stream
 from relength.tasks import pretrained
 from relength.tasks.answer_scores import exact, f1
 from relength.tasks.base import PAD, SPECIALS, UNK, Pair, Split, Task
-from relength.tasks.metrics import SpanMetrics
+from relength.tasks.metrics import Metrics, share
 from relength.tasks.span_batch import Spans, TokensToSpan, Window, spans
 
 if TYPE_CHECKING:
@@ -134,6 +134,17 @@ def _of_file(path: Path, known: str) -> list[Question]:
         for found in article["paragraphs"]
         for asked in found["qas"]
     ]
+
+
+class SpanMetrics(Metrics):
+    """Answers that are a part of a text, by SQuAD's own rules.
+
+    f1           mean overlap of an answer's words with those of a right one
+    exact_match  share of answers that are a right one, but for case, articles and punctuation
+    """
+
+    f1: float = share("F1", about="overlap of an answer's words with a right one's")
+    exact_match: float = share("exact match", whole=True, beside="exact match")
 
 
 class Squad(Task):

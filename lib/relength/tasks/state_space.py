@@ -26,7 +26,7 @@ from relength.specs.kinds import CHANNELS, Kind
 from relength.streams import EVALUATION_SEED, stream
 from relength.tasks.base import Pair, Split, Task, is_whole
 from relength.tasks.batch import Batch, ChannelsToChannels
-from relength.tasks.metrics import DigitMetrics, HitMetrics, Metrics, TruthMetrics
+from relength.tasks.metrics import Metrics, amount, share
 
 if TYPE_CHECKING:
     import torch
@@ -170,6 +170,19 @@ class Numerals(NamedTuple):
 
     read: "np.ndarray | Tensor"
     written: "np.ndarray | Tensor"
+
+
+class DigitMetrics(Metrics):
+    """Numbers that are rounded to numerals.
+
+    digit_accuracy  mean share of a result's numbers that round to the wanted numeral
+    squared_error   mean over outputs and steps, as the loss is
+    """
+
+    digit_accuracy: float = share(
+        "accuracy after rounding", about="share of numbers that round to the wanted numeral"
+    )
+    squared_error: float = amount("squared error")
 
 
 class NumeralTask(StateSpaceTask):
@@ -319,6 +332,17 @@ class Searched(NamedTuple):
     query: "np.ndarray | Tensor"
 
 
+class HitMetrics(Metrics):
+    """Places found in a sequence.
+
+    hit_rate       mean share of the wanted places that are among the written ones
+    squared_error  mean over outputs and steps, as the loss is
+    """
+
+    hit_rate: float = share("hit rate", about="share of wanted places that are found")
+    squared_error: float = amount("squared error")
+
+
 class Search(StateSpaceTask):
     """The places of a queried numeral, from 0 (first) to 1 (last), one per step.
 
@@ -409,6 +433,17 @@ class Formulas(NamedTuple):
 
     symbols: "np.ndarray | Tensor"
     truth: "np.ndarray | Tensor"
+
+
+class TruthMetrics(Metrics):
+    """Statements that are true or false.
+
+    truth_accuracy  share of them that is judged right
+    """
+
+    truth_accuracy: float = share(
+        "accuracy of truth values", about="share of formulas whose truth value is right"
+    )
 
 
 class Logic(StateSpaceTask):

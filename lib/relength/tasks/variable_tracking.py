@@ -32,8 +32,8 @@ from relength.tasks import books, bpe, data
 from relength.tasks.base import EOS, PAD, SOS, SPECIALS, Pair, Split
 from relength.tasks.batch import Answered, FactsToAnswer
 from relength.tasks.fact_tables import Table, WordTable, text_of
-from relength.tasks.facts import Episode, FactsTask, Length
-from relength.tasks.metrics import AnswerMetrics, Metrics, share
+from relength.tasks.facts import AnswerMetrics, Episode, FactsTask, Length
+from relength.tasks.metrics import Metrics, share
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 NAME = 5  # letters of a name, as many as digits of a value

@@ -21,7 +21,8 @@ class TransformerConfig(ModelConfig):
     """Sizes and arm.
 
     The text of PANM gives 512 units and one layer; the released code has 256 and two. Everything
-    else is the released code's, but that there both layers start from the same weights.
+    else is the released code's, with one exception: its two layers start from equal weights, ours
+    from different ones.
     """
 
     name: Literal["Transformer"] = "Transformer"

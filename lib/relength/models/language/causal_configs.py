@@ -57,6 +57,8 @@ class PretrainedConfig(CausalConfig):
     nothing, as protocol *untrained* moves no weight.
     """
 
+    trained_by: ClassVar[str] = "untrained"
+
     name: Literal["Pretrained Llama"] = "Pretrained Llama"
 
 
