@@ -21,6 +21,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 import typer
+from handmade import record
 
 from relength.book import build as bookbuild
 from relength.cli import main as cli
@@ -376,12 +377,19 @@ def test_list_and_claims_are_machine_readable(relength, tmp_path, monkeypatch):
     assert (table_2["paper"], table_2["artifacts"]) == ("mla", ["mla-table-2"])
     assert table_2["runs_a_seed"] == {"smoke": 64, "reduced": 64, "paper": 64}
 
+    found = EXPERIMENTS["panm_algorithmic"]
+    spec = next(s for s in found.specs("reduced", [0]) if s.model.name == "PANM")
+    Store(tmp_path).append("panm", record(spec, lambda *_: 0.5, experiment=found.name))
     code, out, _ = relength("claims", "panm", "--json", "--results", tmp_path)
     rows = json.loads(out)
     assert code == 0 and {row["paper"] for row in rows} == {"panm"}
     names = [row["claim"] for row in rows]
     assert len(set(names)) == len(names) and {c.id for c in claims.load("panm")} <= set(names)
     assert all(type(row["seeds"]) is int and row["verdict"] for row in rows)
+    parts = {row["claim"]: row["parts"] for row in rows}
+    [part] = parts[f"panm-table-13/PANM/{spec.task.name}/20"]
+    assert (part["seeds"], part["verdict"]) == (1, "inconclusive") and "50" in part["seen"]
+    assert spec.task.name in part["expected"]
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def test_an_empty_store_gives_a_ledger_in_which_nothing_ran(empty):
     ],
 )
 def test_what_a_part_expects_has_its_names_and_numbers(part, facts):
-    assert set(facts) <= set(re.findall(r"[\d.]+|\w+", ledger._expected(part)))
+    assert set(facts) <= set(re.findall(r"[\d.]+|\w+", ledger.expected(part)))
 
 
 def test_boxes_show_claims_and_differences_that_exist_and_are_on_a_page(solved):

@@ -119,10 +119,21 @@ def claims(
 
     rows = ledger(store_of(results), paper or "")
     if as_json:
+        from relength.report.ledger import expected
+
         columns = ["claim", "paper", "statement", "verdict", "scale", "seeds", "seen"]
         columns += ["severity", "hardly", "fragile", "between"]
         found = rows[columns].astype(object)
-        print(json.dumps(found.where(found.notna(), None).to_dict("records"), indent=1))
+        shown = found.where(found.notna(), None).to_dict("records")
+        for one, parts in zip(shown, rows["parts"], strict=True):
+            one["parts"] = [
+                {
+                    "expected": expected(judged.part),
+                    **{"verdict": judged.outcome, "seeds": judged.seeds, "seen": judged.seen},
+                }
+                for judged in parts
+            ]
+        print(json.dumps(shown, indent=1))
         return
     print_table(
         ("claim", "verdict", "scale", "seeds", "seen"),

@@ -184,13 +184,13 @@ def _claim(row: Any, claim: Claim, runs: RunsByCell) -> str:
         "ledger_parts",
         judged=[
             {
-                "expected": _typeset(_expected(p.part)),
+                "expected": _typeset(expected(p.part)),
                 "seen": _typeset(p.seen),
                 "badge": (p.outcome, verdict_kind(p.outcome)),
             }
             for p in row.parts
         ],
-        waiting=[_typeset(_expected(part)) for part in claim.parts],
+        waiting=[_typeset(expected(part)) for part in claim.parts],
         cells=_runs_by_cell(used),
         file=f"book/claims/{claim.paper}.yml",
         written=_written(claim.paper)[claim.id],
@@ -337,7 +337,7 @@ def _margin_words(claim: Claim, fixed: Margins) -> str:
     return "; ".join(said) or "None"
 
 
-def _expected(part: Part) -> str:
+def expected(part: Part) -> str:
     """One part of a claim in words."""
     match part:
         case ValuePart():
