@@ -718,7 +718,7 @@ def test_the_loss_goes_down(arm, task):
     model = AlgorithmicPANM(config, channels, classes).initialise(0)
     optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
     losses = []
-    for step in range(60):
+    for step in range(40):
         batch = task.sample(stream(0, "data", step), 16, 2)
         loss = cross_entropy(model(batch, step_key(0, step)), batch)
         optimiser.zero_grad()
