@@ -308,14 +308,6 @@ def test_refresh_stores_what_a_cell_prints_and_leaves_a_notebook_that_fails(tmp_
     assert path.read_bytes() == before
 
 
-def test_a_notebook_that_may_not_be_written_is_not_executed(tmp_path, monkeypatch):
-    path = tmp_path / "a.ipynb"
-    notebook(path, "raise AssertionError")
-    monkeypatch.setattr(os, "access", lambda file, _: file != path)  # root may write anything
-    with pytest.raises(RelengthError, match=r"a\.ipynb may not be written"):
-        refresh(path)
-
-
 def test_a_notebook_that_cannot_be_given_results_is_refused(tmp_path, monkeypatch):
     notebook(tmp_path / "notebooks" / "a.ipynb", "seeds: int = 1")
     monkeypatch.setattr(bookbuild, "NOTEBOOKS", tmp_path / "notebooks")

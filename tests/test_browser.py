@@ -135,6 +135,22 @@ def test_a_bad_page_is_noticed(window, tmp_path):
     assert {"color-contrast", "html-has-lang", "page-has-heading-one"} <= found
 
 
+def test_what_looks_otherwise_is_noticed_far_down(window, tmp_path):
+    """Of a hundred rows or links a few are samples, and one that is pale or hidden in its text."""
+    row, link = "<tr><td>dark</td></tr>", "<p><a href='#rows'>alone</a></p>"
+    pale = "<tr><td style='color: #ccc'>pale</td></tr>"
+    style = "<style>a { color: #333; text-decoration: none } body { color: #222 }</style>"
+    (tmp_path / "long.html").write_text(
+        f"<!doctype html><html lang='en'><title>Long</title>{style}<main><h1>Rows</h1>"
+        f"<table id='rows'><tbody>{row * 99}{pale}</tbody></table>"
+        f"{link * 99}<p>Words that look as <a href='#rows'>those</a> beside them.</p></main>"
+    )
+    window.open((tmp_path / "long.html").as_uri())
+    found = window.violations()
+    assert {line.split(":")[0] for line in found} == {"color-contrast", "link-in-text-block"}
+    assert len(found) == 2
+
+
 def test_on_a_phone_a_table_of_numbers_may_scroll_and_one_of_sentences_may_not(chromium, tmp_path):
     long = "A sentence of which one would have to push every line to and fro."
     box = "<div style='overflow-x: auto'><table><tbody><tr>{}</tr></tbody></table></div>"

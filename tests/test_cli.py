@@ -369,6 +369,17 @@ def test_plan_cuts_no_cell_and_no_claim(relength, place, tmp_path, monkeypatch):
         assert "1.23" in line and "mla-001, 1 number" in line
 
 
+def test_of_notebooks_of_which_one_is_read_only_none_is_executed(relength, tmp_path, monkeypatch):
+    paths = [tmp_path / "a.ipynb", tmp_path / "b.ipynb"]
+    for path in paths:
+        path.touch()
+    # Root may write anything.
+    monkeypatch.setattr(os, "access", lambda *asked: asked != (paths[1], os.W_OK))
+    code, _, problems = relength("refresh", *paths)
+    assert code == 2 and f"{paths[1]} is read-only" in problems.replace("\n", "")
+    assert all(path.read_bytes() == b"" for path in paths)
+
+
 def test_list_and_claims_are_machine_readable(relength, tmp_path, monkeypatch):
     code, out, _ = relength("list", "--json")
     listed = {row["experiment"]: row for row in json.loads(out)}
@@ -390,6 +401,8 @@ def test_list_and_claims_are_machine_readable(relength, tmp_path, monkeypatch):
     [part] = parts[f"panm-table-13/PANM/{spec.task.name}/20"]
     assert (part["seeds"], part["verdict"]) == (1, "inconclusive") and "50" in part["seen"]
     assert spec.task.name in part["expected"]
+    [waits] = parts["panm-table-13/LSTM/panm_copy/20"]
+    assert list(waits) == ["expected"] and "LSTM" in waits["expected"]
 
 
 @pytest.mark.parametrize(

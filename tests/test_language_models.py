@@ -277,7 +277,7 @@ def test_an_untrained_model_answers_as_it_was_published(folder):
         with pytest.raises(ValueError):
             PROTOCOLS["untrained"](**setting)
     assert spec("Llama").training.name != "untrained"
-    with pytest.raises(RelengthError, match="untrained"):
+    with pytest.raises(RelengthError, match="takes protocol untrained only"):
         spec("Pretrained Llama")
 
 

@@ -1,11 +1,13 @@
 """Commands that write pages: the book, and what notebooks keep of their outputs."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from relength.cli.app import Results, console, store_of
+from relength.errors import RelengthError
 from relength.paths import RESULTS, ROOT
 
 
@@ -53,7 +55,11 @@ def refresh(
     from relength.paths import NOTEBOOKS
     from relength.runs.store import Store
 
-    for path in notebooks or sorted(NOTEBOOKS.glob("*.ipynb")):
+    chosen = notebooks or sorted(NOTEBOOKS.glob("*.ipynb"))
+    for path in chosen:  # before any of them is executed
+        if not os.access(path, os.W_OK):
+            raise RelengthError(f"{path} is read-only: refresh it in a checkout of your own.")
+    for path in chosen:
         store_outputs(path)
         console.print(f"Refreshed {path}", soft_wrap=True)
     for path in exports.write(Store(RESULTS)):

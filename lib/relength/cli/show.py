@@ -120,7 +120,10 @@ def claims(
     rows = ledger(store_of(results), paper or "")
     if as_json:
         from relength.report.ledger import expected
+        from relength.verdicts.claims import load
 
+        papers = dict.fromkeys(rows["paper"])
+        waiting = {claim.id: claim.parts for name in papers for claim in load(name)}
         columns = ["claim", "paper", "statement", "verdict", "scale", "seeds", "seen"]
         columns += ["severity", "hardly", "fragile", "between"]
         found = rows[columns].astype(object)
@@ -129,10 +132,13 @@ def claims(
             one["parts"] = [
                 {
                     "expected": expected(judged.part),
-                    **{"verdict": judged.outcome, "seeds": judged.seeds, "seen": judged.seen},
+                    "verdict": judged.outcome,
+                    "scale": judged.scale,
+                    "seeds": judged.seeds,
+                    "seen": judged.seen,
                 }
                 for judged in parts
-            ]
+            ] or [{"expected": expected(part)} for part in waiting.get(one["claim"], ())]
         print(json.dumps(shown, indent=1))
         return
     print_table(

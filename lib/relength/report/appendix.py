@@ -95,8 +95,8 @@ def costs(runs: Runs, *beside: Runs) -> Exhibit:
         "runs of settings that were mended since. Rows <i>to rebuild</i> price a complete "
         "grid: its steps, times the seconds per step of the fastest run of the same kind on the "
         "device. Slower runs may have shared their core. Without such a run, the seconds are those "
-        "of a few timed steps, or of another task of the family. Recorded kinds of runs are "
-        "priced at the steps they took. Divide by the number of cores."
+        "of a few timed steps, or the median of other tasks of the family. Recorded kinds of "
+        "runs are priced at the steps they took. Divide by the number of cores."
         f"{_shared(runs)}{runs.on_generated_data}"
     )
     command = exhibits.training(runs)

@@ -76,7 +76,8 @@ def prices(survey: Survey) -> str:
         "wall-clock time of the runs recorded on this device, with any other work that it did. "
         "*Missing* and *in all* multiply the runs' steps by the seconds per step of the fastest "
         "run of the same kind there; a kind that was never trained there has the pace of a few "
-        "steps that were timed, or of the same model on another task of the family. They take "
+        "steps that were timed, or the median pace of the same model on other tasks of the "
+        "family. They take "
         "every training to run to its last epoch, though many end early.",
         numbers=("trainings", "judged", "recorded", *hours),
     )

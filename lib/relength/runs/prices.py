@@ -8,8 +8,9 @@ known first,
    clocks also count the time for which other programs had the core;
 2. that of the few steps which ``relength bench --experiment`` has timed;
 3. that of other tasks of the same family whose texts are about as long, such as those cut off
-   elsewhere: their median, the slower of two. It is an estimate, good enough for an order and a
-   table, so what has no other is still timed where time is spent on that.
+   elsewhere: the median of these, and of an even number the slower of the middle two. It is an
+   estimate, good enough for an order and a table, so what has no other is still timed where time is
+   spent on that.
 """
 
 import math

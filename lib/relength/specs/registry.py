@@ -84,18 +84,13 @@ def metrics() -> tuple[str, ...]:
     return tuple(name for paper in papers().values() for name in paper.metrics)
 
 
-@cache  # specs ask a hundred thousand times
-def _registered(room: str, name: str) -> dict[str, Any]:
-    return getattr(import_module(room), name)
-
-
 def _with_papers(room: str, kind: str) -> dict[str, Any]:
     """Collect what a room registers, and what papers bring of the same kind.
 
     Raises RelengthError where a paper brings a name that is taken.
     """
     name = kind.upper()
-    found = _registered(room, name)
+    found = getattr(import_module(room), name)
     for paper in papers().values():
         if kind not in paper.brings:
             continue
@@ -151,6 +146,6 @@ def metric(name: str) -> "Metric":
     if name not in (ACCURACY, *metrics()):
         raise RelengthError(
             f"There is no metric {name!r}: choose one of {', '.join((*known, *metrics()))}, or add "
-            "a field to the metrics of a task, see lib/relength/tasks/metrics.py."
+            "a field to the metrics class of a task, as lib/relength/tasks/metrics.py describes."
         )
     return import_module("relength.tasks.metrics").percentage(name.replace("_", " "))

@@ -133,7 +133,7 @@ class RunSpec(BaseModel):
                 raise ValueError(f"{said}: {why}")
         if (only := self.model.trained_by) and self.training.name != only:
             raise ValueError(
-                f"model {self.model.name} goes with protocol {only} alone, and not with "
+                f"model {self.model.name} takes protocol {only} only, and not "
                 f"{self.training.name}: choose {only}, or another model"
             )
         self.training.check(self.task, self.model)

@@ -611,9 +611,9 @@ def _with_those_named(
 @cache  # hundreds of claims ask
 def _only_run(artifact: str, experiment: str, checkpoint: str) -> frozenset[str]:
     """The names "task/test" of run_cells that are not among known_cells."""
-    both = (cells(artifact, experiment, checkpoint) for cells in (run_cells, known_cells))
-    run, known = ({*(cells["task"] + "/" + cells["test"])} for cells in both)
-    return frozenset(run - known)
+    run = run_cells(artifact, experiment, checkpoint)
+    known = known_cells(artifact, experiment, checkpoint)
+    return frozenset(run["task"] + "/" + run["test"]) - {*(known["task"] + "/" + known["test"])}
 
 
 @cache

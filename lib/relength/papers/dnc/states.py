@@ -221,11 +221,12 @@ def returns(states: np.ndarray, least: float = 0.0) -> Loops:
         pairs = apart[np.triu_indices(len(sample), 1)]
         close, far = np.quantile(pairs, [CLOSE, FAR])
         far = max(far, least)
-        own, *shuffled = returned(apart[orders[:, :, None], orders[:, None]], close, far)
+        found = returned(apart[orders[:, :, None], orders[:, None]], close, far)
+        own, shuffled = found[0], found[1:]
         count += own.sum()
-        by_chance += np.sum(shuffled) / SHUFFLES
+        by_chance += shuffled.sum() / SHUFFLES
         times += first_returns(own)
-        times_by_chance += first_returns(np.array(shuffled))
+        times_by_chance += first_returns(shuffled)
     often = float(count / by_chance) if by_chance else 0.0
     late = float(np.mean(times) / np.mean(times_by_chance)) if times and times_by_chance else None
     return Loops(often, late)
@@ -237,7 +238,7 @@ def returned(apart: np.ndarray, close: float, far: float) -> np.ndarray:
     Both are at most `close`, with a step between them at least `far` from both. That step is never
     one that counts as close, as in paths whose states are mostly equal.
 
-    apart: distances (..., S, S) of the states of samples, in the order of their steps
+    apart: distances (..., S, S) of states, in the order of their steps
 
     >>> places = np.array([0, 5, 0, 0, 5])
     >>> pairs = returned(np.abs(places[:, None] - places), close=0, far=5)
@@ -251,13 +252,13 @@ def returned(apart: np.ndarray, close: float, far: float) -> np.ndarray:
 
 def first_returns(pairs: np.ndarray) -> list[int]:
     """Steps to the first return of each state that has one, of pairs as from :func:`returned`."""
-    *_, steps = with_any = pairs.any(axis=-1).nonzero()
-    return (pairs[with_any].argmax(axis=-1) - steps).tolist()
+    with_any = pairs.any(axis=-1).nonzero()
+    return (pairs[with_any].argmax(axis=-1) - with_any[-1]).tolist()
 
 
 @cache
 def _orders(steps: int) -> np.ndarray:
-    """The order of the steps itself, and shuffled ones."""
+    """Orders (1 + SHUFFLES, S) of the steps: their own, then shuffled ones."""
     random = np.random.default_rng(0)
     return np.array([range(steps), *(random.permutation(steps) for _ in range(SHUFFLES))])
 
