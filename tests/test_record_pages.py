@@ -43,10 +43,16 @@ def record(spec, hours=1.0, **provenance):
     return made
 
 
-def rows(passage: str, first: str) -> list[list[str]]:
-    """The cells of a Markdown table's lines that begin with a word."""
+def rows(passage: str, first: str, columns: int | None = None) -> list[list[str]]:
+    """The cells of lines of Markdown tables that begin with a word, or of one with such columns."""
     lines = [line for line in passage.splitlines() if line.startswith(f"| {first}")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [row for row in cells if columns in (None, len(row))]
+
+
+def priced(passage: str, first: str) -> list[list[str]]:
+    """:func:`rows` of the table of prices."""
+    return rows(passage, first, columns=9)
 
 
 # --- cost ---------------------------------------------------------------------------------------
@@ -54,7 +60,7 @@ def rows(passage: str, first: str) -> list[list[str]]:
 
 def test_a_price_counts_runs_steps_and_hours_and_says_what_it_does_not_know(tmp_path):
     passage = expenses.prices(survey(tmp_path, record(COPY, hours=2.0)))
-    reduced, paper = rows(passage, "MLA Tables 2, 9, 10")
+    reduced, paper = priced(passage, "MLA Tables 2, 9, 10")
     assert reduced == [
         *("MLA Tables 2, 9, 10", "reduced", "320", "240", "1", "a core of a processor"),
         # The other five tasks of the family at its pace.
@@ -64,6 +70,9 @@ def test_a_price_counts_runs_steps_and_hours_and_says_what_it_does_not_know(tmp_
     found = expenses.at_the_papers_scale(TABLE_2, Prices(own_runs(state.store), CORE))
     assert (found.trainings, found.unpriced, found.seconds) == (240, 210, pytest.approx(864_000))
     assert found.steps == pytest.approx(7.3e6, rel=0.01)
+    [at_scale] = rows(passage, "MLA Tables 2, 9, 10", columns=6)
+    assert at_scale[1] == "240" and at_scale[3:] == ["a core of a processor", "240", "210"]
+    assert int(at_scale[2].replace(",", "")) == found.steps
     # Four times as many epochs at the same seconds per step.
     assert paper[1] == "paper" and paper[6:] == ["–", *["240 + 290 runs unknown"] * 2]
 
@@ -73,7 +82,7 @@ def test_runs_that_no_claim_is_about_are_not_called_judged(tmp_path):
     claimed = {claim.source.experiment for name in claims.papers() for claim in claims.load(name)}
     own = [found for found in experiments().values() if not found.borrows]
     free = [expenses.rebuilds(found) for found in own if found.name not in claimed]
-    counts = [row[3] for name in free for row in rows(passage, f"{name} |")]
+    counts = [row[3] for name in free for row in priced(passage, f"{name} |")]
     assert free and counts == ["0"] * len(expenses.SCALES) * len(free)
 
 
@@ -81,7 +90,7 @@ def test_each_device_has_prices_of_its_own(tmp_path):
     gpu = {"device": "cuda", "device_name": "a GPU"}
     passage = expenses.prices(survey(tmp_path, record(COPY, 2.0), record(REVERSE, 0.5, **gpu)))
     devices = {
-        row[5]: row[6] for row in rows(passage, "MLA Tables 2, 9, 10") if row[1] == "reduced"
+        row[5]: row[6] for row in priced(passage, "MLA Tables 2, 9, 10") if row[1] == "reduced"
     }
     assert devices == {"a core of a processor": "2.0", "a GPU": "0.5"}
 
@@ -96,7 +105,7 @@ def test_steps_that_were_timed_are_a_price_on_their_device_without_any_record(tm
     few = timed(state.store)
     assert [one.device for one in few] == [CORE] * 2
     assert measured_on([TABLE_2], [], few) == [CORE] and measured_on([TABLE_2], [], few[1:]) == []
-    lines = rows(expenses.prices(state), "MLA Tables 2, 9, 10")
+    lines = priced(expenses.prices(state), "MLA Tables 2, 9, 10")
     assert {row[5] for row in lines} == {"a core of a processor"}
     assert "unknown" not in lines[0][8].split("+")[0] and lines[0][6] == "–"  # nothing is spent
     costs = appendix.costs(Runs.read(TABLE_2, "reduced", 1, state.store))

@@ -37,8 +37,8 @@ from relength.verdicts.wording import noun_for
 
 
 def prices(survey: Survey) -> str:
-    """Tabulate what a full set of runs costs, what is spent of it and what is missing, per
-    device.
+    """Tabulate what a full set of runs costs, what is spent of it and what is missing, per device;
+    and what the judged runs take at the paper's own scale.
     """
     recorded = own_runs(survey.store)
     own = {
@@ -59,14 +59,8 @@ def prices(survey: Survey) -> str:
         for scale in SCALES
         for device in devices[experiment]
     ]
-    words = [
-        _in_words(experiment, device, known[device])
-        for experiment, found in devices.items()
-        for device in found
-        if device is not None
-    ]
     hours = ("spent (h)", "missing (h)", "in all (h)")
-    return "\n".join(words) + table(
+    each = table(
         ("rebuilds", "scale", "trainings", "judged", "recorded", "device", *hours),
         rows,
         name="tab-prices",
@@ -81,19 +75,33 @@ def prices(survey: Survey) -> str:
         "every training to run to its last epoch, though many end early.",
         numbers=("trainings", "judged", "recorded", *hours),
     )
+    whole = table(
+        ("rebuilds", "judged", "steps", "device", "time (h)", "without a price"),
+        [
+            _at_the_papers_scale(experiment, device, known[device])
+            for experiment, found in devices.items()
+            for device in found
+            if device is not None
+        ],
+        name="tab-papers-scale",
+        caption="The trainings at the paper's own scale that claims judge, "
+        f"{plan.least_seeds()} seeds of each, and how long one device takes for those that have a "
+        "price there.",
+        numbers=("judged", "steps", "time (h)", "without a price"),
+    )
+    return f"{each}\n{whole}"
 
 
-def _in_words(experiment: Experiment, device: Device, known: Prices) -> str:
-    """:func:`at_the_papers_scale` in a sentence."""
+def _at_the_papers_scale(experiment: Experiment, device: Device, known: Prices) -> tuple:
+    """A row of the table of :func:`at_the_papers_scale`."""
     found = at_the_papers_scale(experiment, known)
-    price = f"unknown on {device}"
-    if found.unpriced < found.trainings:
-        price = f"{clock(found.seconds)} of {device}"
-    if 0 < found.unpriced < found.trainings:
-        price += f" for {found.trainings - found.unpriced:,} of them; the others have no price yet"
     return (
-        f"- **{rebuilds(experiment)}** at the scale *paper*: {found.trainings:,} trainings, "
-        f"{found.steps / 1e6:,.1f} million steps, {price}.\n"
+        rebuilds(experiment),
+        f"{found.trainings:,}",
+        f"{found.steps:,}",
+        str(device),
+        _hours(found.seconds) if found.unpriced < found.trainings else "unknown",
+        f"{found.unpriced:,}",
     )
 
 
