@@ -20,8 +20,8 @@ except RelengthError:
 LEAVES = re.compile(r"^(?!file:|data:|blob:|about:|http://127\.0\.0\.1[:/])")  # this machine
 # No name is looked up. (To stop requests one by one would keep the browser from caching any.)
 OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
-FIRST = 3  # rows of a table, entries of a list, marks of a drawing
-ALIKE = 2  # of text that looks the same, the contrast of as many is measured
+FIRST = 8  # rows of a table, entries of a list, marks of a drawing
+ALIKE = 3  # of text that looks the same, the contrast of as many is measured
 MORE_OF_A_KIND = ", ".join(
     f"{many}:nth-child(n+{FIRST + 1}):not([data-sample], :has([data-sample]))"
     for many in ("tbody tr", "details", "svg g > *")
@@ -95,7 +95,7 @@ LOOK = r"""() => {
 }"""
 
 
-# Marks samples of text: the first two of what has the same colours, and the same tags and classes
+# Marks samples of text: the first few of what has the same colours, and the same tags and classes
 # above it. Of the cells of a long table or the entries of a ledger these stand for all. What a
 # ledger's entry is found by (f-paper-mla and so on) does not change its look. A link that stands
 # alone needs no contrast with words beside it, so that it is no sample of those that do.
@@ -241,8 +241,8 @@ class Window:
         """Run axe-core on the open page, everything that can be unfolded being unfolded.
 
         Of a long table or drawing it sees the first rows or marks and those that look otherwise,
-        and of text that looks alike it measures the contrast of two: the others are of their kind,
-        and take it minutes.
+        and of text that looks alike it measures the contrast of the first few: the others are of
+        their kind, and take it minutes.
         """
         from axe_playwright_python.base import AXE_SCRIPT
         from axe_playwright_python.sync_playwright import Axe

@@ -369,7 +369,7 @@ def test_plan_cuts_no_cell_and_no_claim(relength, place, tmp_path, monkeypatch):
         assert "1.23" in line and "mla-001, 1 number" in line
 
 
-def test_of_notebooks_of_which_one_is_read_only_none_is_executed(relength, tmp_path, monkeypatch):
+def test_refresh_executes_nothing_where_one_notebook_is_read_only(relength, tmp_path, monkeypatch):
     paths = [tmp_path / "a.ipynb", tmp_path / "b.ipynb"]
     for path in paths:
         path.touch()

@@ -83,7 +83,7 @@ def test_worked_examples_in_docstrings_are_true(module):
 
 
 @every_reading
-@settings(max_examples=5)
+@settings(max_examples=8)
 @given(batch=batches(), seed=SEEDS)
 def test_scores_are_those_of_the_equations(name, arm, batch, seed):
     model, reference = build(name, arm, seed), Reference(build(name, arm, seed))
@@ -112,7 +112,7 @@ def test_layers_and_inner_width_are_those_of_the_equations(name, fused, batch, s
 
 
 @every_reading
-@settings(max_examples=5)
+@settings(max_examples=8)
 @given(batch=batches(), seed=SEEDS, steps=st.integers(1, 12))
 def test_generated_tokens_and_weights_are_those_of_the_equations(name, arm, batch, seed, steps):
     model, reference = build(name, arm, seed), Reference(build(name, arm, seed))
@@ -284,7 +284,7 @@ def test_released_monotonic_attention_falls_back_to_start_after_it_ran_past_the_
 
 
 @every_reading
-@settings(max_examples=5)
+@settings(max_examples=8)
 @given(batch=batches(), seed=SEEDS)
 def test_weights_are_a_distribution_over_the_source(name, arm, batch, seed):
     _, weights = build(name, arm, seed).generate(batch, 6, keep_weights=True)
@@ -320,7 +320,7 @@ def test_a_focus_is_a_discrete_gaussian(mu, sigma, s, padding):
 
 
 @every_reading
-@settings(max_examples=5)
+@settings(max_examples=8)
 @given(batch=batches(), seed=SEEDS, more=st.integers(1, 5))
 def test_padding_changes_nothing(name, arm, batch, seed, more):
     model = build(name, arm, seed)
@@ -342,7 +342,7 @@ def test_padding_changes_nothing(name, arm, batch, seed, more):
 
 
 @every_reading
-@settings(max_examples=5)
+@settings(max_examples=8)
 @given(batch=batches(least=2, most=3), seed=SEEDS)
 def test_a_sample_is_treated_the_same_alone_and_in_company(name, arm, batch, seed):
     model = build(name, arm, seed)
@@ -355,7 +355,7 @@ def test_a_sample_is_treated_the_same_alone_and_in_company(name, arm, batch, see
 
 
 @every_reading
-@settings(max_examples=5)
+@settings(max_examples=8)
 @given(batch=batches(), seed=SEEDS, steps=st.integers(1, 10))
 def test_teacher_forcing_with_the_models_own_tokens_is_generation(name, arm, batch, seed, steps):
     model = build(name, arm, seed)

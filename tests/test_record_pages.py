@@ -44,7 +44,10 @@ def record(spec, hours=1.0, **provenance):
 
 
 def rows(passage: str, first: str, columns: int | None = None) -> list[list[str]]:
-    """The cells of lines of Markdown tables that begin with a word, or of one with such columns."""
+    """The cells of a Markdown table's lines that begin with a word.
+
+    columns: only of tables with so many
+    """
     lines = [line for line in passage.splitlines() if line.startswith(f"| {first}")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return [row for row in cells if columns in (None, len(row))]

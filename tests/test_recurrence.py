@@ -99,7 +99,7 @@ def test_reversal_turns_the_valid_part_round_and_twice_gives_the_original(length
 
 
 @every_reading
-@settings(max_examples=5)
+@settings(max_examples=8)
 @given(batch=batches(), seed=SEEDS, dropped=st.booleans())
 def test_the_fused_model_has_the_loss_and_gradients_of_the_readable_one(
     name, arm, batch, seed, dropped

@@ -71,8 +71,7 @@ def prices(survey: Survey) -> str:
         "*Missing* and *in all* multiply the runs' steps by the seconds per step of the fastest "
         "run of the same kind there; a kind that was never trained there has the pace of a few "
         "steps that were timed, or the median pace of the same model on other tasks of the "
-        "family. They take "
-        "every training to run to its last epoch, though many end early.",
+        "family. They take every training to run to its last epoch, though many end early.",
         numbers=("trainings", "judged", "recorded", *hours),
     )
     whole = table(
