@@ -16,7 +16,7 @@ from relength.errors import RelengthError
 from relength.report import scoreboard
 from relength.report.runs import Runs
 from relength.runs import campaign as campaign_module
-from relength.runs import executors, progress
+from relength.runs import executors, pace, progress
 from relength.runs.campaign import Campaign
 from relength.runs.plan import Run, choose, missing
 from relength.runs.prices import Device, Pace, Prices, Timed, own_runs, pace_of
@@ -25,7 +25,6 @@ from relength.specs.experiments import experiments
 from relength.specs.margins import load_margins
 from relength.specs.spec import make_spec
 from relength.training import alone as training
-from relength.training import pace
 from relength.training.provenance import device_name
 
 TABLE_2 = experiments()["mla_table2"]
@@ -353,14 +352,32 @@ def test_a_warm_up_measures_steps_and_evaluations_of_the_run_itself(tiny, monkey
     assert len(evaluated) == 4  # one of them warms up, each
 
 
-def test_a_warm_up_trains_on_less_and_evaluates_on_everything():
+def test_a_warm_up_trains_on_less():
     spec = spec_of()
-    small = pace._small(spec).task
-    assert small.train_size == pace.PACED * spec.training.batch_size < spec.task.train_size
-    assert (small.dev_size, small.validation_size) == (
-        spec.task.dev_size,
-        spec.task.validation_size,
+    assert pace._small(spec).task.train_size == pace.PACED * spec.training.batch_size
+    assert pace._small(spec).task.train_size < spec.task.train_size
+
+
+@pytest.mark.parametrize("size", [10, 30])
+def test_a_warm_up_evaluates_some_samples_of_many_and_takes_the_others_to_be_as_slow(
+    tiny, monkeypatch, size
+):
+    clock, seen = iter(range(1000)), []
+    monkeypatch.setattr(pace.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(pace, "SAMPLED", 10)
+    evaluate = pace.Trainer.evaluate
+    monkeypatch.setattr(
+        pace.Trainer,
+        "evaluate",
+        lambda self: seen.append(sum(map(len, self.validation))) or evaluate(self),
     )
+    sizes = {"dev_size": 10, "validation_size": size}
+    spec = tiny()
+    task = spec.task.model_copy(update=sizes)
+    # A tick for an epoch of three batches, and one for the evaluation of 20 samples.
+    expected = (1 + (10 + size) / 20) / 3
+    assert pace.step_seconds((spec.model_copy(update={"task": task}),), "cpu") == expected
+    assert seen == [10, 10]
 
 
 # --- stopping -----------------------------------------------------------------------------------
@@ -421,7 +438,7 @@ def test_a_stopped_campaign_ends_in_good_order_says_so_and_loses_nothing(
     assert process.returncode == code, problems
     assert "Stopping: each run goes on to the end of its epoch" in problems
     recorded = [record["key"] for record in Store(tmp_path / "part").records()]
-    (said,) = re.findall(r"Stopped: (\d) of 4 runs are recorded", out)
+    (said,) = re.findall(r"(\d) of 4 runs", out)
     assert len(recorded) == int(said) < 4
     saved = {path.stem for path in Store(tmp_path / "part").checkpoints.glob("*.pt")}
     assert not saved & set(recorded)

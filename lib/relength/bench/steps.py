@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator
 
 from relength.bench import speed
+from relength.runs.pace import step_seconds
 from relength.runs.plan import Run
 from relength.runs.prices import TIMED, Pace, Prices, own_runs, timed
 from relength.runs.store import Store
 from relength.specs.spec import RunSpec
-from relength.training.pace import step_seconds
 
 
 def measure(runs: Iterable[Run], store: Store) -> Iterator[tuple[RunSpec, Pace, float]]:

@@ -13,16 +13,16 @@ class ModelConfig(BaseModel):
     A configuration imports no torch, so that recorded runs can be read without it; its module lies
     in another file.
 
-    kind        of the batches that it takes
-    enlarges    whether its memory can have more ``slots`` in a test than in training
-    trained_by  the one protocol of its runs; empty where any will do
+    kind           of the batches that it takes
+    enlarges       whether its memory can have more ``slots`` in a test than in training
+    only_protocol  the one protocol of its runs; empty where any will do
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     kind: ClassVar[Kind] = CLASSES
     enlarges: ClassVar[bool] = False
-    trained_by: ClassVar[str] = ""
+    only_protocol: ClassVar[str] = ""
 
     @property
     def regularised(self) -> bool:

@@ -17,13 +17,13 @@ import torch
 
 from relength.errors import RelengthError
 from relength.paths import ROOT
+from relength.runs.pace import step_seconds
 from relength.runs.store import Record
 from relength.specs.spec import RunSpec
 from relength.stopping import time_is_up
 from relength.training import Stack, Trained, arithmetic, provenance, train
 from relength.training.course import CHECKPOINT_SECONDS
 from relength.training.device import on_own_stream, out_of_memory, release_memory
-from relength.training.pace import step_seconds
 from relength.training.stack import Unstackable
 
 SIGNIFICANT_DIGITS = 6

@@ -131,7 +131,7 @@ class RunSpec(BaseModel):
             if why := self.model.cannot(*size):
                 said = f"model {self.model.name} cannot read task {self.task.name}"
                 raise ValueError(f"{said}: {why}")
-        if (only := self.model.trained_by) and self.training.name != only:
+        if (only := self.model.only_protocol) and self.training.name != only:
             raise ValueError(
                 f"model {self.model.name} takes protocol {only} only, and not "
                 f"{self.training.name}: choose {only}, or another model"

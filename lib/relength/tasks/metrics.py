@@ -1,8 +1,8 @@
 """Metrics of a trained model on one test: each is one field of a class, and known everywhere by it.
 
-Records, tables, claims and pages find names, units and words in the class of a task's metrics. Here
-is what all metrics share, and those of decoded tokens; others stand in the file of their task,
-which computes them.
+Records, tables, claims and pages find names, units and words in the class of a task's metrics. This
+file has what all metrics share, the metrics of decoded tokens, and the scores of single samples
+while training. Other metrics stand in the file of their task, which computes them.
 """
 
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple

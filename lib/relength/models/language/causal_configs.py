@@ -57,7 +57,7 @@ class PretrainedConfig(CausalConfig):
     nothing, as protocol *untrained* moves no weight.
     """
 
-    trained_by: ClassVar[str] = "untrained"
+    only_protocol: ClassVar[str] = "untrained"
 
     name: Literal["Pretrained Llama"] = "Pretrained Llama"
 

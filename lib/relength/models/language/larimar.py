@@ -42,9 +42,7 @@ class Larimar(MemReasoner):
             )
         terms = dict.fromkeys(Terms._fields, self.first.new_zeros(()))
         if asked:
-            rows = batch.texts.flatten()
-            codes_of_texts = self.encode(batch.sentences[rows])
-            terms["text"] = self._reconstruction(codes_of_texts, batch.for_decoder[rows])
+            terms["text"] = self._of_other_text(batch)
         return self(batch, key), Terms(**terms)
 
     @torch.no_grad()

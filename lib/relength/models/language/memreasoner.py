@@ -7,7 +7,7 @@ Algorithm 1, which is :meth:`MemReasoner.iterative_read`.
 the paper     here                       shape
 ============= ========================== ========================================
 c_1 … c_E, q  rows of ``sentences``      (N, L) words
-e             :meth:`MemReasoner.encode` (N, L) -> (N, D)
+e             :meth:`Autoencoder.encode` (N, L) -> (N, D)
 z_i, z_q      ``Codes.unordered``        (B, E, D), and ``Codes.query`` (B, D)
 z̃_i           ``Codes.ordered``          (B, E, D)
 P             :meth:`in_order`           (B, E, D) -> (B, E, D)
@@ -36,11 +36,11 @@ from relength.models.language import memory as episodic
 from relength.models.language.configs import MemReasonerConfig
 from relength.models.language.looked import Looked
 from relength.models.language.order import Recurrent, sinusoids
-from relength.models.language.transformer import LanguageModel, Layer, alike, in_batch_order
-from relength.tasks.base import EOS, PAD, SOS
+from relength.models.language.sentences import POSITIONS, Autoencoder
+from relength.models.language.transformer import Layer
+from relength.tasks.base import EOS, PAD
 from relength.tasks.batch import Answered, FactsToAnswer
 
-POSITIONS = 128  # words of a line, and the mark before them, at most
 ROWS = 2**16  # lines of all episodes that are read at once, and
 SENTENCES = 512  # sentences that are encoded at once, when nothing is learned
 
@@ -95,7 +95,7 @@ class Terms(NamedTuple):
     text: Tensor
 
 
-class MemReasoner(LanguageModel):
+class MemReasoner(Autoencoder):
     """An encoder of sentences, a memory, and a decoder that hears one code.
 
     update       α: 1 in training; see :meth:`for_test`
@@ -151,29 +151,7 @@ class MemReasoner(LanguageModel):
         """Set α to its value at test from now on."""
         self.update = self.config.test_update
 
-    # Sentences
-
-    def encode(self, sentences: Tensor) -> Tensor:
-        """e: codes (N, D) of sentences (N, L); a mark stands before the words and sums them up."""
-        if self.config.encoder:
-            return self.to_latent(self.reader(sentences))
-        if self.fused:
-            groups = alike((sentences != PAD).sum(1))
-            parts = [self.states(sentences[some])[:, 0] for some in groups]
-            marks = in_batch_order(parts, groups)
-        else:
-            marks = self.states(sentences)[:, 0]
-        return self.to_latent(torch.tanh(self.encoded(marks)))
-
-    def states(self, sentences: Tensor) -> Tensor:
-        """Vectors (N, 1 + L', d) of the mark and of the words of sentences (N, L), L' ≤ L long."""
-        sentences = sentences[:, : max(int((sentences != PAD).sum(1).max()), 1)]
-        marked = F.pad(sentences, (1, 0), value=SOS)  # (N, L' + 1)
-        x = self.encoder_words(marked) + self.encoder_positions.weight[: marked.shape[1]]
-        seen = (marked != PAD)[:, None, None]  # (N, 1, 1, L' + 1)
-        for layer in self.encoder:
-            x = layer(x, seen)
-        return x
+    # Codes
 
     def codes_of(self, sentences: Tensor, rows: Tensor) -> Tensor:
         """Codes (…, D) of rows (…) of a table of sentences; each distinct one is encoded once."""
@@ -325,33 +303,6 @@ class MemReasoner(LanguageModel):
         ):
             x = layer(x, seen, past=past)
         return self.decoded(x)
-
-    def _reconstruction(self, latents: Tensor, sentences: Tensor) -> Tensor:
-        """-ln p of sentences (B, L) and their ends, given codes (B, D).
-
-        The mean over each sentence's words, then over sentences.
-        """
-        return self._surprise(latents, sentences).mean()
-
-    def _surprise(self, latents: Tensor, sentences: Tensor) -> Tensor:
-        """The mean -ln p (B,) of the words of each sentence (B, L) and its end, given codes."""
-        lengths = (sentences != PAD).sum(1)
-        groups = alike(lengths)
-        each = [self._surprise_alike(latents[g], sentences[g], lengths[g]) for g in groups]
-        return in_batch_order(each, groups)
-
-    def _surprise_alike(self, latents: Tensor, sentences: Tensor, lengths: Tensor) -> Tensor:
-        """The same of sentences of like lengths (B,)."""
-        sentences = sentences[:, : max(int(lengths.max()), 1)]
-        given = F.pad(sentences, (1, 0), value=SOS)
-        place = torch.arange(given.shape[1], device=given.device)
-        wanted = torch.where(place == lengths[:, None], EOS, F.pad(sentences, (0, 1), value=PAD))
-        counted = place <= lengths[:, None]
-        # Scores are the largest thing here: padding gets none.
-        scores = self._scores(self._features(latents, given)[counted])
-        losses = F.cross_entropy(scores, wanted[counted], reduction="none")
-        of_words = losses.new_zeros(counted.shape).masked_scatter(counted, losses)
-        return of_words.sum(1) / (lengths + 1)
 
     def _answer(self, batch: FactsToAnswer, found: list[Found]) -> Tensor:
         """Scores (B, T, words) of the words of the answers, from what each hop found.

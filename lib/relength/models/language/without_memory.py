@@ -11,22 +11,19 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from relength.models.language.gpt import GPT, WORDS
-from relength.models.language.memreasoner import POSITIONS, MemReasoner, Terms
+from relength.models.language.memreasoner import Terms
+from relength.models.language.sentences import POSITIONS, Autoencoder
 from relength.models.language.transformer import Layer
 from relength.models.language.variant_configs import WithoutMemoryConfig
 from relength.tasks.base import PAD
 from relength.tasks.batch import Answered, FactsToAnswer
 
 
-class WithoutMemory(GPT):
+class WithoutMemory(GPT, Autoencoder):
     """A plain decoder with one past position per layer, from the code of the question."""
 
     supervised = True
     small = ("encoder_words.weight", "encoder_positions.weight", "writer.marks.weight")
-
-    encode, states = MemReasoner.encode, MemReasoner.states
-    _reconstruction = MemReasoner._reconstruction
-    _surprise, _surprise_alike = MemReasoner._surprise, MemReasoner._surprise_alike
 
     def __init__(self, config: WithoutMemoryConfig, words: int):
         super().__init__(config, words)
@@ -83,9 +80,7 @@ class WithoutMemory(GPT):
         """Scores (B, T, words), and of the terms of Eq. 1 that of other text; the rest are 0."""
         terms = dict.fromkeys(Terms._fields, self.to_past.weight.new_zeros(()))
         if "text" in asked:
-            rows = batch.texts.flatten()
-            codes_of_texts = self.encode(batch.sentences[rows])
-            terms["text"] = self._reconstruction(codes_of_texts, batch.for_decoder[rows])
+            terms["text"] = self._of_other_text(batch)
         return self(batch, key), Terms(**terms)
 
     @torch.no_grad()

@@ -13,14 +13,15 @@ from relength.training.device import wait
 from relength.training.stack import Stack
 
 PACED = 10  # steps that tell the pace of a run, after as many that warm up
+SAMPLED = 1_000  # samples of a split that tell what evaluating all of them takes
 
 
 def step_seconds(specs: tuple[RunSpec, ...], device: str) -> float:
     """Measure the seconds per step of one run when these runs are trained as one program.
 
     They include the run's share of evaluations, and not its tests. Measured on copies of the runs
-    with less to train on, whose steps and evaluations are the same. One run on a CPU is trained
-    alone.
+    whose steps are the same, with less to train on and fewer samples to evaluate: an evaluation of
+    all of them takes longer in proportion. One run on a CPU is trained alone.
     """
     small = [_small(spec) for spec in specs]
     with arithmetic.policy(specs[0].training, device):
@@ -28,7 +29,8 @@ def step_seconds(specs: tuple[RunSpec, ...], device: str) -> float:
         runner = Trainer(small[0], device) if alone else Stack(small, device)
         step = _timed(lambda: runner.run_steps(PACED), device) / min(PACED, _interval(small[0]))
         evaluation = _timed(runner.evaluate, device) / _interval(specs[0])
-    return (step + evaluation) / len(specs)
+    more = _evaluated(specs[0]) / _evaluated(small[0])
+    return (step + evaluation * more) / len(specs)
 
 
 def _interval(spec: RunSpec) -> int:
@@ -47,7 +49,14 @@ def _timed(call: Callable[[], Any], device: str) -> float:
 
 
 def _small(spec: RunSpec) -> RunSpec:
-    most = PACED * spec.training.batch_size
-    sizes = spec.task.model_dump(include={"train_size", "test_size"})
-    cut = {name: min(size, most) for name, size in sizes.items()}
+    most = {"train_size": PACED * spec.training.batch_size}
+    most |= dict.fromkeys(("dev_size", "validation_size", "test_size"), SAMPLED)
+    sizes = spec.task.model_dump(include=set(most))
+    cut = {name: min(size, most[name]) for name, size in sizes.items()}
     return spec.model_copy(update={"task": spec.task.model_copy(update=cut)})
+
+
+def _evaluated(spec: RunSpec) -> int:
+    """Samples that an evaluation looks at."""
+    task, splits = spec.task, spec.task.splits()
+    return sum(splits[name].size for name in (*task.dev_splits, "validation", *task.watched_splits))
