@@ -358,6 +358,19 @@ def test_a_warm_up_trains_on_less():
     assert pace._small(spec).task.train_size < spec.task.train_size
 
 
+@pytest.mark.parametrize(("seconds", "calls"), [(1, 2), (40, 1)])
+def test_what_takes_long_is_timed_at_its_first_call(monkeypatch, seconds, calls):
+    now, called = [0.0], []
+
+    def call():
+        called.append(now[0])
+        now[0] += seconds
+
+    monkeypatch.setattr(pace.time, "perf_counter", lambda: now[0])
+    assert pace._timed(call, "cpu") == seconds
+    assert len(called) == calls
+
+
 @pytest.mark.parametrize("size", [10, 30])
 def test_a_warm_up_evaluates_some_samples_of_many_and_takes_the_others_to_be_as_slow(
     tiny, monkeypatch, size

@@ -13,6 +13,7 @@ from relength.training.device import wait
 from relength.training.stack import Stack
 
 PACED = 10  # steps that tell the pace of a run, after as many that warm up
+SLOW = 30.0  # seconds that need no warm-up before them, which would take as long
 SAMPLED = 1_000  # samples of a split that tell what evaluating all of them takes
 
 
@@ -39,13 +40,15 @@ def _interval(spec: RunSpec) -> int:
 
 
 def _timed(call: Callable[[], Any], device: str) -> float:
-    """Seconds that a call takes, after one that warms up."""
-    call()
-    wait(device)
-    started = time.perf_counter()
-    call()
-    wait(device)
-    return time.perf_counter() - started
+    """Seconds that a call takes, after one that warms up; of a slow one the first time counts."""
+    for _ in range(2):
+        started = time.perf_counter()
+        call()
+        wait(device)
+        seconds = time.perf_counter() - started
+        if seconds > SLOW:
+            break
+    return seconds
 
 
 def _small(spec: RunSpec) -> RunSpec:
