@@ -13,6 +13,7 @@ from relength.kernels.hashing import step_key
 from relength.models import MODELS
 from relength.models.pointers.transformer_configs import BACKBONES
 from relength.models.seq2seq.attention import sinusoid
+from relength.models.transformers import attention as attention_module
 from relength.models.transformers.attention import MultiHead, Remembered, skewed
 from relength.models.transformers.configs import VARIANTS
 from relength.models.transformers.encoder_decoder import marked
@@ -114,6 +115,28 @@ def test_attention_to_absolute_places_is_that_of_pytorch(relative):
         ours = attention(x, there, mask[:, None, None], None)
         wanted, _ = theirs(x, others, others, key_padding_mask=~mask)
         torch.testing.assert_close(ours, wanted)
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("samples_at_once", [1, 2, 3])
+def test_samples_that_are_read_in_parts_find_what_they_find_at_once(
+    monkeypatch, samples_at_once, own
+):
+    torch.manual_seed(0)
+    attention = MultiHead(8, 2, 0.0, relative=True).double()
+    x = numbers(5, 4, 8)
+    mask = torch.rand(5, 1, 1, 4) < 0.7 if own else torch.ones(4, 4, dtype=torch.bool).tril()
+    mask = mask | torch.eye(4, dtype=torch.bool)
+    there = attention.remember(x)
+    at_once = attention(x, there, mask, None)
+    shapes, weights = [], attention.weights
+    monkeypatch.setattr(
+        attention, "weights", lambda q, *rest: shapes.append(len(q)) or weights(q, *rest)
+    )
+    monkeypatch.setattr(attention_module, "SCORES", samples_at_once * 2 * 4 * 4)
+    with torch.no_grad():
+        torch.testing.assert_close(attention(x, there, mask, None), at_once)
+    assert max(shapes) == samples_at_once and sum(shapes) == 5
 
 
 def test_weights_depend_on_distances_alone():

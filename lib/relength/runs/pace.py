@@ -15,6 +15,7 @@ from relength.training.stack import Stack
 PACED = 10  # steps that tell the pace of a run, after as many that warm up
 SLOW = 30.0  # seconds that need no warm-up before them, which would take as long
 SAMPLED = 1_000  # samples of a split that tell what evaluating all of them takes
+PER_TASK = 200  # of twenty tasks in one, whose longest samples are a split: as many tell the same
 
 
 def step_seconds(specs: tuple[RunSpec, ...], device: str) -> float:
@@ -54,6 +55,7 @@ def _timed(call: Callable[[], Any], device: str) -> float:
 def _small(spec: RunSpec) -> RunSpec:
     most = {"train_size": PACED * spec.training.batch_size}
     most |= dict.fromkeys(("dev_size", "validation_size", "test_size"), SAMPLED)
+    most["per_task"] = PER_TASK
     sizes = spec.task.model_dump(include=set(most))
     cut = {name: min(size, most[name]) for name, size in sizes.items()}
     return spec.model_copy(update={"task": spec.task.model_copy(update=cut)})

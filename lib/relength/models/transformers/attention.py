@@ -12,6 +12,7 @@ place j, ((q + u)·k + (q + v)·W_{k,R} R_{i-j})/√e. No map has a bias.
 """
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,8 @@ from torch.nn import functional as F
 from relength.kernels import fused as fast
 from relength.kernels.hashing import dropout_mask
 from relength.models.seq2seq.attention import sinusoid
+
+SCORES = 2**26  # that are held at once when nothing is learned: a quarter of a GiB
 
 
 class Remembered(NamedTuple):
@@ -119,9 +122,19 @@ class MultiHead(Switched):
         if self.quick(x) and not self.relative and not dropped:
             found = F.scaled_dot_product_attention(q, *there, attn_mask=mask)
         else:
-            weights = self.weights(q, there.keys, mask, first)
-            found = (self._dropped(weights, key) if dropped else weights) @ there.values
+            # What learns keeps the scores of all samples anyway, and dropout counts samples.
+            parts = _parts(q, there, mask, whole=torch.is_grad_enabled() or dropped)
+            found = [self._found(*part, first, key if dropped else None) for part in parts]
+            found = torch.cat(found) if len(found) > 1 else found[0]
         return self.linear(found.transpose(1, 2).flatten(2), self.merged)
+
+    def _found(
+        self, q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, first: int,
+        key: Tensor | None,
+    ) -> Tensor:  # fmt: skip
+        """Means (B, h, T, e) of values (B, h, S, e), weighted for each query."""
+        weights = self.weights(q, keys, mask, first)
+        return (weights if key is None else self._dropped(weights, key)) @ values
 
     def weights(self, q: Tensor, keys: Tensor, mask: Tensor | None, first: int) -> Tensor:
         """Softmax of scores (B, h, T, S) of queries (B, h, T, e) and keys (B, h, S, e)."""
@@ -148,6 +161,22 @@ class MultiHead(Switched):
         batch, heads, steps, size = weights.shape
         kept = self.kept(weights, (batch, steps, size * heads), self.rate, key)
         return weights * kept.view(batch, steps, size, heads).permute(0, 3, 1, 2)
+
+
+def _parts(
+    q: Tensor, there: Remembered, mask: Tensor | None, whole: bool
+) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor | None]]:
+    """Queries, keys, values and masks, of all samples at once or of as many as memory holds."""
+    samples, heads, steps = q.shape[:3]
+    most = max(SCORES // (heads * steps * there.keys.shape[2]), 1)
+    if whole or samples <= most:
+        yield q, *there, mask
+        return
+    for start in range(0, samples, most):
+        some = slice(start, start + most)
+        # A mask that is the same for all samples has no sample of its own.
+        own = mask is not None and mask.dim() == q.dim() and len(mask) == samples
+        yield q[some], there.keys[some], there.values[some], mask[some] if own else mask
 
 
 def skewed(scores: Tensor, size: int) -> Tensor:
