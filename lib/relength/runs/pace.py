@@ -9,6 +9,7 @@ import torch
 from relength.specs.spec import RunSpec
 from relength.training import arithmetic
 from relength.training.alone import Trainer
+from relength.training.course import Course
 from relength.training.device import wait
 from relength.training.stack import Stack
 
@@ -62,6 +63,8 @@ def _small(spec: RunSpec) -> RunSpec:
 
 
 def _evaluated(spec: RunSpec) -> int:
-    """Samples that an evaluation looks at."""
-    task, splits = spec.task, spec.task.splits()
-    return sum(splits[name].size for name in (*task.dev_splits, "validation", *task.watched_splits))
+    """Samples that the evaluation after the first interval looks at."""
+    task, course = spec.task, Course(spec)
+    names = [*task.dev_splits, *["validation"] * course.asks_iid]
+    names += task.watched_splits if course.shown else ()
+    return sum(task.splits()[name].size for name in names)
