@@ -16,7 +16,7 @@ from relength.training.stack import Stack
 PACED = 10  # steps that tell the pace of a run, after as many that warm up
 SLOW = 30.0  # seconds that need no warm-up before them, which would take as long
 SAMPLED = 1_000  # samples of a split that tell what evaluating all of them takes
-PER_TASK = 200  # of twenty tasks in one, whose longest samples are a split: as many tell the same
+PER_TASK = 200  # questions of each of a corpus's tasks, where splits have no sizes of their own
 
 
 def step_seconds(specs: tuple[RunSpec, ...], device: str) -> float:
