@@ -1,5 +1,8 @@
 """The pages of the book, as tests find them."""
 
+import gzip
+import re
+from base64 import b64decode
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -28,6 +31,12 @@ def is_current(made: Path, results: Path) -> bool:
 
     sources = made / bookbuild.SOURCES
     return sources.exists() and sources.read_text() == bookbuild.fingerprint(results)
+
+
+def unpacked(text: str) -> str:
+    """HTML with what waits in it to be asked for, in the place where it waits."""
+    script = r'<script type="application/gzip">(.*?)</script>'
+    return re.sub(script, lambda found: gzip.decompress(b64decode(found[1])).decode(), text)
 
 
 def toc() -> list[str]:

@@ -541,6 +541,9 @@ def test_the_first_page_answers_whether_a_claim_holds(window, origins):
         ("OneStep attention solves ReCopy at length 100", "OneStepAttn", "ReCopy at length 100"),
     ):
         window.page.locator("#ask-input").fill(asked)
+        window.page.locator(
+            ".ask output", has_text=re.compile(r"\d")
+        ).wait_for()  # how many there are
         answer = answers.first.inner_text()
         for word in (model, task, "seeds", "machine", "code", "relength run"):
             assert word in answer, asked

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from pages import unpacked
 
 from relength.papers.memreasoner import cost_page as cost
 from relength.papers.memreasoner import training_text
@@ -104,7 +105,7 @@ def test_pages_link_to_the_page_that_decides(survey):
         box = listed.split(f":name: claim-{claim}\n")[1].split("::::::\n")[0]
         assert f"{{doc}}`/executed/{page}`" in box
     assert "5 simulations" in listed and "5 rounds" in listed
-    answers = landing.answers(survey)
+    answers = unpacked(landing.answers(survey))
     assert f'<a href="executed/{exposure.PAGE}.html">the page that shows it</a>' in answers
     assert "<dt>5 rounds</dt>" in answers
 

@@ -219,7 +219,7 @@ def test_two_papers_cannot_colour_one_model_differently(monkeypatch):
 def without(tmp_path_factory) -> Path:
     """A copy of the project from which one paper was taken out, as somebody would by hand."""
     copy = tmp_path_factory.mktemp("without") / "relength"
-    ignore = shutil.ignore_patterns("__pycache__", "executed", "*.egg-info")
+    ignore = shutil.ignore_patterns("executed", "*.egg-info")  # what is compiled goes along
     for name in ("lib", "book", "notebooks", "results"):
         shutil.copytree(ROOT / name, copy / name, ignore=ignore)
     for path in ROOT.glob("*.*"):

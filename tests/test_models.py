@@ -86,7 +86,8 @@ def test_worked_examples_in_docstrings_are_true(module):
 @settings(max_examples=8)
 @given(batch=batches(), seed=SEEDS)
 def test_scores_are_those_of_the_equations(name, arm, batch, seed):
-    model, reference = build(name, arm, seed), Reference(build(name, arm, seed))
+    model = build(name, arm, seed)
+    reference = Reference(model)
     scores = model(batch)
     for row in range(len(batch)):
         expected, _ = reference.decode(source(batch, row), previous_tokens(batch, row))
@@ -115,7 +116,8 @@ def test_layers_and_inner_width_are_those_of_the_equations(name, fused, batch, s
 @settings(max_examples=8)
 @given(batch=batches(), seed=SEEDS, steps=st.integers(1, 12))
 def test_generated_tokens_and_weights_are_those_of_the_equations(name, arm, batch, seed, steps):
-    model, reference = build(name, arm, seed), Reference(build(name, arm, seed))
+    model = build(name, arm, seed)
+    reference = Reference(model)
     tokens, weights = model.generate(batch, steps, keep_weights=True)
     for row in range(len(batch)):
         fed = [SOS, *tokens[row, :-1].tolist()]

@@ -353,10 +353,10 @@ QUICK = [
     for path in PATHS
     if (smoke_runs(path) <= 30 or path.stem == "mla_table2") and not lacks_data(path)
 ]
-# The one that is soonest done; the others are trained weekly. A second one is trained by the guide
-# to a new paper. Scale smoke takes one process unless told otherwise, as one notebook is: a kernel
-# that starts processes is a case of its own.
-OFTEN = TWO_PROCESSES = "dnc_peephole"
+# The one that is soonest done where nothing is compiled; the others are trained weekly. A second
+# one is trained by the guide to a new paper. Scale smoke takes one process unless told otherwise,
+# as one notebook is: a kernel that starts processes is a case of its own.
+OFTEN = TWO_PROCESSES = "panm_pointers"
 
 
 @pytest.mark.smoke

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, unquote, urldefrag, urljoin, urlparse
 
 import pytest
 from lxml import html
-from pages import PAGES, TEMPLATES, toc
+from pages import PAGES, TEMPLATES, toc, unpacked
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda p: p.removesuffix(".html"))
 NOT_PROSE = "not(ancestor::pre or ancestor::code or ancestor::script or ancestor::style)"
@@ -19,7 +19,7 @@ LARGEST = 64e6  # bytes; each chapter of findings has the figure of its printed 
 @pytest.fixture(scope="module")
 def parsed(book) -> Callable[[str], html.HtmlElement]:
     """Parses a page, once."""
-    return cache(lambda page: html.fromstring((book / page).read_bytes()))
+    return cache(lambda page: html.fromstring(unpacked((book / page).read_text())))
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,8 @@
 Templates escape what they are given, but for :class:`markupsafe.Markup`, which is HTML already.
 """
 
+import gzip
+from base64 import b64encode
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -15,6 +17,11 @@ TEMPLATES = files("relength.report") / "templates"
 def fill(template: str, /, **values: Any) -> str:
     """The HTML of ``templates/<template>.html.j2`` with these values."""
     return _environment().get_template(f"{template}.html.j2").render(values)
+
+
+def packed(html: str) -> str:
+    """HTML for a script of the page to unpack when it is needed: compressed, in base64."""
+    return b64encode(gzip.compress(html.encode(), mtime=0)).decode()
 
 
 def compile_all() -> None:

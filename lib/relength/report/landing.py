@@ -21,7 +21,7 @@ from relength.report.boxes import told
 from relength.report.drawings import icon
 from relength.report.exhibits import typed
 from relength.report.freshness import Freshness, State, states
-from relength.report.html import fill
+from relength.report.html import fill, packed
 from relength.report.ledger import RunsByCell, UsedRun, executions_words, severity_words
 from relength.report.markdown import grid, raw, run_link, slug
 from relength.report.outcomes import busiest
@@ -317,7 +317,14 @@ def answers(survey: Survey) -> str:
     rows = sorted(survey.ledger.itertuples(), key=_importance)
     items = [Markup(_answer(row, known.get(row.claim), runs, priced, seen)) for row in rows]
     questions = shown.questions if (shown := front()) else ()
-    return raw(fill("ask", questions=questions, answers=items, listed=LISTED))
+    return raw(
+        fill(
+            "ask",
+            questions=questions,
+            answers=items[:LISTED],
+            waiting=packed("".join(items[LISTED:])),
+        )
+    )
 
 
 def _answered_first() -> str:
