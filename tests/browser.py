@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -143,9 +143,9 @@ PHONE, DESK, HEIGHT = 360, 1440, 900  # pixels
 VIEWS = tuple(View(theme, width) for theme in ("light", "dark") for width in (PHONE, DESK))
 # Contrast depends on the theme and structure on the width; every one of them is in one of these.
 AUDITED = (View("light", DESK), View("dark", PHONE))
-# How pages are opened, from a folder and from a server: every view from one of them. From a folder
-# the other views are seen, too, when the reader's machine turns dark at dusk or light at dawn.
-OPENED = {"file": AUDITED, "server": tuple(view for view in VIEWS if view not in AUDITED)}
+# How pages are opened, from a server and from a folder: every view from one of them. From a folder
+# the audited views are seen, too, when the reader's machine turns dark at dusk or light at dawn.
+OPENED = {"server": AUDITED, "file": tuple(view for view in VIEWS if view not in AUDITED)}
 
 
 @dataclass(frozen=True)
@@ -169,6 +169,7 @@ class Window:
     """A browser window of one view that never leaves this machine."""
 
     def __init__(self, browser, view: View):
+        self.theme = view.theme
         self.complaints: list[str] = []
         self.outside: list[str] = []
         size = {"width": view.width, "height": HEIGHT}
@@ -195,7 +196,10 @@ class Window:
             self.complaints.append(f"{response.status}: {response.url}")
 
     def open(self, address: str) -> None:
-        """Go to a page and wait until its letters and equations are there."""
+        """Go to a page, in the theme of this window, and wait until its letters and equations are
+        there.
+        """
+        self.page.emulate_media(color_scheme=self.theme)
         self.page.goto(address)
         self.page.add_style_tag(content=STILL)
         self.page.evaluate(READY)
@@ -205,23 +209,8 @@ class Window:
         seen = self.page.evaluate(LOOK)
         return Visit(*self._noted(), **seen)
 
-    def turn(self, theme: str) -> Visit:
-        """The reader's machine turns light or dark: wait until the page has, and look again."""
-        self._turn(theme)
-        return self.look()
-
-    def turn_back(self, seen: Visit, theme: str) -> Visit:
-        """Turn as the page was when it was opened; what the browser complains of then is added to
-        what was seen before.
-        """
-        self._turn(theme)
-        self.page.evaluate("() => new Promise(requestAnimationFrame)")
-        complaints, outside = self._noted()
-        return replace(
-            seen, complaints=seen.complaints + complaints, outside=seen.outside + outside
-        )
-
-    def _turn(self, theme: str) -> None:
+    def turn(self, theme: str) -> None:
+        """The reader's machine turns light or dark: wait until the page has."""
         self.page.emulate_media(color_scheme=theme)
         turned = "theme => document.documentElement.dataset.theme === theme"
         self.page.wait_for_function(turned, arg=theme)

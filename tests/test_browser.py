@@ -103,13 +103,14 @@ def visit(chromium, origins) -> Callable[[str, View, str], tuple[Visit, list[str
         (view,) = (view for view in OPENED[origin] if view.width == width)
         opened = window(view, origin)
         opened.open(f"{origins[origin]}/{page}")
-        if origin == "server":
-            return {view: (opened.look(), [])}
-        seen = opened.look()
-        picture(opened, page, view)
-        (other,) = (other for other in VIEWS if other.width == width and other != view)
-        turned = opened.turn_back(opened.turn(other.theme), view.theme)
-        return {view: (seen, opened.violations()), other: (turned, [])}
+        seen = {view: (opened.look(), [])}
+        if origin == "file":
+            (audited,) = (other for other in AUDITED if other.width == width)
+            opened.turn(audited.theme)
+            picture(opened, page, audited)
+            opened.unfold()
+            seen[audited] = opened.look(), opened.violations()
+        return seen
 
     return lambda page, view, origin: at_width(page, view.width, origin)[view]
 
