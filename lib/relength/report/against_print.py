@@ -413,6 +413,7 @@ def head(paper: str, survey: Survey) -> str:
 SIDE = {"wide": 4.4, "narrow": 2.75}  # inches of the square
 LEFT, BELOW, ABOVE = 0.55, 0.55, 0.1
 KEY_LINE = 0.16  # inches between two lines of the key
+DOT = 2.2  # points of a seed's dot from side to side
 TOUCHING = 5  # points between marks whose numbers would lie on one another
 
 
@@ -454,11 +455,21 @@ def _draw(data: pd.DataFrame, named: pd.DataFrame, layout: Layout) -> "Figure":
 
 
 def _dots(axes: "Axes", rows: pd.DataFrame, shade: str) -> None:
-    """Every seed of some numbers."""
-    seeds = rows.explode("values")
-    axes.scatter(
-        seeds["printed"], seeds["values"].astype(float), s=5, color=shade, alpha=0.16,
-        linewidth=0, clip_on=False, zorder=2,
+    """Every seed of some numbers, as one path: thousands of marks would make a page slow.
+
+    A dot is a line of no length with round ends.
+    """
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    seeds = rows.explode("values")[["printed", "values"]].to_numpy(float)
+    path = Path(seeds.repeat(2, axis=0), [Path.MOVETO, Path.LINETO] * len(seeds))
+    path.should_simplify = False  # which would leave out lines of no length
+    axes.add_patch(
+        PathPatch(
+            path, fill=False, edgecolor=shade, alpha=0.2, linewidth=DOT, capstyle="round",
+            clip_on=False, zorder=2,
+        )
     )  # fmt: skip
 
 
