@@ -14,6 +14,7 @@ from relength.report.style import LIGHT, NEUTRAL, Layout, canvas, colour, title
 NOT_RUN = "not run"
 NOT_COUNTED = "not counted"  # in runs of an older version
 LETTER = 0.07  # inches of a letter above a column, about
+NAME = 0.076  # inches of a letter of a row's name, which is larger and bold
 BAND = 4.2  # points; broader than a dot, so that it shows behind them
 
 
@@ -29,7 +30,9 @@ class Grid:
         tasks, rows = len(runs.tasks), len(runs.rows)
         self.across = min(4, tasks) if self.narrow else tasks
         blocks = -(-tasks // self.across)
-        self.left = 0.3 if self.narrow else 1.42
+        names = [runs.label(model, arm).partition(", ")[0] for model, arm in runs.rows]
+        # Beside the panels stand the names of the rows, and between the two 0 and 100.
+        self.left = 0.3 if self.narrow else max(1.42, NAME * max(map(len, names), default=0) + 0.2)
         pitch = (layout.width - self.left) / self.across
         self.gap, self.width = 0.1, pitch - 0.1
         self.height, self.between = (0.4, 0.29) if self.narrow else (0.47, 0.19)
