@@ -82,10 +82,8 @@ def held(state: Survey, paper: str) -> str:
 
 def answers(state: Survey) -> dict[str, dict[str, str]]:
     """{anchor of a claim: {term: text}} of every answer, in order."""
-    found = {}
-    for body in re.findall(
-        r'<details class="answer".*?</details>', unpacked(landing.answers(state))
-    ):
+    found, text = {}, unpacked(landing.answers(state))
+    for body in re.findall(r'<details class="answer".*?</details>', text):
         says = html.unescape(re.search(r'class="says">(.*?)</span>', body)[1])
         pairs = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", body)
         verdict = re.search(r'<summary>.*class="verdict [^"]*">(.*?)</span>', body)[1]

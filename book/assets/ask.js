@@ -57,12 +57,12 @@
         .map((answer) => answer.node);
 
     const show = async () => {
-      if (!window.DecompressionStream) {
+      const question = input.value;
+      const asked = tokens(question).filter((word) => !SILENT.has(word));
+      if (asked.length && !window.DecompressionStream) {
         status.textContent = "This browser cannot unpack the answers: the ledger has every claim";
         return;
       }
-      const question = input.value;
-      const asked = tokens(question).filter((word) => !SILENT.has(word));
       const all = asked.length ? await (known ??= read()) : undefined;
       if (input.value !== question) return; // more was typed meanwhile
       const best = asked.length ? nearest(asked, all) : first;
