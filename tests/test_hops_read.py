@@ -47,11 +47,12 @@ def trace(test: str) -> dict:
     return found | ({"whole": WHOLE} if test == "64k" else {})
 
 
-def runs_of(folder, traced: bool) -> Runs:
+def runs_of(folder, traced: int) -> Runs:
+    """Runs of two seeds; of the first ``traced`` of them MemReasoner's have traces."""
     store = Store(folder)
     for spec in FOUND.specs("reduced", range(2)):
         record = handmade.record(spec, lambda *_: 0.6, experiment=KEEPER)
-        if traced and spec.model.name == "MemReasoner":
+        if spec.seed < traced and spec.model.name == "MemReasoner":
             record["reads"] = [trace("0k"), trace("64k")]
         store.append("memreasoner", record)
     return Runs.read(FOUND, "reduced", 2, store)
@@ -59,12 +60,13 @@ def runs_of(folder, traced: bool) -> Runs:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Runs:
-    return runs_of(tmp_path_factory.mktemp("traced"), traced=True)
+    return runs_of(tmp_path_factory.mktemp("traced"), traced=2)
 
 
 def test_questions_fall_into_parts_by_what_goes_wrong_first(runs):
     data = hops_read.firsts(runs)
     assert len(data) == 3 * 2 * 2  # arms, seeds, tests
+    assert hops_read.counted(runs) == "6 of 6"
     assert data[list(hops_read.PARTS)].sum(axis=1).tolist() == pytest.approx([100] * len(data))
     for _, row in data[data["test"] == "64k"].iterrows():
         assert [row[name] for name in hops_read.PARTS] == pytest.approx([10, 10, 20, 10, 40, 10])
@@ -88,8 +90,16 @@ def test_distances_have_a_panel_per_reading_and_hop(runs):
     assert nearest.count(("2", "2")) >= 3  # by reading
 
 
+def test_means_of_some_runs_say_of_how_many(tmp_path):
+    runs = runs_of(tmp_path, traced=1)
+    assert hops_read.counted(runs) == "3 of 6"
+    assert "3 of 6" in hops_read.first_figure(runs, 1).html
+    assert "3 of 6" in hops_read.distance_figure(runs, 2).html
+    assert "3 of 6" in hops_read.numbers(runs)
+
+
 def test_runs_without_traces_wait_for_others(tmp_path):
-    runs = runs_of(tmp_path, traced=False)
+    runs = runs_of(tmp_path, traced=0)
     assert hops_read.numbers(runs) == hops_read.NO_TRACES
     for figure in (hops_read.first_figure, hops_read.distance_figure, one_question.figure):
         shown = figure(runs, 1)

@@ -80,6 +80,7 @@ PAPER = Paper(
     asked_first=("memreasoner-017", "memreasoner-022", "memreasoner-042"),
     claims={
         "findings_memreasoner_claims": (
+            *("memreasoner-001", "memreasoner-056", "memreasoner-010", "memreasoner-015"),
             *("memreasoner-007", "memreasoner-009", "memreasoner-017", "memreasoner-022"),
             *("memreasoner-037", "memreasoner-051"),
         ),
@@ -87,8 +88,12 @@ PAPER = Paper(
         "findings_memreasoner_order_claims": (
             *("memreasoner-042", "memreasoner-043", "memreasoner-044"),
         ),
-        "findings_memreasoner_hops": (*("memreasoner-026", "memreasoner-045", "memreasoner-047"),),
-        "findings_memreasoner_places_claims": ("memreasoner-046", "memreasoner-049"),
+        "findings_memreasoner_hops": (
+            *("memreasoner-003", "memreasoner-026", "memreasoner-045", "memreasoner-047"),
+        ),
+        "findings_memreasoner_places_claims": (
+            *("memreasoner-002", "memreasoner-046", "memreasoner-049"),
+        ),
         "findings_memreasoner_chain_claims": (
             *("memreasoner-034", "memreasoner-035", "memreasoner-036"),
         ),

@@ -114,7 +114,7 @@ def parts(survey: Survey) -> str:
     if not said:
         return NOTHING
     guess = (
-        f"Who guesses one of {len(PLACES)} places is right for {short(losses.CHANCE)} % of the "
+        f"A guess among {len(PLACES)} places is right for {short(losses.CHANCE)} % of the "
         "questions, whatever was read."
     )
     return "\n".join([*said, "", guess, ""])

@@ -79,6 +79,13 @@ def traced(runs: Runs) -> Iterator[tuple[tuple[str, str, str, int], list[dict[st
                     yield (model, arm, task, RunSpec.recorded(record["spec"]).seed), traces
 
 
+def counted(runs: Runs) -> str:
+    """Say how many runs of the readings shown have traces: *1 of 5*."""
+    seeds = [who for who, _ in traced(runs)]
+    cells_there = {(model, arm, task) for model, arm, task, _ in seeds}
+    return f"{len(seeds)} of {sum(len(runs.cell(*cell)) for cell in cells_there)}"
+
+
 def again(runs: Runs) -> str:
     """The command that trains runs with traces, also those that are recorded without any."""
     return exhibits.training(runs) + (" --refresh" if runs.records else "")
@@ -118,13 +125,14 @@ def first_figure(runs: Runs, number: int) -> Exhibit:
     """Draw what goes wrong first, against the length of the context: a panel per reading."""
     data, middle = firsts(runs), means(runs)
     caption = (
-        "What goes wrong first? Percent of questions by their first wrong read. An error of order "
-        "reads another line about the same person or thing, an error of retrieval any other line. "
-        "Where all reads are right, the answer can still be written wrongly. Means over seeds, "
-        "against the length of the context in thousand tokens."
+        "What goes wrong first? Percent of questions by their first wrong read, against the length "
+        "of the context in thousand tokens. An error of order reads another line about the same "
+        "person or thing, an error of retrieval any other line. Where all reads are right, the "
+        "answer can still be written wrongly."
     )
     if data.empty:
         return exhibits.waiting(caption, f"{runs.page}-first", again(runs), data)
+    caption += f" Means over the runs with traces of their reads: {counted(runs)}."
     told = "; ".join(
         f"{runs.label(*cell)} at {test}: "
         + ", ".join(f"{row[name]:.0f} {PARTS[name].words}" for name in PARTS if row[name])
@@ -161,11 +169,11 @@ def distance_figure(runs: Runs, number: int) -> Exhibit:
     caption = (
         "How near does a hop come? Distance of what is read from the memory to the nearest line of "
         "each kind, against the length of the context in thousand tokens. The line of the smallest "
-        "distance is the one that is read. Medians over seeds of medians over questions; shaded, "
-        "the middle half of the questions."
+        "distance is the one that is read. Medians over questions; shaded, the middle half of them."
     )
     if data.empty:
         return exhibits.waiting(caption, f"{runs.page}-near", again(runs), data)
+    caption += f" Medians over the runs with traces of their reads: {counted(runs)}."
     where = ["model", "arm", "task", "hop", "kind", "test"]
     middle = data.groupby(where, sort=False)[["quarter", "half", "three_quarters"]].median()
     panels = {
@@ -241,7 +249,10 @@ def numbers(runs: Runs) -> str:
     middle = means(runs)
     if middle.empty:
         return NO_TRACES
-    lines = [f"What goes wrong first, {runs.scale} scale: means, percent of questions"]
+    lines = [
+        f"What goes wrong first, {runs.scale} scale: percent of questions, means over the runs",
+        f"with traces of their reads, {counted(runs)}",
+    ]
     for cell, part in cells(middle):
         rows = [[runs.label(*cell), *part.index]]
         shown = {**{n: p.words for n, p in PARTS.items()}, "lucky": "answered though not read"}
