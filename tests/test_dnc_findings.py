@@ -46,8 +46,9 @@ def test_every_passage_is_on_the_page_and_says_when_nothing_is_recorded(nothing)
 
 def test_who_is_ahead_after_equal_training(survey):
     said, sort, rows = findings.reach(survey).split("\n\n", 2)
-    # tasks with somebody ahead, of how many; the same with the last weights; the averaged lengths
-    assert amounts(said)[1:] == [1, 1, 1, 2, 45] and "For Sort" not in said
+    # COMPR and REG: tasks on which they are ahead, of how many; the same with the last weights;
+    # the averaged lengths
+    assert amounts(said)[1:] == [1, 1, 0, 1] * 2 + [2, 45] and "For Sort" not in said
     # the baseline, the one ahead and the one that is not, each with its runs; with both weights
     assert amounts(sort) == [50, 2, 97, 2, 30, 2] * 2
     assert sort.index("COMPR 97") < sort.index("not ahead") < sort.index("REG 30")
@@ -67,7 +68,8 @@ def test_whom_the_choice_of_weights_brings_ahead_is_said(tmp_path):
                     last["tests"] = {**last["tests"], name: metrics | worse}
             store.append("dnc", record)
     said, sort, _ = findings.reach(made_of(store)).split("\n\n", 2)
-    assert amounts(said)[1:4] == [1, 1, 0] and "For Sort" in said
+    # the tasks with COMPR ahead, by either weights; one with a single run
+    assert amounts(said)[1:6] == [1, 1, 0, 1, 1] and "For Sort" in said
     assert amounts(sort) == [50, 1, 97, 1, 50, 1, 10, 1]
 
 
@@ -90,18 +92,33 @@ def test_who_leads_after_longer_training(tmp_path):
             store.append("dnc", record)
     _, lines, others = findings.longer(made_of(store)).strip().split("\n\n")
     assert [amounts(line)[1:] for line in lines.splitlines()] == [[90, 50], [90, 50], [90, 90]]
-    # place of the seed, of how many, and their median
-    assert amounts(others) == [1, 1, 50, 2, 3, 90]
+    budgets = sorted({spec.training.steps for spec in specs})
+    # the courses of both; then the place of the seed, of how many, and their median
+    assert amounts(others) == [50, 50, 90, 90, 90, 90, *budgets, 1, 1, 50, 2, 3, 90]
+    assert "does not catch up" not in others
+
+
+def test_later_seeds_count_beside_those_of_verdicts(tmp_path):
+    """Verdicts take five seeds; what is found is told of all that are recorded."""
+    store = Store(tmp_path)
+    for spec in FOUND.specs("reduced", range(7)):
+        if spec.task.name == "dnc_sort" and spec.row in ("STATEFUL-BASELINE", "COMPR"):
+            reached = ABILITY[spec.row] if spec.seed < 5 else 0.6
+            record = handmade.record(spec, lambda *_, r=reached: r, experiment=FOUND.name)
+            store.append("dnc", record)
+    _, sort, _ = findings.reach(made_of(store)).split("\n\n", 2)
+    assert amounts(sort) == [50, 7, 97, 7] * 2
 
 
 def test_loops_are_counted_where_runs_generalise_and_where_not(survey):
     """All of these runs have loops, and those of COMPR alone generalise."""
-    said, rows = findings.loops(survey).split("\n\n", 1)
+    said, clusters, rows = findings.loops(survey).split("\n\n", 2)
     # those that generalise, from where on, and how many of them loop; then the reverse
     assert amounts(said) == [2, 90, 2, 6, 2]
     row = next(line for line in rows.splitlines() if line.startswith("| Sort"))
-    good, good_loops, _, poor, poor_loops, _ = row.split("|")[2:-1]
+    good, near, good_loops, _, poor, poor_near, poor_loops, _ = row.split("|")[2:-1]
     assert list(map(int, (good, good_loops, poor, poor_loops))) == [2, 2, 4, 4]
+    assert amounts(clusters)[:4] == [int(near), 2, int(poor_near), 4]
 
 
 def test_one_reading_of_the_printed_p_values_is_left(nothing):

@@ -306,6 +306,12 @@ def test_of_an_open_claim_the_parts_are_named_that_keep_it_open(tmp_path):
     assert table.count("claim-mla-010") == 2 and "claim-mla-003" not in table
 
 
+def test_parts_of_one_order_on_several_tasks_have_names_that_tell_them_apart():
+    for claim in claims.load("dnc"):
+        named = [boxes.name_of(part) for part in claim.parts]
+        assert len(set(named)) == len(named), claim.id
+
+
 def test_parts_that_too_few_seeds_agree_on_are_not_what_keeps_a_claim_open(begun):
     rows = begun.ledger.set_index("claim")
     assert rows.loc["mla-010"].outcome == "inconclusive"

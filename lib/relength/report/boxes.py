@@ -57,14 +57,14 @@ def kept_open(row: Any) -> str:
     first = least[0]
     agree = "" if first.agree is None else f", where {first.agree} of {first.seeds} seeds agree"
     if len(least) == 1:
-        return f"one part keeps it open: {_name(first.part)}{agree}"
-    return f"{len(least)} parts keep it open; the least supported is {_name(first.part)}{agree}"
+        return f"one part keeps it open: {name_of(first.part)}{agree}"
+    return f"{len(least)} parts keep it open; the least supported is {name_of(first.part)}{agree}"
 
 
 def parts_table(rows: Iterable[Any]) -> str:
     """A row per part that keeps one of some claims open, folded; empty without any."""
     listed = [
-        (f"{{ref}}`{row.name} <claim-{row.name}>`", plain(_name(part.part)), plain(part.seen))
+        (f"{{ref}}`{row.name} <claim-{row.name}>`", plain(name_of(part.part)), plain(part.seen))
         for row in rows
         for part in open_parts(row)
     ]
@@ -75,14 +75,17 @@ def parts_table(rows: Iterable[Any]) -> str:
     return f"\n\n:::{{dropdown}} {heading}\n\n{body}\n:::"
 
 
-def _name(part: Part) -> str:
+def name_of(part: Part) -> str:
+    """Name a part of a claim: its model, whom it is compared with, and its task if it has one."""
     if isinstance(part, SomePart):
         return f"{part.at_least} of {len(part.models)} models on {title(part.task)}"
     if isinstance(part, PoolPart):
         return f"{words(part.models)} on {words(map(title, part.tests))}"
+    tasks = (part.task,) if hasattr(part, "task") else tuple(getattr(part, "tests", ()))
+    on = f" on {title(tasks[0])}" if len(tasks) == 1 else ""  # of several, the claim tells which
     if isinstance(part, OrderPart):
-        return f"{part.model} against {' or '.join(part.best_of or (part.other,))}"
-    return f"{part.model} on {title(part.task)}" if hasattr(part, "task") else part.model
+        return f"{part.model} against {' or '.join(part.best_of or (part.other,))}{on}"
+    return f"{part.model}{on}"
 
 
 def of_claims(shown: Iterable[str], survey: Survey) -> str:

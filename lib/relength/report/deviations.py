@@ -20,8 +20,8 @@ NOT_MEASURED = "Not measured yet."
 SECTIONS = {
     "contradiction": (
         "Where the paper contradicts its code, or itself",
-        "Text and released code are two readings of one model. Both are trained where the "
-        "difference may matter. Text and tables can also disagree among themselves. Code does "
+        "Text and released code are two readings of one model. Where both are trained, the "
+        "entry says so. Text and tables can also disagree among themselves. Code does "
         "their sums and means again from the printed cells.",
     ),
     "deviation": (

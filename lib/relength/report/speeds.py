@@ -34,13 +34,13 @@ def speed(survey: Survey) -> str:
     if not any(device.kind == "cuda" for device, *_ in latest):
         sizes = ", ".join(map(str, STACKS["cuda"]))
         parts.append(
-            ":::{admonition} Not measured: a GPU\n:class: warning\nNo GPU was at hand when these "
-            "numbers were taken. `relength bench --device cuda` will measure the plain loop there, "
-            f"a run alone, and stacks of {sizes} runs, each with CUDA graphs and without. It will "
-            "also tell whether `torch.compile` pays beside them. Until then nobody knows how many "
-            "hours of a GPU a whole table takes at scale *paper*. The stepping code is the same as "
-            "on a CPU, where it is tested. What only a GPU can show has tests that run wherever "
-            "there is one."
+            ":::{admonition} Not measured: a GPU\n:class: warning\nNo benchmark was run on a "
+            "GPU; {doc}`guide_gpu` has a few steps timed by hand. `relength bench --device cuda` "
+            f"will measure the plain loop there, a run alone, and stacks of {sizes} runs, each "
+            "with CUDA graphs and without. It will also tell whether `torch.compile` pays beside "
+            "them. Until then nobody knows how many hours of a GPU a whole table takes at scale "
+            "*paper*. The stepping code is the same as on a CPU, where it is tested. What only a "
+            "GPU can show has tests that run wherever there is one."
             "\n:::\n"
         )
     return "\n".join(parts)

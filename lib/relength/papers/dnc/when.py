@@ -6,7 +6,7 @@ is trained on, at 30, which selects the checkpoint, and at 20 and 45, which sele
 A run *arrives* at a length at the first of three points in a row above 95 %. The first point alone
 could be luck: at length 15 and 30 it is measured on 16 samples. To stay above until training ends
 would be too much: accuracy has spikes, and one near the end would undo what came long before. The
-step from which a run stays is told beside it.
+step from which a run stays stands beside it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -242,8 +242,8 @@ def figure(runs: Runs, number: int) -> Exhibit:
         "network is trained on (up to 15) and that it is not. Every "
         f"seed is a thin line; the grey rule is {ABOVE:.0f} percent. Read along a row: the bar "
         f"stands where the median run has arrived, the first of {HELD} points in a row above "
-        f"{ABOVE:.0f} percent, and moves to the right as inputs get longer. No bar: half of the "
-        f"runs or more do not arrive within the training.{_without(runs, tasks)}"
+        f"{ABOVE:.0f} percent, and usually moves to the right as inputs get longer. No bar: half "
+        f"of the runs or more do not arrive within the training.{_without(runs, tasks)}"
     )
     return figures.exhibit(runs, number, draw, "when", caption, _in_words(runs, found), data)
 
@@ -439,7 +439,7 @@ def lags(runs: Runs) -> str:
     found = found[found["seeds"] > 0]
     if found.empty:
         return "Not run yet: a controller on a task."
-    lines = [f"From length {known}, which is trained on, to length {further}, medians of runs:"]
+    lines = [f"From length {known}, which is trained on, to length {further}; medians over runs:"]
     for task, cells in found.groupby("task", sort=False):
         lines.append(title(task))
         for cell in cells.itertuples():
@@ -449,8 +449,10 @@ def lags(runs: Runs) -> str:
                 lines.append(f"  {cell.model}: does not know length {known}.")
             elif np.isfinite(cell.lag):
                 lines.append(
-                    f"  {cell.model}: {known} at step {start}, {further} after "
-                    f"{steps_in_words(cell.lag)} more; {cell.lags} of {cell.seeds} arrive."
+                    f"  {cell.model}: {known} at step {start}, {further} at "
+                    f"{steps_in_words(getattr(cell, f'first_{further}'))}; a run needs "
+                    f"{steps_in_words(cell.lag)} from one to the other; "
+                    f"{cell.lags} of {cell.seeds} arrive."
                 )
             else:
                 lines.append(
