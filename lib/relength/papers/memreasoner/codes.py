@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from relength.papers.memreasoner.experiments import LOSSES, terms_of
+from relength.papers.memreasoner.experiments import LOSSES, terms_of, with_all_terms
 from relength.papers.memreasoner.hops_read import HALF, again
-from relength.papers.memreasoner.losses import ALL, every_seed, in_panels
+from relength.papers.memreasoner.losses import every_seed, in_panels
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.figures import exhibit
@@ -88,7 +88,8 @@ def figure(runs: Runs, number: int) -> Exhibit:
         "of the novel, per distance to the wanted line, against the length of the context in "
         "thousand tokens, as the median over questions; each panel leaves out what its title says. "
         "Below the dashed line the novel is nearer in half of the questions or more. A thin line "
-        f"with dots is a run, the thick one their median. The grey line is the median with {ALL}."
+        "with dots is a run, the thick one their median. The grey line is the median with all "
+        "terms in the same reading of the memory."
     )
     if data.empty:
         return exhibits.waiting(caption, f"{runs.page}-room", again(runs), data)
@@ -96,7 +97,8 @@ def figure(runs: Runs, number: int) -> Exhibit:
 
     def draw(layout: Layout) -> "Figure":
         return in_panels(
-            layout, lambda axes, terms: _panel(axes, data[data["terms"] == terms], middle, tests)
+            layout,
+            lambda axes, terms: _panel(axes, terms, data[data["terms"] == terms], middle, tests),
         )
 
     told = "; ".join(
@@ -107,7 +109,9 @@ def figure(runs: Runs, number: int) -> Exhibit:
     return exhibit(runs, number, draw, "room", caption, alt, data)
 
 
-def _panel(axes: "Axes", data: pd.DataFrame, middle: pd.DataFrame, tests: list[str]) -> None:
+def _panel(
+    axes: "Axes", terms: str, data: pd.DataFrame, middle: pd.DataFrame, tests: list[str]
+) -> None:
     x = np.arange(len(tests))
     axes.set_yscale("log", base=2)
     axes.set(xlim=(-0.3, len(tests) - 0.7), ylim=(TICKS[0] / 1.3, TICKS[-1] * 1.3))
@@ -117,8 +121,9 @@ def _panel(axes: "Axes", data: pd.DataFrame, middle: pd.DataFrame, tests: list[s
     axes.set_yticks(TICKS, [f"{tick:g}" for tick in TICKS])
     axes.minorticks_off()
     axes.set_xticks(x, [test.removesuffix("k") for test in tests])
-    if ALL in middle.index:
-        axes.plot(x, middle.loc[ALL], color=LIGHT.muted, lw=1.2, alpha=0.6, zorder=2)
+    whole = with_all_terms(terms)
+    if whole in middle.index:
+        axes.plot(x, middle.loc[whole], color=LIGHT.muted, lw=1.2, alpha=0.6, zorder=2)
     every_seed(axes, data, "test", "room", tests)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from relength.papers.memreasoner.experiments import LOSSES, terms_of
+from relength.papers.memreasoner.experiments import LOSSES, terms_of, with_all_terms
 from relength.papers.memreasoner.split import framed
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges, rows_table
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-ALL, FEW = "all terms", "answer and ordering"
 CHANCE = 100 / len(PLACES)
 SHORT, LONG = LENGTHS[1], LENGTHS[-1]
 
@@ -56,7 +55,7 @@ def medians(runs: Runs, of: str = "accuracy") -> pd.DataFrame:
 
 def figure(runs: Runs, number: int) -> Exhibit:
     """Accuracy against length, a panel per choice of terms: every seed, their median, and the
-    median with all terms.
+    median with all terms in the same reading.
     """
     data = accuracies(runs)
     middle = medians(runs)
@@ -71,8 +70,8 @@ def figure(runs: Runs, number: int) -> Exhibit:
     caption = (
         "What is each term of the loss worth? Percent of questions answered, against the length of "
         "the context in thousand tokens; each panel leaves out what its title says. A thin line "
-        f"with dots is a run, the thick one their median. The grey line is the median with {ALL}. "
-        "Dashed: one of six places, guessed."
+        "with dots is a run, the thick one their median. The grey line is the median with all "
+        "terms in the same reading of the memory. Dashed: one of six places, guessed."
     )
     told = "; ".join(
         f"{terms}: " + ", ".join(f"{length} {value:.0f} %" for length, value in row.items())
@@ -113,8 +112,9 @@ def _panel(
     axes.axhline(CHANCE, color=LIGHT.muted, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
     axes.set_yticks([0, 50, 100], ["0", "50", "100 %"])
     axes.set_xticks(x, [length.removesuffix("k") for length in lengths])
-    if terms != ALL and ALL in middle.index:
-        axes.plot(x, middle.loc[ALL, lengths], color=LIGHT.muted, lw=1.2, alpha=0.6, zorder=2)
+    whole = with_all_terms(terms)
+    if terms != whole and whole in middle.index:
+        axes.plot(x, middle.loc[whole, lengths], color=LIGHT.muted, lw=1.2, alpha=0.6, zorder=2)
     every_seed(axes, data, "length", "accuracy", lengths)
 
 
@@ -182,7 +182,8 @@ def numbers(runs: Runs) -> str:
 
 
 def outcome(runs: Runs) -> str:
-    """Word the effect of leaving out each term, seed by seed beside the run with all terms.
+    """Word the effect of leaving out each term, seed by seed beside the run with all terms in the
+    same reading.
 
     It is told at the shortest and the longest context with books.
     """
@@ -190,14 +191,15 @@ def outcome(runs: Runs) -> str:
     wide = data.pivot(index=["length", "seed"], columns="terms", values="accuracy")
     said = []
     for terms in LOSSES:
-        if terms == ALL or not {terms, ALL} <= set(wide.columns):
+        whole = with_all_terms(terms)
+        if terms == whole or not {terms, whole} <= set(wide.columns):
             continue
         parts = []
         for length in (SHORT, LONG):
             if length not in wide.index.get_level_values("length"):
                 continue
-            pairs = wide.loc[length, [terms, ALL]].dropna()
-            gain = pairs[terms] - pairs[ALL]
+            pairs = wide.loc[length, [terms, whole]].dropna()
+            gain = pairs[terms] - pairs[whole]
             if len(gain):
                 parts.append(
                     f"{gain.median():+.0f} points at {length} (better in {int((gain > 0).sum())} "
@@ -207,5 +209,5 @@ def outcome(runs: Runs) -> str:
             said.append(f"{terms}: {', '.join(parts)}.")
     if not said:
         return "Not run yet: a choice of terms beside the run of its seed with all of them."
-    head = "Against the run of the same seed with all terms, median over seeds:"
+    head = "Against the run of the same seed and reading with all terms, median over seeds:"
     return "\n".join([head, *said])
