@@ -37,6 +37,7 @@ from relength.specs.spec import Scale
 from relength.verdicts import claims
 from relength.verdicts.claim_models import Claim, ValuePart
 from relength.verdicts.evidence import Evidence, Reading
+from relength.verdicts.wording import verb
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -260,28 +261,29 @@ def sentence(paper: str, data: pd.DataFrame) -> str:
         word = OTHER
     have = f"{load_margins().least_seeds} seeds here" if len(enough) else "runs here"
     said = (
-        f"**{word}.** Of the {every.of} printed accuracies with {have}, {every.near} come out "
-        f"within {room:g} points."
+        f"**{word}.** Of the {every.of} printed accuracies with {have}, {every.near} "
+        f"{verb(every.near, 'come')} out within {room:g} points."
     )
     if middle.of:
         said += (
             f" Of the {middle.of} hard ones, printed between {low:g} and {high:g} %"
             f"{' and not at guessing' if easy.of else ''}, "
-            f"{middle.near} do."
+            f"{middle.near} {verb(middle.near, 'do')}."
         )
     if easy.of:
         (share,) = {guessing(paper, task) for task in shown["task"][guessed]}
         said += (
-            f" {easy.of} more are printed within {room:g} points of {share:.3g} %, which a model "
-            f"has that always gives the same answer; {easy.near} of them do."
+            f" {easy.of} more {verb(easy.of, 'are')} printed within {room:g} points of "
+            f"{share:.3g} %, which a model has that always gives the same answer; {easy.near} of "
+            f"them {verb(easy.near, 'do')}."
         )
     far = shown[~shown["near"].astype(bool)]
     if len(far):
         above = int((far["ours"] > far["printed"]).sum())
-        told = f"{above} are above print" if above else "none is above print"
+        told = f"{above or 'none'} {verb(above or 1, 'are')} above print"
         if group := mostly(shown):
-            told += f", and {group[1]} are of {group[0]}"
-        said += f" Of the {len(far)} that do not come out, {told}."
+            told += f", and {group[1]} {verb(group[1], 'are')} of {group[0]}"
+        said += f" Of the {len(far)} that {verb(len(far), 'do')} not come out, {told}."
     return said
 
 
@@ -500,7 +502,7 @@ def _corners(axes: "Axes", data: pd.DataFrame) -> None:
             near = count(rows)
             axes.annotate(
                 f"printed {'at most' if low else 'at least'} {floor if low else ceiling:g} %: "
-                f"{near.near} of {near.of} come out",
+                f"{near.near} of {near.of} {verb(near.near, 'come')} out",
                 place, size=7, color=LIGHT.muted, ha=side, va="center",
             )  # fmt: skip
 

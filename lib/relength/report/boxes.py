@@ -26,6 +26,7 @@ from relength.specs.margins import load_margins
 from relength.verdicts import claims, deviations, stats
 from relength.verdicts.claim_models import OrderPart, Part, PoolPart, SomePart
 from relength.verdicts.claims import PartVerdict
+from relength.verdicts.wording import verb
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
@@ -222,7 +223,7 @@ def _verdicts_in_words(judged: dict[str, int], fragile: int) -> str:
     said = f"{claims.plural(sum(judged.values()), 'claim')}: {counts}."
     if not fragile:
         return said
-    return f"{said} {fragile} of these verdicts {'is' if fragile == 1 else 'are'} fragile."
+    return f"{said} {fragile} of these verdicts {verb(fragile, 'are')} fragile."
 
 
 class Numbers(NamedTuple):
@@ -288,7 +289,7 @@ def _between_in_words(found: Numbers) -> str:
     low, high = load_margins().between
     return (
         f" Of the {found.between} printed strictly between {low:g} and {high:g} %, "
-        f"{found.near_between} {'is' if found.near_between == 1 else 'are'}."
+        f"{found.near_between} {verb(found.near_between, 'are')}."
     )
 
 

@@ -56,6 +56,7 @@ from relength.verdicts.claims import (
     once,
     plural,
 )
+from relength.verdicts.wording import verb
 
 
 def conclusion(
@@ -90,7 +91,7 @@ def conclusion(
         kinds += [f"{counts.silent} that its tables and figures make without words"]
     parts = [
         f"Of {plural(len(said), 'claim')} ({' and '.join(kinds)}) {int(decided.sum())} "
-        f"{'is' if decided.sum() == 1 else 'are'} decided. The others: "
+        f"{verb(decided.sum(), 'are')} decided. The others: "
         f"{counted(said['verdict'][~decided].value_counts().to_dict()) or 'none'}."
     ]
     if main := by_reading(registry.papers()[paper].asked_first, survey):

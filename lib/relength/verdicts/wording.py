@@ -111,6 +111,14 @@ def noun_for(count: int, noun: str) -> str:
     return noun if count == 1 else f"{noun}s"
 
 
+SINGULAR = {"are": "is", "have": "has", "do": "does"}
+
+
+def verb(count: int, word: str) -> str:
+    """The form of a verb that a count asks for: *is*, *are*."""
+    return word if count != 1 else SINGULAR.get(word) or f"{word}s"
+
+
 def votes(found: Votes | None) -> str:
     """*3 of 5*, *3 to 5 of 5*, *1 of 2 parts*; empty without votes."""
     if found is None:
@@ -187,7 +195,7 @@ def tally(found: Tally, order: Sequence[str]) -> str:
     ]
     came_out = f": {', '.join(groups)}" if groups else ""
     fragile = (
-        f" {found.fragile} of the verdicts {'is' if found.fragile == 1 else 'are'} fragile: with "
+        f" {found.fragile} of the verdicts {verb(found.fragile, 'are')} fragile: with "
         "other executions of the same runs, another verdict."
         if found.fragile
         else ""
@@ -206,8 +214,8 @@ def numbers(found: Numbers) -> str:
         return "No printed number has the seeds that a verdict takes."
     low, high = found.bounds
     said = [
-        f"{plural(found.judged, 'printed number')} {'is' if found.judged == 1 else 'are'} judged; "
-        f"{found.reproduced} {'is' if found.reproduced == 1 else 'are'} reproduced."
+        f"{plural(found.judged, 'printed number')} {verb(found.judged, 'are')} judged; "
+        f"{found.reproduced} {verb(found.reproduced, 'are')} reproduced."
     ]
     if found.reproduced:
         said.append(
@@ -219,10 +227,10 @@ def numbers(found: Numbers) -> str:
         said.append(f"Of {found.unknown} it is unknown, as their columns have no other row.")
     if found.between:
         said.append(
-            f"{found.between} {'is' if found.between == 1 else 'are'} printed strictly between "
+            f"{found.between} {verb(found.between, 'are')} printed strictly between "
             f"{low:g} and {high:g} %, neither at the floor nor at the ceiling; "
             f"{found.between_reproduced} of them "
-            f"{'is' if found.between_reproduced == 1 else 'are'} reproduced"
+            f"{verb(found.between_reproduced, 'are')} reproduced"
             + (
                 f", {found.between_hardly} of which could hardly fail."
                 if found.between_hardly
@@ -230,7 +238,5 @@ def numbers(found: Numbers) -> str:
             )
         )
     if found.fragile:
-        said.append(
-            f"{found.fragile} of the verdicts {'is' if found.fragile == 1 else 'are'} fragile."
-        )
+        said.append(f"{found.fragile} of the verdicts {verb(found.fragile, 'are')} fragile.")
     return " ".join(said)
