@@ -20,6 +20,7 @@ PAGES = (
     "memreasoner_variable_tracking",
 )
 ALONE = {"findings_memreasoner_decoders"}  # need no run
+LOSSES_PAGE = experiment("memreasoner_losses")
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +31,8 @@ def survey(tmp_path_factory) -> Survey:
     def accuracy(spec, test):
         if test == "moved":
             return 0.1
-        few = spec.model.name == "MemReasoner" and terms_of(spec) == "answer and ordering"
-        return 1.0 if few else 0.5
+        asked = spec.model.name == "MemReasoner" and LOSSES_PAGE.wants(spec)
+        return 1.0 if asked and terms_of(spec).startswith("answer and ordering") else 0.5
 
     for page in PAGES:
         found = experiment(page)
@@ -82,6 +83,26 @@ def test_what_the_terms_of_the_loss_are_worth_is_told_with_and_without_them(surv
     gains = amounts(beside["- answer and ordering"].replace("+", " "))
     assert gains == [50, 2, 2] * 2  # points, better in 2 of 2 seeds; at 1k and at 128k
     assert amounts(beside["- without facts"].replace("+", " "))[0] == 0
+
+
+@pytest.mark.parametrize("after", [0.6, 0.3])
+def test_what_a_novel_takes_is_told_with_an_order_of_lines_and_without(after, tmp_path):
+    """The reason is given only where a novel takes nothing without an order."""
+    store, page = Store(tmp_path), experiment("memreasoner_ablations")
+    kinds = findings.NO_ORDER, "Positional Encoding"
+
+    def accuracy(spec, test):
+        if spec.row == findings.NO_ORDER:
+            return 0.6 if test == "0k" else after
+        return {"0k": 1.0, "1k": 0.7}.get(test, 0.4 - 0.1 * spec.seed)
+
+    for spec in page.specs("reduced", range(2)):
+        if page.keeper(spec) is page and spec.row in kinds:
+            store.append("memreasoner", handmade.record(spec, accuracy, experiment=page.name))
+    said = findings.orders(made_of(store)).strip().splitlines()[-1]
+    # at most, of how many runs; the least and the largest median of the one order that has runs
+    assert amounts(said) == pytest.approx([100 * (0.6 - after), 2, 65, 65])
+    assert ("makes them alike" in said) == (after == 0.6)
 
 
 def test_new_places_and_parts_of_questions_are_those_of_the_records(survey):
