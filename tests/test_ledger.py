@@ -237,6 +237,19 @@ def test_a_page_says_in_short_how_its_claims_stand_and_which_numbers_are_met(
         assert (f"<{page}-verdict>" in boxes.in_short(page, state)) == verdicts
 
 
+def test_a_page_of_small_models_says_their_size_first(tmp_path, empty):
+    """Only MemReasoner's models are out of reach here; without runs there is no size to tell."""
+    page, store = "memreasoner_babilong", Store(tmp_path)
+    for spec in experiment(page).specs("reduced", [0]):
+        record = handmade.record(spec, lambda *_: 0.5, experiment=page)
+        store.append("memreasoner", {**record, "parameters": 680_000})
+    said = boxes.in_short(page, empty._replace(store=store)).splitlines()[1]
+    assert said.partition(".** ")[2].startswith("Ours are small models")
+    assert handmade.amounts(said)[:2] == [0.68, 1400]
+    assert "small models" not in boxes.in_short(page, empty)
+    assert "small models" not in boxes.in_short("mla_table2", empty)
+
+
 def test_text_that_is_not_markup():
     assert plain("a_b *c* [d] $e$ <f> `g`") == r"a\_b \*c\* \[d\] \$e\$ \<f\> \`g\`"
     assert slug("Sequence or token accuracy?") == "sequence-or-token-accuracy"

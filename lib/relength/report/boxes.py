@@ -7,6 +7,7 @@ box, so that it changes when the runs do. A page made from a notebook gets one b
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import partial
+from statistics import median
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -177,13 +178,14 @@ def of_effects(paper: str, titles: Mapping[str, str], survey: Survey) -> str:
 
 
 def in_short(page: str, survey: Survey) -> str:
-    """Sum up a notebook's page: how its claims stand, how many printed numbers ours meet, two
-    links.
+    """Sum up a notebook's page: how much smaller our models are, if they are; how its claims
+    stand; how many printed numbers ours meet; two links.
 
     The links lead to labels that ``book/_ext/run_stamp.py`` gives the sections of that page.
     """
     judged, rows = verdicts_on(page, survey), claims_on(page, survey)
     said = [
+        _sizes_on(page, survey.store),
         _verdicts_in_words(judged, int(rows.loc[rows["prose"], "fragile"].eq(True).sum())),
         _numbers_in_words(numbers_on(page, survey.store), claims.numbers(rows)),
     ]
@@ -191,6 +193,25 @@ def in_short(page: str, survey: Survey) -> str:
     links += [f"{{ref}}`verdicts <{page}-verdict>`"] if judged else []
     text = " ".join(filter(None, said))
     return f":::{{container}} in-short\n**In short.** {text} {', '.join(links)}.\n:::\n"
+
+
+def _sizes_on(page: str, store: Store) -> str:
+    """Say how large our models and the paper's are, where the paper's size is out of reach."""
+    shown = shown_by(page)
+    printed = registry.papers()[shown[0].paper].parameters if shown else 0.0
+    if not printed:
+        return ""
+    runs = Runs.read(shown[0], "reduced", load_margins().least_seeds, store, shown[1])
+    ours = [record["parameters"] for record in runs.records]
+    return f"Ours are small models: {sizes(ours, printed)}." if ours else ""
+
+
+def sizes(ours: Iterable[int], printed: float) -> str:
+    """Compare numbers of parameters, ours by their median: a part of a sentence."""
+    return (
+        f"they have {median(ours) / 1e6:.2g} million parameters and are not pretrained, where the "
+        f"paper's has {printed / 1e6:,.0f} million"
+    )
 
 
 def claims_on(page: str, survey: Survey) -> pd.DataFrame:
@@ -277,9 +298,9 @@ def _numbers_in_words(found: Numbers | None, judged: claims.Numbers) -> str:
     seeds = claims.plural(found.most, "seed")
     seeds = seeds if found.fewest == found.most else f"{found.fewest} to {seeds}"
     return (
-        f"{of} {found.printed} printed numbers have runs of {seeds} at reduced scale. {found.near} "
-        f"of them are {{doc}}`within the margin </how_to_read>`.{_between_in_words(found)}"
-        f"{_told_beside(judged)}"
+        f"{of} {found.printed} printed numbers have runs of {seeds} at reduced scale. "
+        f"{found.near} of them {verb(found.near, 'are')} {{doc}}`within the margin </how_to_read>`."
+        f"{_between_in_words(found)}{_told_beside(judged)}"
     )
 
 
@@ -302,7 +323,7 @@ def _told_beside(judged: claims.Numbers) -> str:
             "{ref}`could hardly fail <severity>`."
         )
     if judged.fragile:
-        be = "is" if judged.fragile == 1 else "are"
+        be = verb(judged.fragile, "are")
         words += f" {judged.fragile} of the verdicts {be} {{ref}}`fragile <fragile>`."
     return words
 
