@@ -55,6 +55,12 @@ class Memory:
         low, high = self.averaged
         return f"{low} to {high}"
 
+    def ends(self, spec: RunSpec) -> tuple[int, int]:
+        """The shortest and the longest length that a run is tested at, of those averaged."""
+        low, high = self.averaged
+        inside = [length for length in self.tested(spec) if low <= length <= high]
+        return min(inside), max(inside)
+
     def slots(self, spec: RunSpec) -> int:
         """Slots of this memory."""
         return spec.training.test_slots if self is EXTENDED else spec.model.slots

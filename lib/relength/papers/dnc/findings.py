@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from relength.papers.dnc import budget, portraits, printed_p, states, when
-from relength.papers.dnc.by_length import ABOVE, LAST, MEASURES, TRAINED, summaries
+from relength.papers.dnc.by_length import ABOVE, LAST, MEASURES, TRAINED, curves, summaries
 from relength.papers.dnc.lengths import CONSTRAINED, STATEFUL, Beside, beside_stateful
 from relength.report.markdown import table
 from relength.report.outcomes import NOTHING, busiest
@@ -21,10 +21,11 @@ CLUSTERED = 80.0  # percent of state_neighbours, as dnc-045 reads clusters
 
 
 def reach(survey: Survey) -> str:
-    """Say how far each controller gets, ours beside print, where there are runs: all of them, also
-    those of later seeds.
+    """Say how far each controller gets, ours beside print, where there are runs.
+
+    The seeds are those of verdicts; what later ones change is said once.
     """
-    runs = busiest(survey, EXPERIMENT).with_later_seeds()
+    runs = busiest(survey, EXPERIMENT)
     found = summaries(runs, TRAINED)
     found = found[found["seeds"] > 0]
     if found.empty:
@@ -46,11 +47,10 @@ def reach(survey: Survey) -> str:
         caption=f"How far our runs get: for each seed the longest input above {ABOVE:.0f} % (0 if "
         f"none is), and the mean accuracy in percent ({MEASURES}) over lengths {TRAINED.span}, "
         f"at scale *{runs.scale}*, of the weights that length 30 selects; then the mean with the "
-        "last weights, and what the paper prints of ten runs. Runs of later seeds, which verdicts "
-        "leave out, are among ours.",
+        "last weights, and what the paper prints of ten runs.",
         numbers=("seeds", "longest", "printed", over, last, "printed mean"),
     )  # fmt: skip
-    return f"{_ahead(runs)}\n\n{body}"
+    return f"{_ahead(runs)}\n\n{_later_seeds(runs)}{body}"
 
 
 def _ahead(runs: Runs) -> str:
@@ -63,6 +63,12 @@ def _ahead(runs: Runs) -> str:
     choice = f" For {words(changed)}, this choice decides which are." if changed else ""
     single = sum(found.seeds == 1 for found in selected.values())
     alone = f" On {plural(single, 'task')} the baseline has one run." if single else ""
+    lost = [title(task) for task in selected if not _learned(runs, task)]
+    weak = (
+        f" On {words(lost)} no run knows the longest inputs trained on, so that a lead says little."
+        if lost
+        else ""
+    )
     lines = "\n".join(
         f"- **{title(task)}:** {_who(found)} With the last weights, {_who(at_the_end[task])}"
         for task, found in selected.items()
@@ -71,8 +77,37 @@ def _ahead(runs: Runs) -> str:
         "**After equal training, is a constrained controller better than the stateful baseline?** "
         f"With the weights that length 30 selects, the median run is ahead {_ahead_on(selected)}. "
         f"With the last weights, it is {_ahead_on(at_the_end)}.{choice} Were all controllers "
-        f"alike, each would be ahead on half of the tasks.{alone} Medians of the mean accuracy "
-        f"over lengths {TRAINED.span}:\n\n{lines}"
+        f"alike, each would be ahead on half of the tasks.{alone}{weak} Medians of the mean "
+        f"accuracy over lengths {TRAINED.span}:\n\n{lines}"
+    )
+
+
+def _learned(runs: Runs, task: str) -> bool:
+    """Tell whether a run of the stateful baseline or of a constrained controller knows the longest
+    inputs that it was trained on.
+    """
+    data = curves(runs)
+    known = next(spec.task.iid_length for spec in runs.specs if spec.task.name == task)
+    own = data[(data["task"] == task) & data["model"].isin([STATEFUL, *CONSTRAINED])]
+    return bool((own.loc[own["length"] == known, "accuracy"] > ABOVE).any())
+
+
+def _later_seeds(runs: Runs) -> str:
+    """Tell the medians of controllers that have runs beyond the seeds of verdicts."""
+    few, every = summaries(runs), summaries(runs.with_later_seeds())
+    more = every[every["seeds"].to_numpy() > few["seeds"].to_numpy()]
+    if more.empty:
+        return ""
+    parts = []
+    for task, own in more.groupby("task", sort=False):
+        medians = (
+            f"{row.model} {short(row.median)} % ({plural(row.seeds, 'run')})"
+            for row in own.itertuples()
+        )
+        parts.append(f"{title(task)}, {words(medians)}")
+    return (
+        "Some have further seeds, which verdicts take in their second stage alone. With these, "
+        f"medians are: {'; '.join(parts)}.\n\n"
     )
 
 
@@ -128,7 +163,7 @@ def when_it_comes(survey: Survey) -> str:
         each = [f"{n} of {row.seeds}" for n in arrive]
         rows.append((title(row.task), row.model, shown[0], each[0], shown[1], each[1]))
     heads = (f"length {task.iid_length}", "arrive", f"length {task.dev_length}", "arrive there")
-    return f"{_arrivals(runs, found)}\n\n" + table(
+    return f"{_arrivals(runs, found)}\n\n{_leads(runs)}" + table(
         ("task", "controller", *heads),
         rows,
         name="tab-findings-dnc-when",
@@ -136,6 +171,28 @@ def when_it_comes(survey: Survey) -> str:
         f"with an accuracy above {ABOVE:.0f} %, at the longest length trained on and the one that "
         f"selects, of {runs.specs[0].training.steps:,} steps.",
         numbers=heads,
+    )
+
+
+def _leads(runs: Runs) -> str:
+    """Say at how many points of training a constrained controller is ahead, and from when on."""
+    found = when.leads(runs)
+    if found.empty:
+        return ""
+    lines = []
+    for task, rows in found.groupby("task", sort=False):
+        parts = [
+            f"{row.model} at {row.ahead} of {row.points} points"
+            + (f", and always from step {row.since:,.0f} on" if np.isfinite(row.since) else "")
+            for row in rows.itertuples()
+        ]
+        lines.append(f"- **{title(task)}:** {'; '.join(parts)}.")
+    further = runs.specs[0].task.dev_length
+    return (
+        "**Since when is a constrained controller ahead of the stateful baseline?** Compared are "
+        f"medians of runs at length {further}, point by point of the recorded training:\n\n"
+        + "\n".join(lines)
+        + "\n\n"
     )
 
 
@@ -208,7 +265,7 @@ def _among_others(few: Runs, runs: Runs) -> str:
     if not said:
         return ""
     return (
-        "One seed is little: of the usual number of steps there are more, and from the best down "
+        "This is one seed. Among all runs of the usual number of steps, from the best down, "
         f"{words(said)}."
     )
 

@@ -261,9 +261,10 @@ def table_6(runs: Runs) -> Exhibit:
 
 
 def _means_table(runs: Runs, memory: Memory, remark: str) -> Exhibit:
+    low, high = memory.ends(runs.specs[0])
     caption = (
         f"<b>{published.name_of(memory.means)} of the paper, side by side.</b> {{}} Each run's "
-        f"mean over lengths {memory.span}, in percent: the median over runs (in brackets the "
+        f"mean over lengths {low} to {high}, in percent: the median over runs (in brackets the "
         "best), then mean ± standard deviation; below, smaller: what the paper prints, of ten "
         f"runs.{remark} Point at a cell to see each run's own."
     )
@@ -371,7 +372,7 @@ def numbers(runs: Runs, memory: Memory = TRAINED) -> str:
     head = f"{names}, {runs.scale} scale: of our seeds (paper's value), lengths and percent"
     lines = [head]
     for task, cells in table.groupby("task", sort=False):
-        averaged = "{}-{}".format(*memory.averaged)
+        averaged = "{}-{}".format(*memory.ends(runs.specs[0]))
         rows = [[title(task), "seeds", "longest", f"median {averaged}", f"mean {averaged}"]]
         for cell in cells.itertuples():
             ours = [cell.longest, cell.median, cell.mean]

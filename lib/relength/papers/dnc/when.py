@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from relength.papers.dnc.by_length import ABOVE, MEASURES
+from relength.papers.dnc.recounts import CONSTRAINED, STATEFUL
 from relength.report import exhibits, figures
 from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.grid import NOT_RUN
@@ -148,6 +149,28 @@ def medians(runs: Runs) -> pd.DataFrame:
             found |= {"lag": _median(gaps), "lags": int(np.isfinite(gaps).sum())}
             rows.append(found)
     return pd.DataFrame(rows)
+
+
+def leads(runs: Runs) -> pd.DataFrame:
+    """Compare each constrained controller with the stateful one over training, where both have
+    runs: medians of runs at the length that selects.
+
+    Columns: task, model, points (that are compared), ahead (how many have the controller ahead),
+    since (the step from which all do, infinite for none).
+    """
+    data, rows = courses(runs), []
+    further = runs.specs[0].task.dev_length
+    for task, own in data[data["length"] == further].groupby("task", sort=False):
+        middle = own.pivot_table(index="step", columns="model", values="accuracy", aggfunc="median")
+        if STATEFUL not in middle:
+            continue
+        for model in CONSTRAINED:
+            if model in middle:
+                both = middle[[STATEFUL, model]].dropna()
+                ahead = (both[model] > both[STATEFUL]).tolist()
+                since = stays(both.index.tolist(), ahead)
+                rows.append((task, model, len(both), sum(ahead), since))
+    return pd.DataFrame(rows, columns=["task", "model", "points", "ahead", "since"])
 
 
 def _median(steps: Iterable[float]) -> float:
