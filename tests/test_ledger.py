@@ -246,6 +246,8 @@ def test_a_page_of_small_models_says_their_size_first(tmp_path, empty):
     said = boxes.in_short(page, empty._replace(store=store)).splitlines()[1]
     assert said.partition(".** ")[2].startswith("Ours are small models")
     assert handmade.amounts(said)[:2] == [0.68, 1400]
+    beyond = boxes.in_short("memreasoner_losses", empty._replace(store=store))
+    assert "small models" in beyond  # a page without a table of the paper
     assert "small models" not in boxes.in_short(page, empty)
     assert "small models" not in boxes.in_short("mla_table2", empty)
 

@@ -201,7 +201,7 @@ def _sizes_on(page: str, store: Store) -> str:
     printed = registry.papers()[shown[0].paper].parameters if shown else 0.0
     if not printed:
         return ""
-    runs = Runs.read(shown[0], "reduced", load_margins().least_seeds, store, shown[1])
+    runs = Runs.read(shown[0], "reduced", load_margins().least_seeds, store)
     ours = [record["parameters"] for record in runs.records]
     return f"Ours are small models: {sizes(ours, printed)}." if ours else ""
 
