@@ -222,6 +222,7 @@ USES = re.compile(r"(?:<use [^>]*/>){2,}")
 STYLE = re.compile(r' style="([^"]*)"')
 DECIMALS = re.compile(r"-?\d+\.\d{3,}")
 IDENTIFIER = re.compile(r' id="([^"]*)"')
+PATH = re.compile(r'\bd="([^"]*)"')
 TEXT_SHARE = 62  # percent of a model's colour in its label, the rest being ink: 4.5 to 1 or more
 
 
@@ -270,7 +271,22 @@ def _legible(tag: str) -> str:
 def _compact(tag: str) -> str:
     """A tag without line breaks and without digits that nobody sees."""
     short = DECIMALS.sub(lambda n: f"{float(n[0]):.2f}".rstrip("0").rstrip("."), tag)
-    return re.sub(r"\s*\n\s*", " ", short)
+    short = re.sub(r"\s*\n\s*", " ", short)
+    return PATH.sub(lambda found: f'd="{short_path(found[1])}"', short)
+
+
+def short_path(path: str) -> str:
+    """A path without the letters and blanks that mean nothing: points after a move are lines.
+
+    >>> short_path("M 1 2 L 3 4 L 5 6 C 7 8 9 9 8 7 L 1 2 z M 0 1 L 1 0 ")
+    'M1 2 3 4 5 6C7 8 9 9 8 7L1 2zM0 1 1 0'
+    """
+    written, last = [], ""
+    for command, points in re.findall(r"([A-Za-z])([^A-Za-z]*)", path):
+        goes_on = command == "L" and last in ("M", "L")
+        written.append(f"{' ' if goes_on else command}{points.strip()}")
+        last = command
+    return "".join(written)
 
 
 def sharing(marks: str) -> str:
