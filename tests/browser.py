@@ -20,7 +20,7 @@ except RelengthError:
 LEAVES = re.compile(r"^(?!file:|data:|blob:|about:|http://127\.0\.0\.1[:/])")  # this machine
 # No name is looked up. (To stop requests one by one would keep the browser from caching any.)
 OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
-FIRST = 8  # rows of a table, entries of a list, marks of a drawing
+FIRST = 4  # rows of a table, entries of a list, marks of a drawing
 ALIKE = 3  # of text that looks the same, the contrast of as many is measured
 MORE_OF_A_KIND = ", ".join(
     f"{many}:nth-child(n+{FIRST + 1}):not([data-sample], :has([data-sample]))"
