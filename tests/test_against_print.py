@@ -225,7 +225,7 @@ def test_the_drawing_has_a_mark_per_number_and_a_dot_per_seed(state):
     exhibit = against_print.figure("mla", data, state, "front")
     wide = exhibit.html.split('class="narrow"')[0]
     assert len(re.findall("<use ", wide)) >= len(data)
-    dots = re.findall(r"M ([\d.]+ [\d.]+) L \1 ", wide)  # lines of no length
+    dots = re.findall(r"M([\d.]+ [\d.]+) \1(?=[M\"])", wide)  # lines of no length
     assert len(dots) == data["seeds"].sum()
     assert exhibit.data["claim"].to_list() == data["claim"].to_list()
     assert np.array_equal(exhibit.data["seeds"], data["seeds"])
