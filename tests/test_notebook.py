@@ -364,7 +364,7 @@ SOON = 30  # runs
 )
 def test_papermill_trains_a_notebook_at_smoke_scale_from_any_folder(path, tmp_path):
     if path.stem != "mla_table2" and smoke_runs(path) > SOON:
-        pytest.skip("takes minutes; each run of every grid takes a step in tests/test_run.py")
+        pytest.skip("takes minutes: the weekly workflow executes it")
     if lacks_data(path):
         pytest.skip("its data are not here")
     before = {file: file.read_bytes() for file in RESULTS.glob("*/*.jsonl")}

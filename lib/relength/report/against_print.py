@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from relength.paths import BOOK
-from relength.report.boxes import sizes
+from relength.report.boxes import sizes_in_words
 from relength.report.exhibits import Exhibit, specs
 from relength.report.figures import drawn
 from relength.report.html import fill
@@ -300,7 +300,7 @@ def asides(paper: str, data: pd.DataFrame, survey: Survey) -> str:
     if size := registry.papers()[paper].parameters:
         runs = set(_used(shown, survey))
         ours = [r["parameters"] for r in survey.store.records() if r["run_id"] in runs]
-        facts.append(f"our models are small: {sizes(ours, size)}")
+        facts.append(f"our models are small: {sizes_in_words(ours, size)}")
     return f":::{{container}} asides\n{' · '.join(facts)}\n:::\n"
 
 

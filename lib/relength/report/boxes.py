@@ -203,10 +203,10 @@ def _sizes_on(page: str, store: Store) -> str:
         return ""
     runs = Runs.read(shown[0], "reduced", load_margins().least_seeds, store)
     ours = [record["parameters"] for record in runs.records]
-    return f"Ours are small models: {sizes(ours, printed)}." if ours else ""
+    return f"Ours are small models: {sizes_in_words(ours, printed)}." if ours else ""
 
 
-def sizes(ours: Iterable[int], printed: float) -> str:
+def sizes_in_words(ours: Iterable[int], printed: float) -> str:
     """Compare numbers of parameters, ours by their median: a part of a sentence."""
     return (
         f"they have {median(ours) / 1e6:.2g} million parameters and are not pretrained, where the "

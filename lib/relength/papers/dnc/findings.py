@@ -13,11 +13,10 @@ from relength.report.scoreboard import Survey
 from relength.report.style import title
 from relength.report.tables import number, short
 from relength.report.wording import words
-from relength.verdicts.wording import plural
+from relength.verdicts.wording import plural, verb
 
 EXPERIMENT = "dnc_generalization"
 BUDGETS = "dnc_when"
-CLUSTERED = 80.0  # percent of state_neighbours, as dnc-045 reads clusters
 
 
 def reach(survey: Survey) -> str:
@@ -63,7 +62,8 @@ def _ahead(runs: Runs) -> str:
     choice = f" For {words(changed)}, this choice decides which are." if changed else ""
     single = sum(found.seeds == 1 for found in selected.values())
     alone = f" On {plural(single, 'task')} the baseline has one run." if single else ""
-    lost = [title(task) for task in selected if not _learned(runs, task)]
+    known = _learned(runs)
+    lost = [title(task) for task in selected if task not in known]
     weak = (
         f" On {words(lost)} no run knows the longest inputs trained on, so that a lead says little."
         if lost
@@ -82,14 +82,15 @@ def _ahead(runs: Runs) -> str:
     )
 
 
-def _learned(runs: Runs, task: str) -> bool:
-    """Tell whether a run of the stateful baseline or of a constrained controller knows the longest
-    inputs that it was trained on.
+def _learned(runs: Runs) -> set[str]:
+    """The tasks on which a run of the stateful baseline or of a constrained controller knows the
+    longest inputs that it was trained on.
     """
+    longest = {spec.task.name: spec.task.iid_length for spec in runs.specs}
     data = curves(runs)
-    known = next(spec.task.iid_length for spec in runs.specs if spec.task.name == task)
-    own = data[(data["task"] == task) & data["model"].isin([STATEFUL, *CONSTRAINED])]
-    return bool((own.loc[own["length"] == known, "accuracy"] > ABOVE).any())
+    trained = data["length"] == data["task"].map(longest)
+    asked = data["model"].isin([STATEFUL, *CONSTRAINED])
+    return set(data.loc[trained & asked & (data["accuracy"] > ABOVE), "task"])
 
 
 def _later_seeds(runs: Runs) -> str:
@@ -279,19 +280,19 @@ def loops(survey: Survey) -> str:
     rows = []
     good = data[data["accuracy"] >= states.GENERALISES]
     looping = data[data["state_returns"] >= states.LOOPS]
-    clustered = data[data["state_neighbours"] >= CLUSTERED]
+    clustered = data[data["state_neighbours"] >= states.CLUSTERED]
     both = len(good.index.intersection(looping.index))
     near = len(good.index.intersection(clustered.index))
     said = (
         f"Of {plural(len(good), 'run')} that generalise (a mean accuracy of "
-        f"{short(states.GENERALISES)} % or more), {both} {'has' if both == 1 else 'have'} loops; "
+        f"{short(states.GENERALISES)} % or more), {both} {verb(both, 'have')} loops; "
         f"of {plural(len(looping), 'run')} with loops, {both} "
-        f"{'generalises' if both == 1 else 'generalise'}. The stateless baseline has no state to "
+        f"{verb(both, 'generalise')}. The stateless baseline has no state to "
         f"come back to and is left out.\n\n**Clusters.** {near} of the {len(good)} that generalise "
         f"have clusters, and {len(clustered) - near} of the {len(data) - len(good)} others. A run "
-        f"has clusters if {short(CLUSTERED)} % or more of the nearest states were reached by the "
-        "same symbol, where 0 is chance. This was asked after the runs were seen, so no claim "
-        "judges it."
+        f"has clusters if {short(states.CLUSTERED)} % or more of the nearest states were reached "
+        "by the same symbol, where 0 is chance. This was asked after the runs were seen, so no "
+        "claim judges it."
     )
     for task, own in data.groupby("task", sort=False):
         counts = []
@@ -300,7 +301,7 @@ def loops(survey: Survey) -> str:
         ):  # fmt: skip
             returns = part["state_returns"].sort_values()
             span = f"{short(returns.iloc[0])} to {short(returns.iloc[-1])}" if len(part) else "–"
-            near = int((part["state_neighbours"] >= CLUSTERED).sum())
+            near = int((part["state_neighbours"] >= states.CLUSTERED).sum())
             counts += [len(part), near, int((returns >= states.LOOPS).sum()), span]
         rows.append((title(task), *counts))
     heads = (

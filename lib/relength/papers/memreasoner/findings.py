@@ -22,7 +22,6 @@ from relength.verdicts.wording import plural
 
 ONE, LONG = "memreasoner_babilong", "memreasoner_two_facts"
 TASKS = {ONE: "one fact", LONG: "two facts"}
-NO_ORDER = "No temporal encoding"
 
 
 class Asked(NamedTuple):
@@ -195,12 +194,15 @@ def _cost_of_order(runs: Runs, short_one: str, long_one: str) -> str:
     It is empty unless both have runs.
     """
     (task,) = runs.tasks
-    lost = {}
+    unordered = {s.row for s in runs.specs if getattr(s.model, "temporal", "") == "none"}
+    lost, none = {}, []
     for row, arm in runs.rows:
         ends = (runs.values(row, arm, task, length) for length in (short_one, long_one))
         if drops := [before - after for before, after in zip(*ends, strict=True)]:
-            lost[row] = drops
-    none = lost.pop(NO_ORDER, None)
+            if row in unordered:
+                none += drops
+            else:
+                lost[row] = drops
     if not (none and lost):
         return ""
     least, most = (pick(median(drops) for drops in lost.values()) for pick in (min, max))
@@ -211,9 +213,9 @@ def _cost_of_order(runs: Runs, short_one: str, long_one: str) -> str:
     )
     if max(none) < load_margins().measures["accuracy"].around(0) < least:
         said += (
-            "So it is not by what they say that lines of a novel are taken for facts. The order "
-            "that is mixed into the codes makes them alike; but without it, a person's last line "
-            "is not told from the earlier ones."
+            "This points to the order that is mixed into the codes: it makes them alike, whatever "
+            "the lines say. But without it, a person's last line is not told from the earlier "
+            "ones."
         )
     return f"{said}\n"
 
