@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 import torch
 from baseline_reference import moved
+from numba import njit
 from pydantic import ValidationError
 from torch.func import functional_call, stack_module_state, vmap
 
 from relength.errors import RelengthError
 from relength.kernels import dnc_steps
+from relength.kernels.lanes import get, put
 from relength.models.memory import dnc_memory
 from relength.models.memory.configs import ConstrainedDNCConfig
 from relength.models.memory.constrained import ConstrainedDNC
@@ -192,10 +194,11 @@ def learned(model: ConstrainedDNC, batch: ChannelsToChannels, fused: bool):
 @pytest.mark.parametrize("row", COMPUTED, ids=lambda row: ROWS[row])
 def test_the_fast_form_has_the_values_and_gradients_of_the_plain_one(row, clip):
     touched = 0
-    for seed, length in ((0, 1), (1, 4), (2, 12)):
+    # Batches that fill no group of eight samples, one, and more than one.
+    for seed, length, size in ((0, 1, 3), (1, 4, 8), (2, 12, 17)):
         model, batch = (
             build(row, seed, noise=0.8, clip=clip),
-            draw(length, 1 + length // 3, 3, seed),
+            draw(length, 1 + length // 3, size, seed),
         )
         plain, fast = (learned(model, batch, fused) for fused in (False, True))
         close(fast[0], plain[0])
@@ -217,11 +220,21 @@ def test_the_fast_form_holds_in_single_precision_at_the_sizes_of_the_paper():
             close(fast[2][name], grad, 1e-3 * grad.abs().max().item())
 
 
+@njit
+def exponentials(numbers, out):
+    """exp32 of rows of eight numbers."""
+    for k in range(len(numbers)):
+        put(out, k, dnc_steps.exp32(get(numbers, k)))
+
+
 def test_the_exponential_of_vectors_is_as_right_as_it_says_and_bounded():
     for most, error in ((20, 2**-22), (87, 2**-21)):
-        numbers = np.linspace(-most, most, 20_001, dtype=np.float32)
-        ours = np.array([dnc_steps.exp32(x) for x in numbers], dtype=np.float64)
-        np.testing.assert_allclose(ours, np.exp(numbers.astype(np.float64)), rtol=error)
+        numbers = np.linspace(-most, most, 20_000, dtype=np.float32)
+        alone = np.array([dnc_steps.exp32(x) for x in numbers])
+        together = np.empty((2500, 8), np.float32)
+        exponentials(numbers.reshape(2500, 8), together)
+        for ours in (alone, together.flatten()):
+            np.testing.assert_allclose(ours.astype(float), np.exp(numbers.astype(float)), error)
     for far, end in ((-1e4, -88), (1e4, 88), (-np.inf, -88)):
         assert dnc_steps.exp32(np.float32(far)) == pytest.approx(np.exp(end), rel=1e-6)
     assert np.isnan(dnc_steps.exp32(np.float32(np.nan)))
@@ -235,6 +248,13 @@ def test_without_gradients_the_fast_form_keeps_no_history_and_gives_the_same(row
         close(model(batch), kept, 0)
     assert kept.requires_grad
     close(model.generate(batch, 99)[0], kept, 0)
+
+
+def test_whoever_goes_back_through_the_fast_form_twice_is_told(row=("lstm", "none")):
+    loss = build(row)(draw(5, 2)).square().sum()
+    loss.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="a second time"):
+        loss.backward()
 
 
 def test_only_the_states_may_enter_a_loss_and_only_the_outputs():

@@ -1,5 +1,6 @@
 """Compiled code is made once where it can be kept, and made anyway where it cannot."""
 
+import json
 import tempfile
 from pathlib import Path
 
@@ -43,6 +44,13 @@ def hits(function) -> int:
 
 
 def test_what_was_compiled_is_loaded_the_next_time(cache):
+    assert [hits(jit.compiled(double)) for _ in range(2)] == [0, 1]
+
+
+def test_it_is_compiled_again_when_any_file_of_kernels_was_changed(cache, monkeypatch):
+    hits(jit.compiled(double))
+    changed = (*jit.stamps()[:-1], ("lanes.py", 0.0, 1))
+    monkeypatch.setattr(jit, "stamps", lambda: changed)
     assert [hits(jit.compiled(double)) for _ in range(2)] == [0, 1]
 
 
@@ -99,6 +107,24 @@ def test_a_disk_too_full_to_keep_compiled_code_is_no_failure(cache, monkeypatch)
 
     monkeypatch.setattr(numba.core.caching.IndexDataCacheFile, "_save_data", full)
     assert hits(jit.compiled(double)) == 0
+
+
+def test_without_compilation_the_memory_of_a_dnc_is_the_same(python):
+    script = """import numpy as np, torch
+from relength.kernels import dnc_sequence, dnc_steps
+random = np.random.default_rng(0)
+memory = dnc_sequence._Memory(dnc_sequence.Size(5, 3, 2), 3, torch.zeros(1).double(), 9, True)
+given = [torch.from_numpy(random.normal(size=size)) for size in ((3, 9, 4), (28, 4), (3, 9, 6))]
+reads = [memory.forwards(t, given[0][t], given[1], np.ones(28)) for t in range(3)]
+memory.turn()
+grads = [memory.backwards(t, given[2][t]) for t in (2, 1, 0)]
+print(type(memory.steps.forwards).__name__)
+print(repr([float(x.square().sum()) for x in (*reads, *grads)]))"""
+    plain, fast = (python("-c", script, NUMBA_DISABLE_JIT=off).communicate() for off in ("1", "0"))
+    assert (plain[1], fast[1]) == ("", "")
+    (kind, numbers), (fast_kind, fast_numbers) = (x[0].splitlines() for x in (plain, fast))
+    assert (kind, fast_kind) == ("function", "CPUDispatcher")
+    assert json.loads(numbers) == pytest.approx(json.loads(fast_numbers), rel=1e-12)
 
 
 def test_without_compilation_the_mask_is_the_same_bit_for_bit(python):

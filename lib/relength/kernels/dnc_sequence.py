@@ -69,15 +69,14 @@ class Control(ABC):
         """
 
     @abstractmethod
-    def gradients(self) -> tuple[Tensor, list[Tensor]]:
-        """Gradients of the inputs and of ``tensors`` after the last step."""
+    def gradients(self, inputs_too: bool) -> tuple[Tensor | None, list[Tensor]]:
+        """Gradients after the last step: of the inputs, None unless asked for, and ``tensors``."""
 
 
 class Gated(Control):
     """relength.models.memory.constrained.GatedController, whose parameters and fields these are.
 
-    A row that the gates see is [x_t, 1, r_{t-1}, h_{t-1} or c_{t-1}]: the bias is a column of the
-    weights.
+    A row that the gates see is [x_t, r_{t-1}, h_{t-1} or c_{t-1}].
 
     first_h  None where the cell state is fed back instead: then it is a peephole LSTM
     """
@@ -99,9 +98,7 @@ class Gated(Control):
         steps, batch, x = inputs.shape
         d, places = len(self.first_c), steps if keep else 1
         self.inputs, self.keep, self.x, self.reads = inputs, keep, x, reads
-        self.matrix = torch.cat([self.weight[:, :x], self.bias[:, None], self.weight[:, x:]], dim=1)
-        self.fed = inputs.new_empty(places, batch, x + 1 + reads + d)
-        self.fed[..., x] = 1
+        self.fed = inputs.new_empty(places, batch, x + reads + d)
         self.gates = inputs.new_empty(places, batch, 4 * d)
         self.h = inputs.new_empty(steps, batch, d)
         self.cells = inputs.new_empty(steps + 1, batch, d)
@@ -109,9 +106,10 @@ class Gated(Control):
         self.squashed = self.cells[1:] if self.compressed else torch.empty_like(self.h)
         self.state = self.cells[0] if self.first_h is None else self.first_h.expand(batch, -1)
         self.activate = dnc_steps.cell(inputs.dtype == torch.float32)
-        self.arrays = [x.numpy() for x in (self.gates, self.cells, self.squashed, self.h)]
+        arrays = self.bias, self.gates, self.cells, self.squashed, self.h
+        self.arrays = [x.numpy() for x in arrays]
         # Views of every step, made at once: taking them one by one costs as much as computing.
-        parts = self.gates, self.fed, *self.fed.split_with_sizes((x, 1, reads, d), dim=2)
+        parts = self.gates, self.fed, *self.fed.split_with_sizes((x, reads, d), dim=2)
         self.places = list(zip(*parts, strict=True))
         states = self.cells[1:] if self.first_h is None else self.h
         self.steps = list(zip(inputs, self.h, states, strict=True))
@@ -119,43 +117,41 @@ class Gated(Control):
     def forwards(self, t: int, reads: Tensor) -> Tensor:
         at = t if self.keep else 0
         inputs, h, state = self.steps[t]
-        gates, fed, fed_inputs, _, fed_reads, fed_state = self.places[at]
+        gates, fed, fed_inputs, fed_reads, fed_state = self.places[at]
         fed_inputs.copy_(inputs)
         fed_reads.copy_(reads)
         fed_state.copy_(self.state)
-        _into(gates, fed, self.matrix.T)
+        _into(gates, fed, self.weight.T)
         self.activate(t, at, *self.arrays, self.compressed, self.clip)
         self.state = state
         return h
 
     def turn(self) -> None:
         _, batch, d = self.h.shape
-        self.gate_grads = torch.empty_like(self.gates)
         self.carried = torch.zeros_like(self.cells[0])  # gradient of the cells
         self.fed_grad = self.h.new_zeros(batch, self.reads + d)
-        self.back = self.matrix[:, self.x + 1 :].contiguous()
-        kept = (self.gates, self.cells, self.squashed, self.gate_grads, self.carried)
+        self.read_grad, self.state_grad = self.fed_grad.split((self.reads, d), dim=1)
+        self.back, self.places = self.weight[:, self.x :], self.gates.unbind()
+        kept = (self.gates, self.cells, self.squashed, self.carried)
         self.arrays = [x.numpy() for x in kept]
 
     def backwards(self, t: int, h_grad: Tensor, cell_grad: Tensor | None) -> Tensor:
-        state_grad = self.fed_grad[:, self.reads :]  # of the step after
-        (self.carried if self.first_h is None else h_grad).add_(state_grad)
+        (self.carried if self.first_h is None else h_grad).add_(self.state_grad)
         if cell_grad is not None:
             self.carried.add_(cell_grad)
         dnc_steps.gate_gradients(t, h_grad.numpy(), *self.arrays, self.compressed, self.clip)
-        _into(self.fed_grad, self.gate_grads[t], self.back)
-        return self.fed_grad[:, : self.reads]
+        _into(self.fed_grad, self.places[t], self.back)
+        return self.read_grad
 
-    def gradients(self) -> tuple[Tensor, list[Tensor]]:
-        state_grad, flat = self.fed_grad[:, self.reads :], self.gate_grads.flatten(0, 1)
-        whole = flat.T @ self.fed.flatten(0, 1)
-        weight_grad = torch.cat([whole[:, : self.x], whole[:, self.x + 1 :]], dim=1)
+    def gradients(self, inputs_too: bool) -> tuple[Tensor | None, list[Tensor]]:
+        flat = self.gates.flatten(0, 1)
+        weight_grad = (self.fed.flatten(0, 1).T @ flat).T  # faster than the other way round
         if self.first_h is None:
-            firsts = [(self.carried + state_grad).sum(0)]
+            firsts = [(self.carried + self.state_grad).sum(0)]
         else:
-            firsts = [self.carried.sum(0), state_grad.sum(0)]
-        inputs_grad = self.gate_grads @ self.weight[:, : self.x]
-        return inputs_grad, [weight_grad, whole[:, self.x].contiguous(), *firsts]
+            firsts = [self.carried.sum(0), self.state_grad.sum(0)]
+        inputs_grad = self.gates @ self.weight[:, : self.x] if inputs_too else None
+        return inputs_grad, [weight_grad, flat.sum(0), *firsts]
 
 
 class Feedforward(Control):
@@ -209,12 +205,13 @@ class Feedforward(Control):
         _into(self.read_grad, first_grad, self.back)
         return self.read_grad
 
-    def gradients(self) -> tuple[Tensor, list[Tensor]]:
+    def gradients(self, inputs_too: bool) -> tuple[Tensor | None, list[Tensor]]:
         found = []
         for grads, fed in zip(self.grads, self.layers, strict=True):
             flat = grads.flatten(0, 1)
             found += [flat.T @ fed.flatten(0, 1), flat.sum(0)]
-        return self.grads[0] @ self.tensors[0][:, : self.x], found
+        inputs_grad = self.grads[0] @ self.tensors[0][:, : self.x] if inputs_too else None
+        return inputs_grad, found
 
 
 class _Memory:
@@ -222,61 +219,62 @@ class _Memory:
 
     def __init__(self, size: Size, steps: int, like: Tensor, batch: int, keep: bool):
         n, w, r = size
-        p, rows, self.keep = dnc_steps.padded(n), dnc_steps.linked(n), keep
-        single = like.dtype == torch.float32
-        self.steps = dnc_steps.steps(n, w, r, single)
-        self.real = np.float32 if single else np.float64
-        self.batch, self.end = batch, dnc_steps.offsets(w, r).end
+        rows, end = dnc_steps.linked(n), dnc_steps.offsets(w, r).end
+        self.keep, self.times = keep, steps
+        self.steps = dnc_steps.steps(n, w, r, like.dtype == torch.float32)
         states, places = (steps + 1, steps) if keep else (2, 1)
+        self.room, self.groups = like.new_empty, -(-batch // dnc_steps.LANES)
 
-        def room(count: int, numbers: int) -> np.ndarray:
-            found = np.empty((count, batch, numbers), self.real)
-            found[0] = 0
-            return found
-
-        def zeros(count: int, numbers: int) -> np.ndarray:  # loops leave what pads these
-            return np.zeros((count, batch, numbers), self.real)
-
-        norms = room(states, p)
-        norms[0] = np.sqrt(dnc_steps.EPSILON)
-        order = np.empty((states, batch, n), np.int64)
-        order[0] = np.arange(n)
+        self.orders = self._zeros(places, end)
         self.states = (
-            room(states, w * p), norms, room(states, p), room(states, p), room(states, rows * p),
-            zeros(states, p), room(states, r * p), order,
+            self._from(0, states, w * n), self._from(dnc_steps.EPSILON**0.5, states, n),
+            self._from(0, states, n), self._from(0, states, n), self._from(0, states, rows * n),
+            self._zeros(states, rows), self._zeros(states, r * rows),
         )  # fmt: skip
-        self.places = (
-            room(places, p), room(places, r * p), room(places, r * p), room(places, (1 + r) * p),
-            zeros(places, (1 + r) * p),
-        )  # fmt: skip
-        self.orders = like.new_empty(places, batch, self.end)
-        self.reads = like.new_empty(steps, batch, r * w)
-        self.order_array, self.read_array = self.orders.numpy(), self.reads.numpy()
-        self.carries = [(batch, count) for count in (w * p, p, p, rows * p, r * p)]
+        self.places = tuple(
+            self._from(0, places, numbers)
+            for numbers in (rows, rows, r * n, r * rows, (1 + r) * n, (1 + r) * n)
+        )
+        self.carries = w * n, n, n, rows * n, r * rows
+        self.emitted, self.reads = self.room(batch, end), self.room(steps, batch, r * w)
+        self.emitted_array, self.read_array = self.emitted.numpy(), self.reads.numpy()
+
+    def _from(self, first: float, count: int, numbers: int) -> np.ndarray:
+        """Numbers of every time, group of samples, and sample; the first time's are given.
+
+        PyTorch has them begin where vectors may.
+        """
+        found = self.room(count, self.groups, numbers, dnc_steps.LANES)
+        found[0] = first
+        return found.numpy()
+
+    def _zeros(self, *shape: int) -> np.ndarray:
+        return self.room(*shape[:-1], self.groups, shape[-1], dnc_steps.LANES).zero_().numpy()
 
     def forwards(self, t: int, h: Tensor, weight: Tensor, bias: np.ndarray) -> Tensor:
         """Reads (B, R·W) of step t, which the controller's output h (B, H) asks for."""
         at, before, after = (t, t, t + 1) if self.keep else (0, t % 2, (t + 1) % 2)
-        _into(self.orders[at], h, weight.T)
+        _into(self.emitted, h, weight.T)
         self.steps.forwards(
-            at, before, after, bias, self.order_array, *self.states, *self.places,
+            at, before, after, self.emitted_array, bias, self.orders, *self.states, *self.places,
             self.read_array[t],
         )  # fmt: skip
         return self.reads[t]
 
     def turn(self) -> None:
         """Get ready for steps in reverse order."""
-        self.carried = [np.zeros(shape, self.real) for shape in self.carries]
-        self.order_grads = torch.empty_like(self.orders)
-        self.order_grad_array = self.order_grads.numpy()
+        self.carried = [self._zeros(numbers) for numbers in self.carries]
+        self.emitted_grads = self.room(self.times, *self.emitted.shape)
+        self.emitted_grad_array = self.emitted_grads.numpy()
+        self.emitted_places = self.emitted_grads.unbind()
 
     def backwards(self, t: int, read_grad: Tensor) -> Tensor:
         """Gradient of ξ_t before it was squashed, (B, ·), from that of the reads (B, R·W)."""
         self.steps.backwards(
-            t, t, t + 1, self.order_array, *self.states, *self.places, read_grad.numpy(),
-            self.order_grad_array, *self.carried,
+            t, t, t + 1, self.orders, *self.states, *self.places, read_grad.numpy(),
+            self.emitted_grad_array, *self.carried,
         )  # fmt: skip
-        return self.order_grads[t]
+        return self.emitted_places[t]
 
 
 def sequence(
@@ -322,21 +320,29 @@ class _Sequence(Function):
         ctx: Any, h_grads: Tensor | None, read_grads: Tensor | None, cell_grads: Tensor | None
     ) -> tuple[Tensor | None, ...]:
         (weight,) = ctx.saved_tensors
-        control, memory = ctx.control, ctx.memory
+        control, memory, ctx.control, ctx.memory = ctx.control, ctx.memory, None, None
+        if control is None:
+            raise RuntimeError(
+                "The gates of this sequence were replaced by their gradients: compute the outputs "
+                "again before you go back through them a second time."
+            )
         control.turn()
         memory.turn()
-        read_grad, h_grad = torch.zeros_like(memory.reads[0]), torch.empty_like(control.h[0])
-        later = read_grad
-        for t in range(len(memory.reads) - 1, -1, -1):
-            read_grad.copy_(later)
-            if read_grads is not None:
-                read_grad += read_grads[t]
+        steps, later = len(memory.reads), torch.zeros_like(memory.reads[0])
+        read_grad, h_grad = torch.empty_like(later), torch.empty_like(control.h[0])
+        h_parts, read_parts, cell_parts = (
+            [None] * steps if x is None else x.unbind() for x in (h_grads, read_grads, cell_grads)
+        )
+        for t in range(steps - 1, -1, -1):
+            if read_parts[t] is None:
+                read_grad.copy_(later)
+            else:
+                torch.add(later, read_parts[t], out=read_grad)
             _into(h_grad, memory.backwards(t, read_grad), weight)
-            if h_grads is not None:
-                h_grad += h_grads[t]
-            cell_grad = None if cell_grads is None else cell_grads[t]
-            later = control.backwards(t, h_grad, cell_grad)
-        inputs_grad, grads = control.gradients()
-        flat = memory.order_grads.flatten(0, 1)
+            if h_parts[t] is not None:
+                h_grad += h_parts[t]
+            later = control.backwards(t, h_grad, cell_parts[t])
+        inputs_grad, grads = control.gradients(ctx.needs_input_grad[3])
+        flat = memory.emitted_grads.flatten(0, 1)
         weight_grad = flat.T @ control.h.flatten(0, 1)
         return None, None, None, inputs_grad, weight_grad, flat.sum(0), *grads

@@ -57,6 +57,11 @@ class Cache(FunctionCache):
 
     _impl_class = Checked
 
+    def __init__(self, function: Callable[..., Any]):
+        super().__init__(function)
+        # What a function calls may lie in other files of this folder, of which Numba knows nothing.
+        self._cache_file._source_stamp = self._cache_file._source_stamp, *stamps()
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled function, or None if it was not kept or cannot be read."""
         try:
@@ -70,6 +75,12 @@ class Cache(FunctionCache):
         """Keep a compiled function; on a full disk it serves this process only."""
         with suppress(OSError):
             super().save_overload(sig, data)
+
+
+def stamps() -> tuple[tuple[str, float, int], ...]:
+    """Name, time and size of every file of kernels."""
+    found = ((file.name, file.stat()) for file in sorted(Path(__file__).parent.glob("*.py")))
+    return tuple((name, state.st_mtime, state.st_size) for name, state in found)
 
 
 def _cache(function: Callable[..., Any]) -> Cache | None:
