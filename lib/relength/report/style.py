@@ -223,6 +223,8 @@ STYLE = re.compile(r' style="([^"]*)"')
 DECIMALS = re.compile(r"-?\d+\.\d{3,}")
 IDENTIFIER = re.compile(r' id="([^"]*)"')
 PATH = re.compile(r'\bd="([^"]*)"')
+BENDS = re.compile("[CQ]")
+HUNDREDTHS = re.compile(r"-?\d+\.\d\d")
 TEXT_SHARE = 62  # percent of a model's colour in its label, the rest being ink: 4.5 to 1 or more
 
 
@@ -278,9 +280,16 @@ def _compact(tag: str) -> str:
 def short_path(path: str) -> str:
     """A path without the letters and blanks that mean nothing: points after a move are lines.
 
-    >>> short_path("M 1 2 L 3 4 L 5 6 C 7 8 9 9 8 7 L 1 2 z M 0 1 L 1 0 ")
-    'M1 2 3 4 5 6C7 8 9 9 8 7L1 2zM0 1 1 0'
+    A path of straight lines alone is one of data, of which a tenth of a point is all that is seen;
+    bends are those of small marks.
+
+    >>> short_path("M 1 2 L 3 4 L 5 6 C 7 8 9 9 8.25 7 L 1 2 z M 0 1 L 1 0 ")
+    'M1 2 3 4 5 6C7 8 9 9 8.25 7L1 2zM0 1 1 0'
+    >>> short_path("M 1 2.04 L 3.25 14.36 ")
+    'M1 2 3.2 14.4'
     """
+    if not BENDS.search(path):
+        path = HUNDREDTHS.sub(lambda n: f"{float(n[0]):.1f}".removesuffix(".0"), path)
     written, last = [], ""
     for command, points in re.findall(r"([A-Za-z])([^A-Za-z]*)", path):
         goes_on = command == "L" and last in ("M", "L")
