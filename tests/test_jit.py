@@ -46,10 +46,55 @@ def test_what_was_compiled_is_loaded_the_next_time(cache):
     assert [hits(jit.compiled(double)) for _ in range(2)] == [0, 1]
 
 
-def test_it_is_compiled_again_when_any_file_of_kernels_was_changed(cache, monkeypatch):
+def test_it_is_compiled_again_when_any_file_of_kernels_was_changed(cache, monkeypatch, tmp_path):
+    assert "lanes.py" in [name for name, *_ in jit.STAMPS]
+    (tmp_path / ".#lock.py").symlink_to("nowhere")
+    file = tmp_path / "helper.py"
+    for text, expected in (("1", [0, 1]), ("22", [0, 1])):
+        file.write_text(text)
+        monkeypatch.setattr(jit, "STAMPS", jit.stamps(tmp_path))
+        assert [hits(jit.compiled(double)) for _ in range(2)] == expected
+
+
+def closing(number, times):
+    """A function that closes over a compiled one and a number, as a step of a memory does."""
+    inner = jit.compiled(times)
+    return jit.compiled(lambda x: inner(x) + number)
+
+
+def twice(x):
+    return x + x
+
+
+def squared(x):
+    return x * x
+
+
+def test_a_function_is_known_by_what_it_closes_over(cache):
+    found = []
+    for number, times in ((1, twice), (1, twice), (2, twice), (1, squared)):
+        function = closing(number, times)
+        found.append((function(5), sum(function.stats.cache_hits.values())))
+    assert found == [(11, 0), (11, 1), (12, 0), (26, 0)]
+
+
+def test_the_step_of_a_memory_is_compiled_in_one_process_and_loaded_in_the_next(python, tmp_path):
+    script = """import torch
+from relength.kernels import dnc_sequence
+memory = dnc_sequence._Memory(dnc_sequence.Size(2, 1, 1), 1, torch.zeros(1), 1, True)
+memory.forwards(0, torch.zeros(1, 4), torch.zeros(12, 4), torch.zeros(12).numpy())
+print(sum(memory.steps.forwards.stats.cache_hits.values()))"""
+    place = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    found = [python("-c", script, **place).communicate() for _ in range(2)]
+    assert found == [("0\n", ""), ("1\n", "")]
+
+
+def test_code_that_another_function_left_under_the_same_name_is_not_run(cache):
     hits(jit.compiled(double))
-    changed = (*jit.stamps()[:-1], ("lanes.py", 0.0, 1))
-    monkeypatch.setattr(jit, "stamps", lambda: changed)
+    (file,) = cache.rglob("*double*.nbc")
+    assert closing(1, twice)(5) == 11
+    (other,) = (f for f in cache.rglob("*.nbc") if "lambda" in f.name)
+    file.write_bytes(other.read_bytes())
     assert [hits(jit.compiled(double)) for _ in range(2)] == [0, 1]
 
 

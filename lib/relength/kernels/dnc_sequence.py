@@ -97,7 +97,7 @@ class Gated(Control):
     def start(self, inputs: Tensor, reads: int, keep: bool) -> None:
         steps, batch, x = inputs.shape
         d, places = len(self.first_c), steps if keep else 1
-        self.inputs, self.keep, self.x, self.reads = inputs, keep, x, reads
+        self.keep, self.x, self.reads = keep, x, reads
         self.fed = inputs.new_empty(places, batch, x + reads + d)
         self.gates = inputs.new_empty(places, batch, 4 * d)
         self.h = inputs.new_empty(steps, batch, d)
@@ -131,7 +131,7 @@ class Gated(Control):
         self.carried = torch.zeros_like(self.cells[0])  # gradient of the cells
         self.fed_grad = self.h.new_zeros(batch, self.reads + d)
         self.read_grad, self.state_grad = self.fed_grad.split((self.reads, d), dim=1)
-        self.back, self.places = self.weight[:, self.x :], self.gates.unbind()
+        self.back, self.gate_places = self.weight[:, self.x :], self.gates.unbind()
         kept = (self.gates, self.cells, self.squashed, self.carried)
         self.arrays = [x.numpy() for x in kept]
 
@@ -140,7 +140,7 @@ class Gated(Control):
         if cell_grad is not None:
             self.carried.add_(cell_grad)
         dnc_steps.gate_gradients(t, h_grad.numpy(), *self.arrays, self.compressed, self.clip)
-        _into(self.fed_grad, self.places[t], self.back)
+        _into(self.fed_grad, self.gate_places[t], self.back)
         return self.read_grad
 
     def gradients(self, inputs_too: bool) -> tuple[Tensor | None, list[Tensor]]:
@@ -240,15 +240,13 @@ class _Memory:
         self.emitted_array, self.read_array = self.emitted.numpy(), self.reads.numpy()
 
     def _from(self, first: float, count: int, numbers: int) -> np.ndarray:
-        """Numbers of every time, group of samples, and sample; the first time's are given.
-
-        PyTorch has them begin where vectors may.
-        """
+        """Room for numbers of every time, group and sample, filled at the first time."""
         found = self.room(count, self.groups, numbers, dnc_steps.LANES)
         found[0] = first
         return found.numpy()
 
     def _zeros(self, *shape: int) -> np.ndarray:
+        """All zero, as loops leave what pads these."""
         return self.room(*shape[:-1], self.groups, shape[-1], dnc_steps.LANES).zero_().numpy()
 
     def forwards(self, t: int, h: Tensor, weight: Tensor, bias: np.ndarray) -> Tensor:
@@ -309,7 +307,7 @@ class _Sequence(Function):
         for t in range(steps):
             reads = memory.forwards(t, control.forwards(t, reads), weight, constant)
         ctx.control, ctx.memory = control, memory
-        ctx.save_for_backward(weight)
+        ctx.save_for_backward(weight, *tensors)  # of which none may change until then
         ctx.set_materialize_grads(False)
         # Views, as a node that kept its own outputs would keep itself alive.
         return control.h[:], memory.reads[:], control.cells[1:]
@@ -319,12 +317,12 @@ class _Sequence(Function):
     def backward(
         ctx: Any, h_grads: Tensor | None, read_grads: Tensor | None, cell_grads: Tensor | None
     ) -> tuple[Tensor | None, ...]:
-        (weight,) = ctx.saved_tensors
+        weight = ctx.saved_tensors[0]
         control, memory, ctx.control, ctx.memory = ctx.control, ctx.memory, None, None
         if control is None:
             raise RuntimeError(
-                "The gates of this sequence were replaced by their gradients: compute the outputs "
-                "again before you go back through them a second time."
+                "The buffers of this sequence were given up on the way back: compute its outputs "
+                "again before you go back a second time."
             )
         control.turn()
         memory.turn()

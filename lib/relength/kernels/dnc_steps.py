@@ -2,20 +2,21 @@
 
 The equations are those of relength.models.memory.dnc_memory under its rules DEEPMIND. Eight samples
 lie side by side (:mod:`relength.kernels.lanes`), so that a line that is written for one sample
-computes eight; N, W and R are constants of the machine code. A batch is groups of eight, the last
-one filled up with samples of zeros that nobody reads.
+computes eight; N, W and R are constants of the machine code. A batch is groups of eight; places of
+the last one that no sample has hold numbers that nobody reads.
 
 | array | numbers of a step of a group | what |
 | --- | --- | --- |
 | memory, norms | W·N, N | M_t word position by word position, and lengths of its words |
-| usage, precedence, link | N, N, L·N | u_t, p_t, L_t; L is N rounded up to 4, with zeros |
-| writing, reading | L, R·L | w^w_t, w^{r,i}_t |
+| usage, precedence | N, N | u_t, p_t |
+| link | L·N | L_t; L is N rounded up to a multiple of 4, and rows from N on are zero |
+| writing, reading | L, R·L | w^w_t, w^{r,i}_t; numbers from N on are zero |
 | orders | W·R + 3·W + 5·R + 3 | ξ_t |
 | allocation, products | L, L | a_t, and the products of usages in it |
 | behind, ahead | R·N, R·L | b^i_t, f^i_t |
 | similar, content | (1 + R)·N | cosines and weightings by content, the write head first |
 
-The first three lines are states: ``before`` and ``after`` are their places in time. The others have
+The first four lines are states: ``before`` and ``after`` are their places in time. The others have
 one place a step, ``at``. The group is the second axis of all of them. What a batch leaves behind is
 larger than a processor's cache, and to fetch it takes as long as to compute: so each step begins
 with the group that the step before ended with.
@@ -98,9 +99,9 @@ E1, E2, E3, E4, E5, E6, E7 = (
 
 @fast
 def exp32(x):
-    """exp of a float32, or of lanes, between ±88, and beyond that as at the ends.
+    """exp of a float32, or of lanes, up to 88; of larger numbers that of 88.
 
-    Its relative error is below 2^-22 between ±20, and below 2^-21 everywhere.
+    Its relative error is below 2^-22 between ±20, and below 2^-21 from -87 on. Below -87.7 it is 0.
     """
     x = if_less(x, -FAR, -FAR, if_less(FAR, x, FAR, x))
     whole = nearest(x * LOG2_E)
@@ -296,7 +297,7 @@ def _forwards(N: int, W: int, R: int, single: bool) -> Callable[..., None]:
                 put(raised, n, tiny + (one - tiny) * used)
 
             # Allocation: a slot is taken as far as those that are used less are in use.
-            for n in range(0, L, 2):
+            for n in range(0, N, 2):  # two at a time; what follows an odd number is not read
                 used, p = get(raised, n), eight(one)
                 next_used, q = get(raised, n + 1), if_at_most(used, get(raised, n + 1), used, one)
                 if n + 1 < N:
@@ -409,6 +410,7 @@ def _backwards(N: int, W: int, R: int, single: bool) -> Callable[..., None]:
     READ_GRAD, BACK_GRAD, ON_GRAD, OLD_GRAD, ROOM = (
         (4 * L + BLOCK * N + k * R * L) for k in range(5)
     )
+    RAISED, AFTER = DOT_GRAD, NORM_GRAD  # which are free again by then
     READS, ORDERS = 0, R * W
 
     @fast
@@ -645,26 +647,26 @@ def _backwards(N: int, W: int, R: int, single: bool) -> Callable[..., None]:
                 0, rows, WRITE_GRAD, gate * (one - new), mean, grads, memory_grads,
             )  # fmt: skip
 
-            # Allocation: a slot that is used more is taken less, and so are those after it.
+            # Allocation: a slot that is used more is taken less, and those after it more.
             for n in range(N):
-                put(rows, DOT_GRAD + n, tiny + (one - tiny) * get(is_used, n))
-            for n in range(0, L, 2):
-                used, next_used = get(rows, DOT_GRAD + n), get(rows, DOT_GRAD + n + 1)
+                put(rows, RAISED + n, tiny + (one - tiny) * get(is_used, n))
+            for n in range(0, N, 2):
+                used, next_used = get(rows, RAISED + n), get(rows, RAISED + n + 1)
                 p = if_at_most(used, next_used, get(rows, LATER + n + 1), zero)
                 q = if_less(next_used, used, get(rows, LATER + n), zero)
                 for m in range(n):
-                    x, y = get(rows, DOT_GRAD + m), get(rows, LATER + m)
+                    x, y = get(rows, RAISED + m), get(rows, LATER + m)
                     p += if_less(used, x, y, zero)
                     q += if_less(next_used, x, y, zero)
                 for m in range(n + 2, N):
-                    x, y = get(rows, DOT_GRAD + m), get(rows, LATER + m)
+                    x, y = get(rows, RAISED + m), get(rows, LATER + m)
                     p += if_at_most(used, x, y, zero)
                     q += if_at_most(next_used, x, y, zero)
-                put(rows, NORM_GRAD + n, p)
-                put(rows, NORM_GRAD + n + 1, q)
+                put(rows, AFTER + n, p)
+                put(rows, AFTER + n + 1, q)
             for n in range(N):
                 grad = gate * new * get(rows, WRITE_GRAD + n) * get(product_of, n)
-                grad = get(rows, NORM_GRAD + n) / get(rows, DOT_GRAD + n) - grad
+                grad = get(rows, AFTER + n) / get(rows, RAISED + n) - grad
                 put(use_grads, n, get(use_grads, n) + (one - tiny) * grad)
 
             # Usage.

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numba import config, njit
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
 
 OPTIONS = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
@@ -37,19 +38,45 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
 
 
 class Checked(CompileResultCacheImpl):
-    """Keep a compiled function with its digest, as changed machine code ends a process."""
+    """Keep a compiled function with its digest, as changed machine code ends a process.
+
+    The digest is of the key, too: two processes that keep a function for different sizes at the
+    same moment may choose the same file.
+
+    key  what is kept or loaded now
+    """
+
+    key: tuple[Any, ...] = ()
 
     def reduce(self, cres: Any) -> tuple[bytes, bytes]:
         """Digest and bytes of a compiled function."""
         code = dumps(super().reduce(cres))
-        return sha256(code).digest(), code
+        return self._digest(code), code
 
     def rebuild(self, target_context: Any, payload: tuple[bytes, bytes]) -> Any:
         """The function of such bytes. Raises ValueError when they are not what was kept."""
         digest, code = payload
-        if sha256(code).digest() != digest:
-            raise ValueError("the kept machine code was changed")
+        if self._digest(code) != digest:
+            raise ValueError("the kept machine code was changed, or is another function's")
         return super().rebuild(target_context, pickle.loads(code))
+
+    def _digest(self, code: bytes) -> bytes:
+        return sha256(repr(self.key).encode() + code).digest()
+
+
+def stamps(folder: Path) -> tuple[tuple[str, float, int], ...]:
+    """Name, time and size of every module in a folder."""
+    found = []
+    for file in sorted(folder.glob("[!.]*.py")):
+        with suppress(OSError):
+            state = file.stat()
+            found.append((file.name, state.st_mtime, state.st_size))
+    return tuple(found)
+
+
+# What a function calls may lie in other files of this folder, of which Numba knows nothing. They
+# are looked at before any is loaded, so that old code is never kept as that of a new file.
+STAMPS = stamps(Path(__file__).parent)
 
 
 class Cache(FunctionCache):
@@ -59,8 +86,12 @@ class Cache(FunctionCache):
 
     def __init__(self, function: Callable[..., Any]):
         super().__init__(function)
-        # What a function calls may lie in other files of this folder, of which Numba knows nothing.
-        self._cache_file._source_stamp = self._cache_file._source_stamp, *stamps()
+        self._cache_file._source_stamp = self._cache_file._source_stamp, STAMPS
+
+    def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
+        """What tells a function from others of its name: types, machine, and :func:`digest`."""
+        self._impl.key = str(sig), codegen.magic_tuple(), digest(self._py_func)
+        return self._impl.key
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled function, or None if it was not kept or cannot be read."""
@@ -77,10 +108,14 @@ class Cache(FunctionCache):
             super().save_overload(sig, data)
 
 
-def stamps() -> tuple[tuple[str, float, int], ...]:
-    """Name, time and size of every file of kernels."""
-    found = ((file.name, file.stat()) for file in sorted(Path(__file__).parent.glob("*.py")))
-    return tuple((name, state.st_mtime, state.st_size) for name, state in found)
+def digest(function: Callable[..., Any]) -> str:
+    """Digest of a function's code and of what it closes over, the same in every process.
+
+    Numba's own would differ where that is a compiled function, which it names by chance.
+    """
+    cells = (cell.cell_contents for cell in function.__closure__ or ())
+    parts = [digest(x.py_func).encode() if isinstance(x, Dispatcher) else dumps(x) for x in cells]
+    return sha256(b"\0".join([function.__code__.co_code, *parts])).hexdigest()
 
 
 def _cache(function: Callable[..., Any]) -> Cache | None:

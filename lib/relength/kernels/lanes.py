@@ -20,8 +20,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
+from relength.kernels.jit import OPTIONS
+
 LANES = 8
-FLAGS = ("reassoc", "contract", "nsz")  # as relength.kernels.jit.OPTIONS
+FLAGS = tuple(OPTIONS["fastmath"])
 
 
 def get(rows, place):
@@ -40,8 +42,8 @@ def eight(x):
 
 
 def larger(a, b):
-    """The larger one of each pair."""
-    return np.maximum(a, b)
+    """The larger one of each pair, and the second one where one of them is no number."""
+    return np.where(b < a, a, b)
 
 
 def if_less(a, b, then, otherwise):
@@ -66,7 +68,7 @@ def nearest(x):
 
 def two_to(x):
     """2^x of float32 that are whole numbers from -126 to 127; 0 of -127."""
-    return np.exp2(x)
+    return np.where(x < -126, np.float32(0), np.exp2(x))
 
 
 def exponential(x):
@@ -97,7 +99,9 @@ class _Model(models.PrimitiveModel):
 
 
 def _rows(rows: Any) -> bool:
-    return isinstance(rows, types.Array) and rows.layout == "C" and rows.dtype in KINDS
+    """Tell whether an array may be one of eight numbers a row; that they are eight is trusted."""
+    known = isinstance(rows, types.Array) and rows.dtype in KINDS
+    return known and rows.ndim == 2 and rows.layout == "C"
 
 
 def _pointer(context: Any, builder: Any, rows: types.Array, array: Any, place: Any) -> Any:
