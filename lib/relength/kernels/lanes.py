@@ -12,13 +12,14 @@ Without Numba's compiler the functions are those of NumPy, on arrays of eight nu
 import operator
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, models, overload, register_model
+from numba.extending import lower_builtin, models, register_model, type_callable
 
 from relength.kernels.jit import OPTIONS
 
@@ -104,129 +105,113 @@ def _rows(rows: Any) -> bool:
     return known and rows.ndim == 2 and rows.layout == "C"
 
 
-def _pointer(context: Any, builder: Any, rows: types.Array, array: Any, place: Any) -> Any:
-    """Where the eight numbers at a place lie."""
+def _pointer(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    """Where eight numbers lie, from an array and a place in it."""
+    (rows, kind, *_), (array, place, *_) = signature.args, values
     data = cgutils.create_struct_proxy(rows)(context, builder, array).data
-    first = builder.mul(place, ir.Constant(place.type, LANES))
-    start = builder.gep(data, [first], inbounds=True)
+    place = context.cast(builder, place, kind, types.intp)
+    start = builder.gep(data, [builder.mul(place, ir.Constant(place.type, LANES))], inbounds=True)
     return builder.bitcast(start, _vector(KINDS[rows.dtype]).as_pointer())
 
 
-@intrinsic
-def _load(typing: Any, rows: Any, place: Any) -> Any:
-    def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        start = _pointer(context, builder, rows, *values)
-        return builder.load(start, align=rows.dtype.bitwidth // 8)
+@type_callable(get)
+def _type_of_get(_: Any) -> Any:
+    def found(rows, place):
+        return KINDS[rows.dtype] if _rows(rows) and isinstance(place, types.Integer) else None
 
-    return KINDS[rows.dtype](rows, types.intp), build
-
-
-@intrinsic
-def _store(typing: Any, rows: Any, place: Any, numbers: Any) -> Any:
-    kind = KINDS[rows.dtype]
-
-    def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        wide = _wide(context, builder, values[2], numbers, kind)
-        start = _pointer(context, builder, rows, *values[:2])
-        builder.store(wide, start, align=rows.dtype.bitwidth // 8)
-        return context.get_dummy_value()
-
-    return types.none(rows, types.intp, numbers), build
+    return found
 
 
-@overload(get)
-def _get(rows, place):
-    return (lambda rows, place: _load(rows, place)) if _rows(rows) else None
+@lower_builtin(get, types.Array, types.Integer)
+def _load(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    rows = signature.args[0]
+    start = _pointer(context, builder, signature, values)
+    return builder.load(start, align=rows.dtype.bitwidth // 8)
 
 
-@overload(put)
-def _put(rows, place, numbers):
-    return (lambda rows, place, numbers: _store(rows, place, numbers)) if _rows(rows) else None
+@type_callable(put)
+def _type_of_put(_: Any) -> Any:
+    def found(rows, place, numbers):
+        fits = _rows(rows) and numbers in (KINDS[rows.dtype], rows.dtype)
+        return types.none if fits and isinstance(place, types.Integer) else None
+
+    return found
 
 
-def _wide(context: Any, builder: Any, value: Any, given: types.Type, kind: Lanes) -> Any:
+@lower_builtin(put, types.Array, types.Integer, Lanes)
+@lower_builtin(put, types.Array, types.Integer, types.Float)
+def _store(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    rows, _, numbers = signature.args
+    wide = _wide(builder, values[2], numbers, KINDS[rows.dtype])
+    start = _pointer(context, builder, signature, values)
+    builder.store(wide, start, align=rows.dtype.bitwidth // 8)
+    return context.get_dummy_value()
+
+
+def _wide(builder: Any, value: Any, given: types.Type, kind: types.Type) -> Any:
     """The value itself if it is of this kind, else eight times the number that it is."""
     if given == kind:
         return value
-    value = context.cast(builder, value, given, kind.dtype)
     vector = ir.Constant(_vector(kind), ir.Undefined)
     for lane in range(LANES):
         vector = builder.insert_element(vector, value, ir.Constant(ir.IntType(32), lane))
     return vector
 
 
-@intrinsic
-def _eight(typing: Any, x: Any) -> Any:
-    kind = KINDS[x]
-    return kind(x), lambda context, builder, _, values: _wide(context, builder, *values, x, kind)
+@type_callable(eight)
+def _type_of_eight(_: Any) -> Any:
+    return lambda x: KINDS.get(x)
 
 
-@overload(eight)
-def _spread(x):
-    return (lambda x: _eight(x)) if x in KINDS else None
+@lower_builtin(eight, types.Float)
+def _eight(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    return _wide(builder, values[0], signature.args[0], signature.return_type)
 
 
 Emit = Callable[..., Any]
 
 
-def _fit(*given: Any) -> bool:
-    """Tell whether arguments are lanes and numbers, or numbers of one kind."""
-    return any(isinstance(x, Lanes) for x in given) or {*given} <= {given[0]} & {*KINDS}
+def _kind(*given: types.Type) -> types.Type | None:
+    """What comes of lanes and numbers of one kind, lanes if any are there; None of others."""
+    kinds = {getattr(x, "dtype", x) for x in given}
+    if len(kinds) > 1 or not kinds <= {*KINDS}:
+        return None
+    return next((x for x in given if isinstance(x, Lanes)), given[0])
 
 
-def _lowered(emit: Emit, given: tuple[Any, ...]) -> Any:
-    """Signature and instructions of a function of lanes and numbers, or of numbers of one kind.
+def _known(function: Callable[..., Any], count: int, emit: Emit, alone: bool = True) -> None:
+    """Have Numba compile a function of ``count`` arguments that are lanes or numbers of one kind.
 
-    emit  the instructions, from a builder and the arguments, as vectors if one is
+    emit   the instructions, from a builder and the arguments, all as vectors if one is
+    alone  whether it takes numbers only, too: operators of these are Numba's own
     """
-    kind = next((x for x in given if isinstance(x, Lanes)), given[0])
+
+    def kind(*given):
+        found = _kind(*given)
+        return found if alone or isinstance(found, Lanes) else None
+
+    # Numba asks for the names of arguments.
+    of_one, of_two = (lambda x: kind(x)), (lambda a, b: kind(a, b))
+    of_four = lambda a, b, then, otherwise: kind(a, b, then, otherwise)  # noqa: E731
+    type_callable(function)(lambda _: {1: of_one, 2: of_two, 4: of_four}[count])
 
     def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        pairs = zip(values, given, strict=True)
-        return emit(builder, *(_wide(context, builder, value, x, kind) for value, x in pairs))
+        kind = signature.return_type
+        pairs = zip(values, signature.args, strict=True)
+        return emit(builder, *(_wide(builder, value, x, kind) for value, x in pairs))
 
-    return kind(*given), build
-
-
-def _of_one(function: Callable[..., Any], emit: Emit) -> None:
-    """Have Numba compile a function of eight numbers."""
-
-    @intrinsic
-    def instructions(typing, x):
-        return _lowered(emit, (x,))
-
-    @overload(function)
-    def chosen(x):
-        return (lambda x: instructions(x)) if _fit(x) else None
+    for given in product((Lanes, types.Float), repeat=count):
+        if alone or Lanes in given:
+            lower_builtin(function, *given)(build)
 
 
-def _of_two(function: Callable[..., Any], emit: Emit) -> None:
-    """Have Numba compile a function of two times eight numbers."""
-
-    @intrinsic
-    def instructions(typing, a, b):
-        return _lowered(emit, (a, b))
-
-    @overload(function)
-    def chosen(a, b):
-        return (lambda a, b: instructions(a, b)) if _fit(a, b) else None
-
-
-def _choice(function: Callable[..., Any], comparison: str) -> None:
-    """Have Numba compile a choice by a comparison, false of what is not a number."""
+def _choice(comparison: str) -> Emit:
+    """A choice by a comparison, false of what is no number."""
 
     def emit(builder: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
         return builder.select(builder.fcmp_ordered(comparison, a, b), then, otherwise)
 
-    @intrinsic
-    def instructions(typing, a, b, then, otherwise):
-        return _lowered(emit, (a, b, then, otherwise))
-
-    @overload(function)
-    def chosen(a, b, then, otherwise):
-        if not _fit(a, b, then, otherwise):
-            return None
-        return lambda a, b, then, otherwise: instructions(a, b, then, otherwise)
+    return emit
 
 
 def _library(name: str) -> Emit:
@@ -258,12 +243,12 @@ for name, instruction in (
     ("truediv", ir.IRBuilder.fdiv),
 ):
     for operation in (getattr(operator, name), getattr(operator, "i" + name)):
-        _of_two(operation, partial(instruction, flags=FLAGS))
-_of_two(larger, lambda builder, a, b: builder.select(builder.fcmp_ordered("<", b, a), a, b))
-_of_one(operator.neg, lambda builder, x: builder.fneg(x))
-_of_one(root, _library("sqrt"))
-_of_one(nearest, _library("rint"))
-_of_one(exponential, _library("exp"))
-_of_one(two_to, _two_to)
-_choice(if_less, "<")
-_choice(if_at_most, "<=")
+        _known(operation, 2, partial(instruction, flags=FLAGS), alone=False)
+_known(operator.neg, 1, lambda builder, x: builder.fneg(x), alone=False)
+_known(larger, 2, lambda builder, a, b: builder.select(builder.fcmp_ordered("<", b, a), a, b))
+_known(if_less, 4, _choice("<"))
+_known(if_at_most, 4, _choice("<="))
+_known(root, 1, _library("sqrt"))
+_known(nearest, 1, _library("rint"))
+_known(exponential, 1, _library("exp"))
+_known(two_to, 1, _two_to)
