@@ -108,8 +108,9 @@ def visit(chromium, origins) -> Callable[[str, View, str], tuple[Visit, list[str
             (audited,) = (other for other in AUDITED if other.width == width)
             opened.turn(audited.theme)
             picture(opened, page, audited)
-            opened.unfold()
-            seen[audited] = opened.look(), opened.violations()
+            # What axe need not see is not looked at again, either: in this width all of it was.
+            violations = opened.violations()
+            seen[audited] = opened.look(), violations
         return seen
 
     return lambda page, view, origin: at_width(page, view.width, origin)[view]

@@ -382,7 +382,7 @@ def test_a_warm_up_evaluates_some_samples_of_many_and_takes_the_others_to_be_as_
     monkeypatch.setattr(
         pace.Trainer,
         "evaluate",
-        lambda self: seen.append(sum(map(len, self.validation))) or evaluate(self),
+        lambda self: seen.append(sum(map(len, self.splits["validation"]))) or evaluate(self),
     )
     sizes = {"dev_size": 10, "validation_size": size}
     spec = tiny()

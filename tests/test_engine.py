@@ -410,7 +410,7 @@ class Scripted(Trainer):
 
     def __init__(self, spec, dev: list[float], validation: list[float], monkeypatch):
         super().__init__(spec)
-        scores = {id(self.dev[0]): dev, id(self.validation): validation}
+        scores = {id(self.splits["dev"]): dev, id(self.splits["validation"]): validation}
         monkeypatch.setattr(
             training,
             "validate",
@@ -507,12 +507,25 @@ def test_solved_epochs_count_only_in_a_row(tiny, monkeypatch):
 
 def test_lookup_averages_its_two_development_sets(tiny, monkeypatch):
     trainer = Trainer(tiny("lookup", epochs=1))
-    scores = {id(trainer.dev[0]): 0.2, id(trainer.dev[1]): 0.6}
+    scores = {id(trainer.splits["validation"]): 0.2, id(trainer.splits["dev"]): 0.6}
     monkeypatch.setattr(
         training, "validate", lambda _, batches, __: Measured(scores.get(id(batches), 0.0), 0.0)
     )
     trainer.run_epoch()
     assert trainer.progress.curve[0]["dev_accuracy"] == pytest.approx(0.4)
+    assert trainer.progress.curve[0]["iid_accuracy"] == 0.2
+
+
+def test_a_set_that_is_asked_for_twice_is_measured_once(tiny, monkeypatch):
+    """Of lookup the validation set is a development set, too."""
+    trainer, seen = Trainer(tiny("lookup")), []
+    validate = training.validate
+    monkeypatch.setattr(
+        training, "validate", lambda *given: seen.append(id(given[1])) or validate(*given)
+    )
+    scores = trainer.evaluate()
+    assert scores.iid is not None
+    assert len(seen) == len(set(seen)) == len(trainer.splits)
 
 
 # --- the result ---------------------------------------------------------------------------------
@@ -542,7 +555,7 @@ def test_a_result_brings_the_weights_of_the_selected_checkpoint(tiny, monkeypatc
         "validate",
         lambda model, batches, task: (
             Measured(dev[trainer.progress.epoch], 0.0)
-            if batches is trainer.dev[0]
+            if batches is trainer.splits["dev"]
             else original(model, batches, task)
         ),
     )

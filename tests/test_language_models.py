@@ -234,7 +234,7 @@ def test_of_a_pretrained_model_adapters_and_the_head_are_trained_and_nothing_els
     assert network and all("lora" in key for key in network)
     assert {key.split(".")[-4] for key in network} == {"q_proj", "v_proj"}
     assert set(model.state_dict()) == trained
-    samples = trainer.validation[0].select(slice(0, 1))
+    samples = trainer.splits["validation"][0].select(slice(0, 1))
     if name == "Llama":  # an adapter that has learned nothing changes nothing
         text = torch.cat([samples.inputs, samples.targets[:, :-1]], dim=1)
         theirs = original(text).logits[:, samples.inputs.shape[1] - 1 :]

@@ -11,12 +11,13 @@ import torch
 from torch.nn import functional as F
 
 from relength.errors import RelengthError
+from relength.kernels.surprise import surprises
 from relength.models.language import memory
 from relength.models.language.configs import GPTConfig, MemReasonerConfig
 from relength.models.language.gpt import GPT
 from relength.models.language.larimar import Larimar
 from relength.models.language.memreasoner import MemReasoner, Terms
-from relength.models.language.transformer import alike, in_batch_order
+from relength.models.language.transformer import Layer, alike, at, in_batch_order, rotations
 from relength.specs.spec import make_spec, spec_of_key
 from relength.tasks import TASKS
 from relength.tasks.base import EOS, SOS
@@ -128,6 +129,45 @@ def assert_equal_scores_terms_and_slopes(one, other) -> None:
         found.append([scores, *terms, *slopes.values()])
     for mine, yours in zip(*found, strict=True):
         torch.testing.assert_close(mine, yours)
+
+
+def drawn(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+@pytest.mark.equality
+def test_fast_surprises_are_those_of_pytorch_in_values_and_slopes():
+    """More rows than are gone over at once, and scores whose exponentials are beyond a float."""
+    scores, words = 5 * drawn(300, 17), torch.arange(300) % 17
+    scores[0] += 1e4
+    scores[1, 3], weights, found = -1e4, drawn(300), []
+    for surprise in (partial(F.cross_entropy, reduction="none"), surprises):
+        leaf = scores.clone().requires_grad_()
+        losses = surprise(1 * leaf, words)
+        (losses @ weights).backward()
+        found.append((losses.detach(), leaf.grad))
+    for theirs, ours in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.equality
+@pytest.mark.parametrize("only", [[3, 5], [[3, 5], [0, 6], [6, 2]]], ids=["all", "each"])
+def test_a_layer_gives_some_positions_what_it_gives_them_among_all(only):
+    layer, x, turns = Layer(8, 2, 12).double(), drawn(3, 7, 8), rotations(7, 4)
+    only, place = torch.tensor(only), torch.arange(7)
+    found = []
+    for asked in (None, only):
+        leaf = x.clone().requires_grad_()
+        seen = place <= (place if asked is None else asked)[..., None]
+        seen = seen[:, None] if seen.ndim == 3 else seen
+        past = drawn(3, 8)
+        seen = F.pad(seen, (1, 0), value=True)
+        outputs = layer(leaf, seen, past=past, rotation=turns, only=asked)
+        outputs = at(outputs, only) if asked is None else outputs
+        slopes = torch.autograd.grad(outputs.sin().sum(), (leaf, *layer.parameters()))
+        found.append([outputs, *slopes])
+    for all_of_them, some in zip(*found, strict=True):
+        torch.testing.assert_close(some, all_of_them)
 
 
 @pytest.mark.equality

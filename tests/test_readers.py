@@ -290,12 +290,13 @@ def test_a_text_read_in_pieces_leaves_the_state_it_leaves_at_once():
     ours = model("Mamba")
     tokens = torch.randint(4, WORDS, (2, 23), generator=torch.Generator().manual_seed(3))
     tokens[1, :9] = PAD
-    outputs, whole = ours.run(tokens, ours.start(2))
+    outputs, whole = ours.run(tokens, ours.start(2), last=23)
+    torch.testing.assert_close(ours.run(tokens, ours.start(2), last=2)[0], outputs[:, -2:])
     states = ours.start(2)
     for words in tokens[:, :-1].split(4, dim=1):
-        empty, states = ours.run(words, states, silent=True)
+        empty, states = ours.run(words, states, last=0)
         assert empty.shape[1] == 0
-    last, states = ours.run(tokens[:, -1:], states)
+    last, states = ours.run(tokens[:, -1:], states, last=1)
     torch.testing.assert_close(last[:, 0], outputs[:, -1])
     for one, other in zip(states, whole, strict=True):
         assert one.state.shape == (2, 3, 12) and one.recent.shape == (2, 3, 12)

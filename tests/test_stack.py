@@ -380,7 +380,7 @@ def test_an_operation_that_cannot_be_stacked_is_named_with_its_place(unbatched, 
 def test_operations_of_evaluation_and_decoding_are_named_too(unbatched, part):
     stack = Stack([run_spec("Content", seed) for seed in (0, 1)])
     unbatched("item")
-    data = stack.validation
+    data = stack.splits["validation"]
     arguments = {"_scores": (data,), "_free_running": ([stack.call.model] * 2, data)}[part]
     with pytest.raises(Unstackable, match=r"Model Content .*test_stack.py, `.*item"):
         getattr(stack, part)(*arguments)
@@ -627,8 +627,8 @@ def test_a_split_is_captured_once_and_judged_after_every_interval(recorded):
     stack = finished(specs, True)
     judged = [graph for graph in recorded if graph.judges]
     intervals = stack.courses[0].progress.epoch
-    assert len(judged) <= len(stack.dev) + len(stack.watched) + 2  # validation, some for the probe
-    assert sum(graph.times == intervals for graph in judged) >= len(stack.dev)
+    assert len(judged) <= len(stack.splits) + 1  # and some samples for the probe
+    assert sum(graph.times == intervals for graph in judged) >= len(stack.task.dev_splits)
 
 
 def test_what_graphs_read_and_write_stays_where_it_was(recorded):
@@ -645,10 +645,10 @@ def test_what_graphs_read_and_write_stays_where_it_was(recorded):
         stack.run_epoch()
     assert known.items() <= stack.captured.captured.items()
     assert len(stack.found) < len(known) and set(before) <= set(places())
-    judged = stack._scores(stack.validation)
+    judged = stack._scores(stack.splits["validation"])
     for weight in stack.params.values():
         weight.mul_(0.0)
-    assert not torch.equal(stack._scores(stack.validation)[1], judged[1])
+    assert not torch.equal(stack._scores(stack.splits["validation"])[1], judged[1])
 
 
 def test_an_interval_waits_for_the_device_at_its_end_only(monkeypatch, recorded):
@@ -665,7 +665,7 @@ def test_an_interval_waits_for_the_device_at_its_end_only(monkeypatch, recorded)
         monkeypatch.setattr(
             torch.Tensor, name, lambda self, o=original, n=name: read.append(n) or o(self)
         )
-    stack.validation.by_length(64)
+    stack.splits["validation"].by_length(64)
     read.clear()
     stack.run_steps()
     assert (

@@ -65,6 +65,6 @@ def _small(spec: RunSpec) -> RunSpec:
 def _evaluated(spec: RunSpec) -> int:
     """Samples that the evaluation after the first interval looks at."""
     task, course = spec.task, Course(spec)
-    names = [*task.dev_splits, *["validation"] * course.asks_iid]
-    names += task.watched_splits if course.shown else ()
+    names = {*task.dev_splits, *["validation"] * course.asks_iid}
+    names.update(task.watched_splits if course.shown else ())
     return sum(task.splits()[name].size for name in names)

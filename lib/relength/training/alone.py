@@ -8,6 +8,7 @@ import copy
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -78,11 +79,9 @@ class Trainer:
         self.optimiser, self.moments = self.protocol.moves, Moments.start(self.model)
         fresh = self.protocol.fresh
         self.data = None if fresh else task.dataset("train", spec.seed).to(device)
-        self.dev = [by_length(task.dataset(name, spec.seed).to(device)) for name in task.dev_splits]
-        self.validation = by_length(task.dataset("validation", spec.seed).to(device))
-        self.watched = {
+        self.splits = {
             name: by_length(task.dataset(name, spec.seed).to(device))
-            for name in task.watched_splits
+            for name in dict.fromkeys((*task.dev_splits, "validation", *task.watched_splits))
         }
         self.dropout = dropout_key(spec.seed, "encodings")
 
@@ -135,13 +134,14 @@ class Trainer:
         return self.protocol.loss(self.spec.task, self.model, batch, key)
 
     def evaluate(self) -> Scores:
-        """Measure what a course looks at after an interval."""
-        dev = [self._validate(batches) for batches in self.dev]
-        watched = self.watched if self.course.shown else {}
+        """Measure what a course looks at after an interval; each set of samples once."""
+        measured = cache(lambda name: self._validate(self.splits[name]))
+        dev = [measured(name) for name in self.spec.task.dev_splits]
+        watched = self.spec.task.watched_splits if self.course.shown else ()
         return Scores(
             Measured(*(sum(numbers) / len(dev) for numbers in zip(*dev, strict=True))),
-            self._validate(self.validation) if self.course.asks_iid else None,
-            {name: self._validate(batches).accuracy for name, batches in watched.items()},
+            measured("validation") if self.course.asks_iid else None,
+            {name: measured(name).accuracy for name in watched},
         )
 
     def _validate(self, batches: list[Batch]) -> Measured:
@@ -151,7 +151,7 @@ class Trainer:
         """Keep what freshness compares: the first losses, and a small evaluation right after
         them.
         """
-        _, loss = self._validate([self.validation[0].select(slice(0, PROBE_ITEMS))])
+        _, loss = self._validate([self.splits["validation"][0].select(slice(0, PROBE_ITEMS))])
         self.progress.probe = {
             "losses": [float(x) for x in losses[:PROBE_STEPS]],
             "validation_loss": loss,

@@ -14,6 +14,7 @@ import copy
 import time
 import traceback
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -110,10 +111,9 @@ class Stack:
         weights = [self.params[name] for name in self.trained]
         self.optimiser = optimisers.stacked(self.protocol.moves, weights)
         self.data = None if self.protocol.fresh else self._split("train")
-        self.dev = [self._split(name) for name in self.task.dev_splits]
-        self.validation = self._split("validation")
-        self.kind = type(self.validation.all)
-        self.watched = {name: self._split(name) for name in self.task.watched_splits}
+        names = dict.fromkeys((*self.task.dev_splits, "validation", *self.task.watched_splits))
+        self.splits = {name: self._split(name) for name in names}
+        self.kind = type(self.splits["validation"].all)
         self._allocate()
 
     @property
@@ -171,16 +171,17 @@ class Stack:
                 self.failures[course.spec.key] = str(diverged)
 
     def evaluate(self) -> list[Scores]:
-        """Measure what the course of each replica looks at after an interval."""
-        dev = zip(*(self._measured(data) for data in self.dev), strict=True)
+        """Measure what the course of each replica looks at after an interval; each set once."""
+        measured = cache(lambda name: self._measured(self.splits[name]))
+        dev = zip(*map(measured, self.task.dev_splits), strict=True)
         iid: list[Measured | None] = [None] * len(self.courses)
         if any(course.asks_iid for course in self.courses):
-            iid = self._measured(self.validation)
+            iid = measured("validation")
         shown = any(course.shown for course in self.courses)
         watched: list[dict[str, float]] = [{} for _ in iid]
-        for name, data in (self.watched if shown else {}).items():
-            for seen, measured in zip(watched, self._measured(data), strict=True):
-                seen[name] = measured.accuracy
+        for name in self.task.watched_splits if shown else ():
+            for seen, found in zip(watched, measured(name), strict=True):
+                seen[name] = found.accuracy
         means = (
             Measured(*(sum(numbers) / len(sets) for numbers in zip(*sets, strict=True)))
             for sets in dev
@@ -214,10 +215,10 @@ class Stack:
             if probing and taken <= PROBE_STEPS:
                 first.append(self.loss.clone())
             if probing and taken == PROBE_STEPS:
-                after = self._scores(self.validation, PROBE_ITEMS)[1]
+                after = self._scores(self.splits["validation"], PROBE_ITEMS)[1]
         if probing:
             if taken < PROBE_STEPS:  # an interval of fewer steps than a probe has
-                after = self._scores(self.validation, PROBE_ITEMS)[1]
+                after = self._scores(self.splits["validation"], PROBE_ITEMS)[1]
             self._probe(first, after)
         for tensor, replica, before in waiting:
             tensor[replica] = before

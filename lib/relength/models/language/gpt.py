@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from relength.errors import RelengthError
 from relength.models.language.configs import GPTConfig
 from relength.models.language.texts import texts
-from relength.models.language.transformer import LanguageModel, Layer, rotations
+from relength.models.language.transformer import LanguageModel, Layer, at, rotations
 from relength.tasks.base import PAD
 from relength.tasks.batch import Answered, FactsToAnswer
 
@@ -62,15 +62,14 @@ class GPT(LanguageModel):
     def scores(self, tokens: Tensor, places: Tensor) -> Tensor:
         """Scores (B, T, words) of the words after the places (B, T) of tokens (B, S)."""
         if self.config.decoder:
-            return self._chosen(self.writer.features(tokens), places)
-        x = self.words(tokens)
-        for layer in self.layers:
-            x = layer(x, causal=True, rotation=self._turns(tokens.shape[1]))
-        return self._chosen(x, places)
-
-    def _chosen(self, x: Tensor, places: Tensor) -> Tensor:
-        """Scores (B, T, words) after the places (B, T) of vectors (B, S, d)."""
-        return self._scores(x.gather(1, places[:, :, None].expand(-1, -1, x.shape[2])))
+            return self._scores(at(self.writer.features(tokens), places))
+        x, turns = self.words(tokens), self._turns(tokens.shape[1])
+        *lower, top = self.layers
+        for layer in lower:
+            x = layer(x, causal=True, rotation=turns)
+        place = torch.arange(tokens.shape[1], device=tokens.device)
+        seen = (place <= places[:, :, None])[:, None]  # (B, 1, T, S)
+        return self._scores(top(x, seen, rotation=turns, only=places))
 
     def _scores(self, x: Tensor) -> Tensor:
         """Scores (…, words) for vectors (…, d)."""

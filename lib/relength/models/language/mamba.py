@@ -89,12 +89,12 @@ class Selective(nn.Module):
         return State(new(batch, taps - 1, channels), new(batch, *self.log_rates.shape))
 
     def forward(
-        self, x: Tensor, there: Tensor, before: State, fused: bool, silent: bool = False
+        self, x: Tensor, there: Tensor, before: State, fused: bool, last: int | None = None
     ) -> tuple[Tensor, State]:
         """Outputs (B, S, d) for inputs (B, S, d), and the state after them.
 
-        there   (B, S) False for padding, which stands at the left
-        silent  whether the state alone is asked for; there are no outputs then
+        there  (B, S) False for padding, which stands at the left
+        last   how many words at the end have outputs, if not all
         """
         n, taps = self.config.state_size, len(self.taps)
         normed, there = self.before(x), there[:, :, None]
@@ -109,8 +109,9 @@ class Selective(nn.Module):
         run = selective_scan if fused else scan
         found, state = run(channels, step, rates, write, read, before.state)
         after = State(sources[:, x.shape[1] :], state)
-        if silent:
-            return x[:, :0], after
+        if last is not None:
+            start = x.shape[1] - last
+            x, normed, found, channels = (v[:, start:] for v in (x, normed, found, channels))
         found = (found + self.direct * channels) * F.silu(self.to_gate(normed))
         return x + self.back(found), after
 
@@ -141,17 +142,12 @@ class Mamba(LanguageModel):
         """The states of all layers before the first word."""
         return [layer.start(batch) for layer in self.layers]
 
-    def run(
-        self, tokens: Tensor, states: list[State], silent: bool = False
-    ) -> tuple[Tensor, list[State]]:
-        """Outputs (B, S, d) of words (B, S), and the states after them.
-
-        silent  whether the states alone are asked for; there are no outputs then
-        """
+    def run(self, tokens: Tensor, states: list[State], last: int) -> tuple[Tensor, list[State]]:
+        """Outputs (B, last, d) of the last of words (B, S), and the states after them."""
         x, there, after = self.words(tokens), tokens != PAD, []
-        for i, (layer, state) in enumerate(zip(self.layers, states, strict=True)):
-            top = i == len(self.layers) - 1
-            x, state = layer(x, there, state, self.fused, silent and top)
+        for layer, state in zip(self.layers, states, strict=True):
+            top = layer is self.layers[-1]
+            x, state = layer(x, there, state, self.fused, last if top else None)
             after.append(state)
         return x, after
 
@@ -165,8 +161,8 @@ class Mamba(LanguageModel):
     def _scores_of(self, batch: FactsToAnswer) -> Tensor:
         """Scores (B, T, words) of the targets."""
         tokens = torch.cat([ending_together(batch), batch.targets[:, :-1]], dim=1)
-        outputs, _ = self.run(tokens, self.start(len(tokens)))
-        return self.scores(outputs[:, -batch.targets.shape[1] :])
+        outputs, _ = self.run(tokens, self.start(len(tokens)), batch.targets.shape[1])
+        return self.scores(outputs)
 
     @torch.no_grad()
     def generate(
@@ -178,10 +174,10 @@ class Mamba(LanguageModel):
         tokens = ending_together(batch)
         states = self.start(len(tokens))
         for words in tokens[:, :-1].split(max(AT_ONCE // len(tokens), 1), dim=1):
-            _, states = self.run(words, states, silent=True)
+            _, states = self.run(words, states, last=0)
         word, written = tokens[:, -1:], []
         for _ in range(steps):
-            outputs, states = self.run(word, states)
+            outputs, states = self.run(word, states, last=1)
             word = self.scores(outputs).argmax(2)  # (B, 1)
             written.append(word)
         return torch.cat(written, dim=1)

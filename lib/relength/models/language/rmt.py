@@ -67,13 +67,13 @@ class RMT(LanguageModel):
             for turn in (self.cosine, self.sine)
         ]
         there = F.pad(tokens != PAD, (m, m * writes), value=True)  # (B, S')
-        length = x.shape[1]
-        order = torch.ones(wanted, length, dtype=torch.bool, device=x.device).tril(length - wanted)
-        every = torch.ones(length, length, dtype=torch.bool, device=x.device).tril()
+        place = torch.arange(x.shape[1], device=x.device)
+        last = place[-wanted:]
         *lower, top = self.layers
         for layer in lower:
-            x = layer(x, there[:, None, None] & every, rotation=turns)
-        return top(x, there[:, None, None] & order, rotation=turns, last=wanted)
+            x = layer(x, there[:, None, None] & (place <= place[:, None]), rotation=turns)
+        seen = there[:, None, None] & (place <= last[:, None])
+        return top(x, seen, rotation=turns, only=last)
 
     def read(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """The last segment of texts (B, S), and the memory (B, m, d) that comes to it."""

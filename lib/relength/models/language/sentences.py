@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from relength.kernels.surprise import surprises
 from relength.models.language.transformer import LanguageModel, alike, in_batch_order
 from relength.tasks.base import EOS, PAD, SOS
 from relength.tasks.batch import FactsToAnswer
@@ -29,21 +30,25 @@ class Autoencoder(LanguageModel):
             return self.to_latent(self.reader(sentences))
         if self.fused:
             groups = alike((sentences != PAD).sum(1))
-            parts = [self.states(sentences[some])[:, 0] for some in groups]
+            parts = [self.states(sentences[some], marks=True)[:, 0] for some in groups]
             marks = in_batch_order(parts, groups)
         else:
-            marks = self.states(sentences)[:, 0]
+            marks = self.states(sentences, marks=True)[:, 0]
         return self.to_latent(torch.tanh(self.encoded(marks)))
 
-    def states(self, sentences: Tensor) -> Tensor:
-        """Vectors (N, 1 + L', d) of the mark and of the words of sentences (N, L), L' ≤ L long."""
+    def states(self, sentences: Tensor, marks: bool = False) -> Tensor:
+        """Vectors (N, 1 + L', d) of the mark and of the words of sentences (N, L), L' ≤ L long.
+
+        marks  whether those (N, 1, d) of the marks are all that is asked for
+        """
         sentences = sentences[:, : max(int((sentences != PAD).sum(1).max()), 1)]
         marked = F.pad(sentences, (1, 0), value=SOS)  # (N, L' + 1)
         x = self.encoder_words(marked) + self.encoder_positions.weight[: marked.shape[1]]
         seen = (marked != PAD)[:, None, None]  # (N, 1, 1, L' + 1)
-        for layer in self.encoder:
+        *lower, top = self.encoder
+        for layer in lower:
             x = layer(x, seen)
-        return x
+        return top(x, seen, only=torch.zeros_like(marked[0, :1]) if marks else None)
 
     @abstractmethod
     def _features(self, latents: Tensor, tokens: Tensor) -> Tensor:
@@ -81,6 +86,9 @@ class Autoencoder(LanguageModel):
         counted = place <= lengths[:, None]
         # Scores are the largest thing here: padding gets none.
         scores = self._scores(self._features(latents, given)[counted])
-        losses = F.cross_entropy(scores, wanted[counted], reduction="none")
+        if self.fused:
+            losses = surprises(scores, wanted[counted])
+        else:
+            losses = F.cross_entropy(scores, wanted[counted], reduction="none")
         of_words = losses.new_zeros(counted.shape).masked_scatter(counted, losses)
         return of_words.sum(1) / (lengths + 1)

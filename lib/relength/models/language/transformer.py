@@ -41,7 +41,7 @@ class Layer(nn.Module):
         causal: bool = False,
         past: Tensor | None = None,
         rotation: tuple[Tensor, Tensor] | None = None,
-        last: int | None = None,
+        only: Tensor | None = None,
     ) -> Tensor:
         """Outputs (B, S, d) for inputs (B, S, d).
 
@@ -49,22 +49,36 @@ class Layer(nn.Module):
         causal    each position sees itself and those before it; not beside ``seen``
         past      (B, d) one more position, key and value at once, before all others
         rotation  cosines and sines (S, d/heads) of each position
-        last      how many positions at the end have outputs, if not all; ``seen`` has rows for
-                  these alone
+        only      (B, T) or (T,) positions that have outputs (B, T, d), if not all; ``seen`` has
+                  rows for these alone. Others are computed as far as these look at them
         """
         split = (len(x), -1, self.heads, x.shape[-1] // self.heads)
-        projected = self.to_heads(self.before_attention(x)).chunk(3, dim=-1)
-        q, k, v = (part.view(split).transpose(1, 2) for part in projected)  # (B, h, S, d/h)
+        normed = self.before_attention(x)
+        if only is None:
+            projected, turned = self.to_heads(normed).chunk(3, dim=-1), rotation
+        else:
+            d, weight, bias = x.shape[-1], self.to_heads.weight, self.to_heads.bias
+            asking = F.linear(at(normed, only), weight[:d], bias[:d])
+            projected = (asking, *F.linear(normed, weight[d:], bias[d:]).chunk(2, dim=-1))
+            x = at(x, only)
+            turned = rotation and tuple(turn[only] for turn in rotation)
+        q, k, v = (part.view(split) for part in projected)  # (B, S, h, d/h)
         if rotation is not None:
-            q, k = _rotated(q, *rotation), _rotated(k, *rotation)
-        if last is not None:
-            q, x = q[:, :, -last:], x[:, -last:]
+            q, k = _rotated(q, *turned), _rotated(k, *rotation)
+        q, k, v = (part.transpose(1, 2) for part in (q, k, v))  # (B, h, S, d/h)
         if past is not None:
             first = past.view(split).transpose(1, 2)  # (B, h, 1, d/h)
             k, v = torch.cat([first, k], dim=2), torch.cat([first, v], dim=2)
         attended = F.scaled_dot_product_attention(q, k, v, attn_mask=seen, is_causal=causal)
         x = x + self.from_heads(attended.transpose(1, 2).flatten(2))
         return x + self.outer(F.gelu(self.inner(self.before_inner(x))))
+
+
+def at(vectors: Tensor, places: Tensor) -> Tensor:
+    """Vectors (B, T, d) at places (B, T) or (T,) of vectors (B, S, d)."""
+    if places.ndim == 1:
+        return vectors.index_select(1, places)
+    return vectors.gather(1, places[:, :, None].expand(-1, -1, vectors.shape[2]))
 
 
 def rotations(positions: int, size: int) -> tuple[Tensor, Tensor]:
@@ -75,8 +89,14 @@ def rotations(positions: int, size: int) -> tuple[Tensor, Tensor]:
 
 
 def _rotated(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    left, right = x.chunk(2, dim=-1)
-    return x * cosine + torch.cat([-right, left], dim=-1) * sine
+    """Vectors (B, S, h, d) turned in pairs: of element i and the one half a vector further.
+
+    cosine, sine  (S, d) or (B, S, d)
+    """
+    half = x.shape[-1] // 2
+    left, right = sine.chunk(2, dim=-1)
+    crossed = torch.cat([-left, right], dim=-1).unsqueeze(-2)
+    return torch.addcmul(x * cosine.unsqueeze(-2), x.roll(half, -1), crossed)
 
 
 def alike(lengths: Tensor) -> tuple[Tensor, ...]:

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from relength.models.language.gpt import GPT, WORDS
 from relength.models.language.memreasoner import Terms
 from relength.models.language.sentences import POSITIONS, Autoencoder
-from relength.models.language.transformer import Layer
+from relength.models.language.transformer import Layer, at
 from relength.models.language.variant_configs import WithoutMemoryConfig
 from relength.tasks.base import PAD
 from relength.tasks.batch import Answered, FactsToAnswer
@@ -52,7 +52,7 @@ class WithoutMemory(GPT, Autoencoder):
 
         codes  (B, D), heard at every place
         """
-        return self._chosen(self._features(codes, tokens), places)
+        return self._scores(at(self._features(codes, tokens), places))
 
     def _features(self, codes: Tensor, tokens: Tensor) -> Tensor:
         """Vectors (B, S, d) of tokens (B, S)."""
