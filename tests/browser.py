@@ -21,6 +21,7 @@ LEAVES = re.compile(r"^(?!file:|data:|blob:|about:|http://127\.0\.0\.1[:/])")  #
 # No name is looked up. (To stop requests one by one would keep the browser from caching any.)
 OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 FIRST = 4  # rows of a table, entries of a list, marks of a drawing
+ALIKE = 3  # of text that looks the same, the contrast of as many is measured
 MORE_OF_A_KIND = ", ".join(
     f"{many}:nth-child(n+{FIRST + 1}):not([data-sample], :has([data-sample]))"
     for many in ("tbody tr", "details", "svg g > *")
@@ -94,12 +95,12 @@ LOOK = r"""() => {
 }"""
 
 
-# Marks samples of text: the first of what has the same colours, and the same tags and classes above
-# it. Of the cells of a long table or the entries of a ledger it stands for all. What a
+# Marks samples of text: the first few of what has the same colours, and the same tags and classes
+# above it. Of the cells of a long table or the entries of a ledger these stand for all. What a
 # ledger's entry is found by (f-paper-mla and so on) does not change its look. A link that stands
 # alone needs no contrast with words beside it, so that it is no sample of those that do.
-MARK = r"""() => {
-  const paths = new WeakMap(), seen = new Set();
+MARK = r"""(most) => {
+  const paths = new WeakMap(), seen = new Map();
   const text = (n) => n.nodeType === Node.TEXT_NODE && n.data.trim();
   const words = (e) => [...e.childNodes].some(text);
   const path = (e) => {
@@ -122,8 +123,8 @@ MARK = r"""() => {
     const { color, fill, fontSize, fontWeight, opacity } = getComputedStyle(e);
     const among = e.matches("a") && words(e.parentElement);
     const key = [path(e), color, fill, fontSize, fontWeight, opacity, ground(e), among].join("|");
-    if (!seen.has(key)) e.setAttribute("data-sample", "");
-    seen.add(key);
+    seen.set(key, (seen.get(key) ?? 0) + 1);
+    if (seen.get(key) <= most) e.setAttribute("data-sample", "");
   }
 }"""
 
@@ -229,8 +230,8 @@ class Window:
         """Run axe-core on the open page, everything that can be unfolded being unfolded.
 
         Of a long table or drawing it sees the first rows or marks and those that look otherwise,
-        and of text that looks alike it measures the contrast of the first: the others are of their
-        kind, and take it minutes. They are gone from the page afterwards.
+        and of text that looks alike it measures the contrast of the first few: the others are of
+        their kind, and take it minutes. The rows and marks that it does not see are removed.
         """
         from axe_playwright_python.base import AXE_SCRIPT
         from axe_playwright_python.sync_playwright import Axe
@@ -238,7 +239,7 @@ class Window:
         # What a side bar has scrolled under its search button can be scrolled out again.
         self.page.evaluate("document.querySelector('.bd-sidebar-primary')?.scrollTo(0, 0)")
         self.unfold()
-        self.page.evaluate(MARK)
+        self.page.evaluate(MARK, ALIKE)
         self.page.evaluate(
             "alike => document.querySelectorAll(alike).forEach((e) => e.remove())", MORE_OF_A_KIND
         )

@@ -371,6 +371,13 @@ def test_what_takes_long_is_timed_at_its_first_call(monkeypatch, seconds, calls)
     assert len(called) == calls
 
 
+def test_a_set_that_is_asked_for_twice_costs_one_evaluation(tiny):
+    """Of lookup the validation set is a development set, too."""
+    spec = tiny("lookup")
+    splits = spec.task.splits()
+    assert pace._evaluated(spec) == splits["validation"].size + splits["dev"].size
+
+
 @pytest.mark.parametrize("size", [10, 30])
 def test_a_warm_up_evaluates_some_samples_of_many_and_takes_the_others_to_be_as_slow(
     tiny, monkeypatch, size

@@ -11,16 +11,24 @@ import torch
 from torch.nn import functional as F
 
 from relength.errors import RelengthError
+from relength.kernels import surprise
 from relength.kernels.surprise import surprises
 from relength.models.language import memory
 from relength.models.language.configs import GPTConfig, MemReasonerConfig
 from relength.models.language.gpt import GPT
 from relength.models.language.larimar import Larimar
 from relength.models.language.memreasoner import MemReasoner, Terms
-from relength.models.language.transformer import Layer, alike, at, in_batch_order, rotations
+from relength.models.language.transformer import (
+    Layer,
+    _rotated,
+    alike,
+    at,
+    in_batch_order,
+    rotations,
+)
 from relength.specs.spec import make_spec, spec_of_key
 from relength.tasks import TASKS
-from relength.tasks.base import EOS, SOS
+from relength.tasks.base import EOS, PAD, SOS
 from relength.tasks.batch import FactsToAnswer
 from relength.training.course import Course, Scores
 from relength.training.evaluate import Measured, unchanged
@@ -136,18 +144,39 @@ def drawn(*shape: int) -> torch.Tensor:
 
 
 @pytest.mark.equality
-def test_fast_surprises_are_those_of_pytorch_in_values_and_slopes():
+def test_fast_surprises_are_those_of_pytorch_in_values_and_slopes(monkeypatch):
     """More rows than are gone over at once, and scores whose exponentials are beyond a float."""
+    monkeypatch.setattr(surprise, "CACHED", 17 * 128)
     scores, words = 5 * drawn(300, 17), torch.arange(300) % 17
     scores[0] += 1e4
     scores[1, 3], weights, found = -1e4, drawn(300), []
-    for surprise in (partial(F.cross_entropy, reduction="none"), surprises):
+    for losses_of in (partial(F.cross_entropy, reduction="none"), surprises):
         leaf = scores.clone().requires_grad_()
-        losses = surprise(1 * leaf, words)
+        losses = losses_of(1 * leaf, words)
         (losses @ weights).backward()
         found.append((losses.detach(), leaf.grad))
     for theirs, ours in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs)
+
+
+def test_large_scores_do_not_round_surprises():
+    scores, words = 1000 + drawn(200, 50).float(), torch.zeros(200, dtype=torch.int64)
+    exact = F.cross_entropy(scores.double(), words, reduction="none")
+    off = (surprises(scores, words) / exact - 1).abs().max()
+    assert off < 4 * torch.finfo(torch.float32).eps
+
+
+def test_scores_that_became_their_gradient_are_not_gone_back_through_again():
+    leaf = drawn(3, 5).requires_grad_()
+    loss = surprises(2 * leaf, torch.arange(3)).sum()
+    loss.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="inplace"):
+        loss.backward()
+    with pytest.raises(RelengthError):
+        surprises(leaf, torch.arange(3))
+    scores = 2 * leaf
+    slope = torch.autograd.grad(surprises(scores, torch.arange(3)).sum(), scores)[0]
+    assert not slope.requires_grad
 
 
 @pytest.mark.equality
@@ -160,14 +189,55 @@ def test_a_layer_gives_some_positions_what_it_gives_them_among_all(only):
         leaf = x.clone().requires_grad_()
         seen = place <= (place if asked is None else asked)[..., None]
         seen = seen[:, None] if seen.ndim == 3 else seen
-        past = drawn(3, 8)
         seen = F.pad(seen, (1, 0), value=True)
-        outputs = layer(leaf, seen, past=past, rotation=turns, only=asked)
+        outputs = layer(leaf, seen, past=drawn(3, 8), rotation=turns, only=asked)
         outputs = at(outputs, only) if asked is None else outputs
         slopes = torch.autograd.grad(outputs.sin().sum(), (leaf, *layer.parameters()))
         found.append([outputs, *slopes])
     for all_of_them, some in zip(*found, strict=True):
         torch.testing.assert_close(some, all_of_them)
+
+
+def test_a_query_and_a_key_meet_by_the_distance_between_them():
+    """The first position turns nothing; two that are turned have a product of their distance."""
+    q, k, turns = drawn(1, 1, 1, 6), drawn(1, 1, 1, 6).flip(3), rotations(9, 6)
+
+    def product(i: int, j: int) -> torch.Tensor:
+        (a, b), (c, d) = ([turn[n : n + 1] for turn in turns] for n in (i, j))
+        return (_rotated(q, a, b) * _rotated(k, c, d)).sum()
+
+    torch.testing.assert_close(product(0, 0), (q * k).sum())
+    torch.testing.assert_close(product(2, 5), product(4, 7), rtol=1e-6, atol=1e-6)
+    # Pairs of elements i and i + 3 are complex numbers, turned by the position times their rate.
+    paired = torch.complex(q[..., :3], q[..., 3:])
+    rates = 10_000.0 ** (-torch.arange(3.0) / 3)
+    angle = (5 * rates).double()
+    turned = paired * torch.polar(torch.ones(3, dtype=torch.float64), angle)
+    found = _rotated(q, turns[0][5:6], turns[1][5:6])
+    expected = torch.cat([turned.real, turned.imag], dim=3)
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+
+
+@torch.no_grad()
+@pytest.mark.equality
+def test_a_plain_decoder_scores_a_place_as_with_all_places_computed():
+    ours, tokens = gpt(), torch.randint(1, WORDS, (3, 9))
+    places = torch.tensor([[8, 3], [0, 5], [2, 2]])
+    x, turns = ours.words(tokens), rotations(9, ours.config.width // ours.config.heads)
+    for layer in ours.layers:
+        x = layer(x, causal=True, rotation=turns)
+    expected = F.linear(ours.last(at(x, places)), ours.words.weight)
+    torch.testing.assert_close(ours.scores(tokens, places), expected)
+
+
+@torch.no_grad()
+@pytest.mark.equality
+def test_a_sentence_has_the_code_of_its_mark_among_all_words():
+    ours = model()
+    sentences = torch.tensor([[5, 6, 7, 8], [9, 4, PAD, PAD], [6, PAD, PAD, PAD]])
+    marks = ours.states(sentences)[:, 0]
+    expected = ours.to_latent(torch.tanh(ours.encoded(marks)))
+    torch.testing.assert_close(ours.encode(sentences), expected)
 
 
 @pytest.mark.equality

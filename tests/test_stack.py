@@ -622,6 +622,18 @@ def test_samples_are_sent_several_steps_at_a_time_each_as_it_was_drawn(monkeypat
             assert np.array_equal(np.stack(part), tensor.numpy())
 
 
+def test_a_stack_measures_a_set_that_is_asked_for_twice_once(monkeypatch):
+    """Of lookup the validation set is a development set, too."""
+    stack, seen = Stack([run_spec("Content", seed, "lookup") for seed in (0, 1)]), []
+    measured = Stack._measured
+    monkeypatch.setattr(
+        Stack, "_measured", lambda self, data: seen.append(id(data)) or measured(self, data)
+    )
+    first, second = stack.evaluate()
+    assert first.iid is not None and second.iid is not None
+    assert len(seen) == len(set(seen)) == len(stack.splits)
+
+
 def test_a_split_is_captured_once_and_judged_after_every_interval(recorded):
     specs = [streaming_spec("paper", seed) for seed in (0, 1)]
     stack = finished(specs, True)

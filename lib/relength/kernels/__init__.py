@@ -1,3 +1,3 @@
-"""Fast forms of recurrences, attention and memory steps; a model names the kernel that equals its
-plain form.
+"""Fast forms of recurrences, attention, memory steps and a loss; a model names the kernel that
+equals its plain form.
 """

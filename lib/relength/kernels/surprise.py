@@ -1,8 +1,8 @@
 """A CPU's cross-entropy over many words: scores become their own gradient where they are.
 
 The scores of a few hundred words against thousands are the largest thing of a step of MemReasoner.
-PyTorch writes as many numbers four times: log-probabilities, a gradient of these that is 0 but for
-one number a row, and the gradient of the scores.
+PyTorch writes as many numbers three times more: log-probabilities, a gradient of these that is 0
+but for one number a row, and the gradient of the scores.
 """
 
 from typing import Any
@@ -12,14 +12,22 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-ROWS = 128  # that are gone over at once, so that a core still has them close at hand
+from relength.errors import RelengthError
+
+CACHED = 2**18  # numbers that a core keeps close at hand
 
 
 def surprises(scores: Tensor, words: Tensor) -> Tensor:
     """-ln p (N,) of words (N,) under scores (N, vocabulary), which are overwritten.
 
-    As ``F.cross_entropy`` with ``reduction="none"``. Nothing else may need the scores.
+    As ``F.cross_entropy`` with ``reduction="none"``. Nothing else may need the scores; what has
+    computed them may not need them for its own gradient. Raises RelengthError for scores that are
+    parameters.
     """
+    if scores.requires_grad and scores.is_leaf:
+        raise RelengthError(
+            "These scores are a parameter, which would be overwritten: use F.cross_entropy."
+        )
     return _Surprises.apply(scores, words)
 
 
@@ -28,11 +36,12 @@ class _Surprises(Function):
     def forward(ctx: Any, scores: Tensor, words: Tensor) -> Tensor:
         said = scores.gather(1, words[:, None])[:, 0]
         most, sums = said.new_empty(len(said)), said.new_empty(len(said))
-        for rows, top, total in zip(*(t.split(ROWS) for t in (scores, most, sums)), strict=True):
+        some = max(CACHED // scores.shape[1], 1)
+        for rows, top, total in zip(*(t.split(some) for t in (scores, most, sums)), strict=True):
             torch.amax(rows, dim=1, out=top)
             torch.sum(rows.sub_(top[:, None]).exp_(), dim=1, out=total)
-        ctx.save_for_backward(scores, words, sums)
-        return sums.log() + most - said
+        ctx.save_for_backward(scores.detach(), words, sums)
+        return sums.log() - (said - most)  # in this order, or a large score would round the sum
 
     @staticmethod
     @once_differentiable

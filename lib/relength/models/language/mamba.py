@@ -145,11 +145,12 @@ class Mamba(LanguageModel):
     def run(self, tokens: Tensor, states: list[State], last: int) -> tuple[Tensor, list[State]]:
         """Outputs (B, last, d) of the last of words (B, S), and the states after them."""
         x, there, after = self.words(tokens), tokens != PAD, []
-        for layer, state in zip(self.layers, states, strict=True):
-            top = layer is self.layers[-1]
-            x, state = layer(x, there, state, self.fused, last if top else None)
+        *lower, top = self.layers
+        for layer, state in zip(lower, states[:-1], strict=True):
+            x, state = layer(x, there, state, self.fused)
             after.append(state)
-        return x, after
+        x, state = top(x, there, states[-1], self.fused, last)
+        return x, [*after, state]
 
     def scores(self, outputs: Tensor) -> Tensor:
         """Scores (B, T, words) of the words after these outputs (B, T, d)."""

@@ -68,12 +68,11 @@ class RMT(LanguageModel):
         ]
         there = F.pad(tokens != PAD, (m, m * writes), value=True)  # (B, S')
         place = torch.arange(x.shape[1], device=x.device)
-        last = place[-wanted:]
+        seen = there[:, None, None] & (place <= place[:, None])  # (B, 1, S', S')
         *lower, top = self.layers
         for layer in lower:
-            x = layer(x, there[:, None, None] & (place <= place[:, None]), rotation=turns)
-        seen = there[:, None, None] & (place <= last[:, None])
-        return top(x, seen, rotation=turns, only=last)
+            x = layer(x, seen, rotation=turns)
+        return top(x, seen[:, :, -wanted:], rotation=turns, only=place[-wanted:])
 
     def read(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """The last segment of texts (B, S), and the memory (B, m, d) that comes to it."""

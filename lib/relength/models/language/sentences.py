@@ -48,7 +48,8 @@ class Autoencoder(LanguageModel):
         *lower, top = self.encoder
         for layer in lower:
             x = layer(x, seen)
-        return top(x, seen, only=torch.zeros_like(marked[0, :1]) if marks else None)
+        mark = torch.zeros(1, dtype=torch.int64, device=x.device)
+        return top(x, seen, only=mark if marks else None)
 
     @abstractmethod
     def _features(self, latents: Tensor, tokens: Tensor) -> Tensor:

@@ -43,28 +43,29 @@ class Layer(nn.Module):
         rotation: tuple[Tensor, Tensor] | None = None,
         only: Tensor | None = None,
     ) -> Tensor:
-        """Outputs (B, S, d) for inputs (B, S, d).
+        """Outputs (B, S, d) for inputs (B, S, d), or (B, T, d) of some positions.
 
         seen      (B, 1, S, S') True where a query sees a key
-        causal    each position sees itself and those before it; not beside ``seen``
+        causal    each position sees itself and those before it; not beside ``seen`` or ``only``
         past      (B, d) one more position, key and value at once, before all others
         rotation  cosines and sines (S, d/heads) of each position
-        only      (B, T) or (T,) positions that have outputs (B, T, d), if not all; ``seen`` has
-                  rows for these alone. Others are computed as far as these look at them
+        only      (B, T) or (T,) positions that have outputs, if not all; ``seen`` has rows for
+                  these alone. Of the others keys and values are computed
         """
         split = (len(x), -1, self.heads, x.shape[-1] // self.heads)
         normed = self.before_attention(x)
         if only is None:
-            projected, turned = self.to_heads(normed).chunk(3, dim=-1), rotation
+            projected, query_turns = self.to_heads(normed).chunk(3, dim=-1), rotation
         else:
+            assert not causal, "which keys the positions see is for `seen` to say"
             d, weight, bias = x.shape[-1], self.to_heads.weight, self.to_heads.bias
-            asking = F.linear(at(normed, only), weight[:d], bias[:d])
-            projected = (asking, *F.linear(normed, weight[d:], bias[d:]).chunk(2, dim=-1))
+            queries = F.linear(at(normed, only), weight[:d], bias[:d])
+            projected = (queries, *F.linear(normed, weight[d:], bias[d:]).chunk(2, dim=-1))
             x = at(x, only)
-            turned = rotation and tuple(turn[only] for turn in rotation)
+            query_turns = rotation and tuple(turn[only] for turn in rotation)
         q, k, v = (part.view(split) for part in projected)  # (B, S, h, d/h)
         if rotation is not None:
-            q, k = _rotated(q, *turned), _rotated(k, *rotation)
+            q, k = _rotated(q, *query_turns), _rotated(k, *rotation)
         q, k, v = (part.transpose(1, 2) for part in (q, k, v))  # (B, h, S, d/h)
         if past is not None:
             first = past.view(split).transpose(1, 2)  # (B, h, 1, d/h)

@@ -52,19 +52,23 @@ class WithoutMemory(GPT, Autoencoder):
 
         codes  (B, D), heard at every place
         """
-        return self._scores(at(self._features(codes, tokens), places))
+        return self._scores(self._features(codes, tokens, places))
 
-    def _features(self, codes: Tensor, tokens: Tensor) -> Tensor:
-        """Vectors (B, S, d) of tokens (B, S)."""
+    def _features(self, codes: Tensor, tokens: Tensor, places: Tensor | None = None) -> Tensor:
+        """Vectors (B, S, d) of tokens (B, S), or (B, T, d) of those at places (B, T)."""
         if self.config.decoder:
-            return self.writer.features(tokens, self.to_past(codes))
-        length = tokens.shape[1]
-        seen = torch.ones(length, length + 1, dtype=torch.bool, device=tokens.device).tril(1)
+            found = self.writer.features(tokens, self.to_past(codes))
+            return found if places is None else at(found, places)
+        turns, place = self._turns(tokens.shape[1]), torch.arange(tokens.shape[1]).to(tokens)
+        seen = F.pad(place <= place[:, None], (1, 0), value=True)  # (S, 1 + S), the code first
         x = self.words(tokens)
-        for layer, past in zip(self.layers, self.to_past(codes).chunk(len(self.layers), 1),
-                               strict=True):  # fmt: skip
-            x = layer(x, seen, past=past, rotation=self._turns(length))
-        return x
+        *lower, top = zip(self.layers, self.to_past(codes).chunk(len(self.layers), 1), strict=True)
+        for layer, past in lower:
+            x = layer(x, seen, past=past, rotation=turns)
+        layer, past = top
+        if places is not None:
+            seen = F.pad(place <= places[:, :, None], (1, 0), value=True)[:, None]
+        return layer(x, seen, past=past, rotation=turns, only=places)
 
     def _scores_of(self, batch: FactsToAnswer) -> Tensor:
         tokens, lengths = self.context(batch)
