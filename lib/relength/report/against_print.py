@@ -310,7 +310,7 @@ def _trained(data: pd.DataFrame) -> str:
     if share is None:
         return "all trained at the paper's own scale"
     some = f"{at_paper} trained at the paper's own scale, the others" if at_paper else "trained"
-    return f"{some} on at most {100 * share:.2g} % of the paper's samples"
+    return f"{some} on {100 * share:.2g} % of the paper's samples in the median"
 
 
 def figure(paper: str, data: pd.DataFrame, survey: Survey, place: str) -> Exhibit:

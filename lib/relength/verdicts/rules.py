@@ -322,7 +322,10 @@ def _together(parts: Sequence[Decision]) -> str:
         against = sum(part.agree == 0 for part in parts)
         if against == len(parts):
             return f"no seed agrees in any of {len(parts)} parts"
-        words = f"all seeds agree in {unanimous or 'none'} of {len(parts)} parts"
+        if not unanimous:
+            words = f"all seeds agree in none of {len(parts)} parts"
+            return f"{words}, and in {against} of them none does" if against else words
+        words = f"all seeds agree in {unanimous} of {len(parts)} parts"
         return f"{words} and none in {against}" if against else words
     held = sum(part.outcome == "reproduced" for part in parts)
     lost = sum(part.outcome == "contradicted" for part in parts)
