@@ -11,11 +11,11 @@ import yaml
 
 from relength.paths import BOOK
 
-# One page of each kind. `make test` opens these in Chromium and `make test-all` opens all.
+# One page of each kind. `make test` opens these in Chromium and `make test-all` opens all. Findings
+# are written as overviews are, and have the tables and figures of notebooks.
 TEMPLATES = {
     "intro": "the first page",
     "mla_overview": "what a paper is about",
-    "findings_mla": "what was found of it",
     "executed/mla_extra_tasks": "a notebook with every kind of table and figure",
     "deviations_mla": "entries that unfold",
     "claims_ledger": "the claims and their filter",
@@ -57,4 +57,4 @@ def pages(often: Iterable[str]) -> list:
 PAGES = toc()
 TO_OPEN = pages(TEMPLATES)
 # Their tables and downloads are of all kinds; in the ledger a click takes a second.
-TO_USE = pages(("intro", "findings_mla", "executed/mla_extra_tasks", "provenance"))
+TO_USE = pages(("intro", "executed/mla_extra_tasks", "provenance"))

@@ -243,15 +243,18 @@ def test_a_picture_of_every_page_is_left_to_look_at(visit, page):
 
 WAYS = ("click", "Enter", "Space")
 NOTEBOOK = "executed/panm_cost"  # a short one
-USED = {("intro", "click"), (NOTEBOOK, "Enter")}
-every_button = pytest.mark.parametrize(
-    ("name", "way"),
-    [
-        pytest.param(name, way, marks=() if (name, way) in USED else pytest.mark.weekly)
-        for name in ("intro", NOTEBOOK, "search")
-        for way in WAYS
-    ],
-)
+
+
+def in_one_way(often: tuple[str, str]) -> pytest.MarkDecorator:
+    """Every page and way as parameters of a test; all but one of them weekly."""
+    return pytest.mark.parametrize(
+        ("name", "way"),
+        [
+            pytest.param(name, way, marks=() if (name, way) == often else pytest.mark.weekly)
+            for name in ("intro", NOTEBOOK, "search")
+            for way in WAYS
+        ],
+    )
 
 
 def use(button: "Locator", way: str) -> None:
@@ -263,7 +266,7 @@ def use(button: "Locator", way: str) -> None:
         button.page.keyboard.press(way)
 
 
-@every_button
+@in_one_way(("intro", "click"))
 def test_on_a_phone_a_button_opens_the_list_of_pages_with_the_search(looking, name, way):
     page = looking(name, View("light", PHONE))
     drawer = page.locator("dialog.bd-sidebar-primary")
@@ -285,7 +288,7 @@ def test_on_a_phone_a_button_opens_the_list_of_pages_with_the_search(looking, na
     page.wait_for_url("**/provenance.html")
 
 
-@every_button
+@in_one_way((NOTEBOOK, "Enter"))
 def test_on_a_desk_a_button_hides_and_shows_the_list_of_pages(looking, name, way):
     page = looking(name, PLAIN)
     listed = page.get_by_role("navigation", name="Main").get_by_role("link", name="Provenance")

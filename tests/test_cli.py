@@ -531,7 +531,13 @@ def test_a_campaign_killed_at_a_random_moment_and_run_again_has_every_run_once(t
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("all_of_them", [False, True], ids=["command", "whole job"])
+@pytest.mark.parametrize(
+    "all_of_them",
+    [
+        pytest.param(False, id="command"),
+        pytest.param(True, id="whole job", marks=pytest.mark.weekly),
+    ],
+)
 def test_terminating_a_campaign_ends_its_workers_too(tmp_path, python, all_of_them):
     """A shell ends the command; Slurm and systemd send the signal to every process of the job."""
     command = [*ONE_CELL, "--task", "recopy", "--results", str(tmp_path), "--workers", "2"]

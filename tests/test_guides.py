@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -255,17 +256,19 @@ def tidy(folder: Path, *paths: str) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+@cache  # many pages have the same few
+def help_of(program: str, command: str) -> str:
+    asked = [Path(sys.executable).parent / program, command, "--help"]
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_options_of_commands_that_are_not_run_exist(page):
     for block in blocks(page):
         for command in commands(block) if block.how == "help only" else ():
-            words = command.split()
-            program = Path(sys.executable).parent / words[0]
-            asked = subprocess.run(
-                [program, words[1], "--help"], capture_output=True, text=True, check=True
-            )
+            said = help_of(*command.split()[:2])
             for option in re.findall(r"--[a-z-]+", command):
-                assert re.search(rf"{option}\b", asked.stdout), command
+                assert re.search(rf"{option}\b", said), command
 
 
 def test_commands_stand_in_blocks_that_are_tested():

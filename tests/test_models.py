@@ -27,7 +27,17 @@ from relength.tasks.losses import token_loss
 
 VOCABULARY = 11
 READINGS = [(name, arm) for name in ATTENTIONS for arm in arms_of(name)]
-every_reading = pytest.mark.parametrize(("name", "arm"), READINGS)
+# A mixture is content and a location attention, whose own second reading is among these anyway.
+every_reading = pytest.mark.parametrize(
+    ("name", "arm"),
+    [
+        pytest.param(
+            *(name, arm),
+            marks=pytest.mark.weekly if name.startswith("Mix") and arm != arms_of(name)[0] else (),
+        )
+        for name, arm in READINGS
+    ],
+)
 BIDIRECTIONAL = [r for r in READINGS if r[0] in ("Bi-Relative", "Bi-ROPE", "OneStepAttn")]
 SEEDS = st.integers(0, 2**32)
 

@@ -475,6 +475,13 @@ def test_the_second_reading_exists_only_where_text_and_code_differ(name):
     assert "arm" in str(refusal.value) and "released" in str(refusal.value)
 
 
+def test_a_changed_copy_has_the_key_and_the_row_of_its_own_values():
+    ours, wanted = spec(model="Content"), spec(model="LocAttn", seed=9)
+    assert (ours.key, ours.row) != (wanted.key, wanted.row)
+    copy = ours.model_copy(update={"seed": 9, "model": wanted.model})
+    assert (copy.key, copy.row, hash(copy)) == (wanted.key, wanted.row, hash(wanted))
+
+
 def test_several_mistakes_are_all_named():
     with pytest.raises(RelengthError) as refusal:
         spec(seed=-1, scale="large", training=by_epochs(epochs=0))

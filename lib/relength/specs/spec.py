@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -139,15 +139,28 @@ class RunSpec(BaseModel):
         self.training.check(self.task, self.model)
         return self
 
-    @property
+    @cached_property  # a campaign has ten thousands, and asks for each many times
     def key(self) -> str:
         """First 12 hex digits of the SHA-256 of the canonical JSON."""
-        return _key(self)
+        # The text of the whole, put together: specs of a grid have most of their parts in common.
+        parts = sorted((name, _text(value)) for name, value in _hashed(self))
+        text = ",".join(f'"{name}":{part}' for name, part in parts)
+        return hashlib.sha256(f"{{{text}}}".encode()).hexdigest()[:12]
 
-    @property
+    @cached_property
     def row(self) -> str:
         """The model's name in tables."""
         return _row(self.model)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def model_copy(self, **changes: Any) -> "RunSpec":
+        """A copy, as pydantic makes it, that forgets what was computed from other values."""
+        copy = super().model_copy(**changes)
+        for computed in ("key", "row"):
+            copy.__dict__.pop(computed, None)
+        return copy
 
     @property
     def label(self) -> str:
@@ -302,14 +315,6 @@ def row_name(model: Mapping[str, Any]) -> str:
 @lru_cache(maxsize=10_000)
 def _row(model: BaseModel) -> str:
     return row_name(model.model_dump())
-
-
-@cache  # a campaign has ten thousands, and asks for each many times
-def _key(spec: RunSpec) -> str:
-    # The text of the whole, put together: specs of a grid have most of their parts in common.
-    parts = sorted((name, _text(value)) for name, value in _hashed(spec))
-    text = ",".join(f'"{name}":{part}' for name, part in parts)
-    return hashlib.sha256(f"{{{text}}}".encode()).hexdigest()[:12]
 
 
 @lru_cache(maxsize=10_000)
