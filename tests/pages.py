@@ -56,5 +56,6 @@ def pages(often: Iterable[str]) -> list:
 
 PAGES = toc()
 TO_OPEN = pages(TEMPLATES)
-# Their tables and downloads are of all kinds; in the ledger a click takes a second.
-TO_USE = pages(("intro", "executed/mla_extra_tasks", "provenance"))
+# Their tables and downloads are of all kinds; in the ledger, and among all runs, a click takes a
+# second.
+TO_USE = pages(("intro", "executed/mla_extra_tasks"))

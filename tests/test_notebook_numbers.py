@@ -7,6 +7,7 @@ other means, so that text and code cannot be wrong together.
 
 import re
 from collections import Counter, defaultdict
+from functools import cache
 from math import isnan
 from statistics import fmean, median
 from typing import NamedTuple
@@ -95,6 +96,7 @@ def specs_of(found: Experiment, artifacts: tuple[str, ...]) -> list:
     ]
 
 
+@cache
 def recorded(
     found: Experiment, artifacts: tuple[str, ...]
 ) -> dict[tuple[str, str, str], list[float]]:
