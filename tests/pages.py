@@ -11,11 +11,11 @@ import yaml
 
 from relength.paths import BOOK
 
-# One page of each kind. `make test` opens these in Chromium and `make test-all` opens all. Findings
-# are written as overviews are, and have the tables and figures of notebooks.
+# One page of each kind. `make test` opens these in Chromium and `make test-all` opens all.
 TEMPLATES = {
     "intro": "the first page",
     "mla_overview": "what a paper is about",
+    "findings_mla": "what was found of it",
     "executed/mla_extra_tasks": "a notebook with every kind of table and figure",
     "deviations_mla": "entries that unfold",
     "claims_ledger": "the claims and their filter",

@@ -534,8 +534,8 @@ def test_a_campaign_killed_at_a_random_moment_and_run_again_has_every_run_once(t
 @pytest.mark.parametrize(
     "all_of_them",
     [
-        pytest.param(False, id="command"),
-        pytest.param(True, id="whole job", marks=pytest.mark.weekly),
+        pytest.param(False, id="command", marks=pytest.mark.weekly),
+        pytest.param(True, id="whole job"),
     ],
 )
 def test_terminating_a_campaign_ends_its_workers_too(tmp_path, python, all_of_them):

@@ -100,7 +100,7 @@ def specs_of(found: Experiment, artifacts: tuple[str, ...]) -> list:
 def recorded(
     found: Experiment, artifacts: tuple[str, ...]
 ) -> dict[tuple[str, str, str], list[float]]:
-    """{(task, row, test): values of all seeds}, read from the records of any experiment.
+    """{(task, row, test): values of all seeds}, read once from the records of any experiment.
 
     Readings that are not judged and have no run are left out, as pages do.
     """

@@ -317,11 +317,10 @@ def _between_in_words(found: Numbers) -> str:
 def _told_beside(judged: claims.Numbers) -> str:
     """Count the numbers that come out and could hardly fail, and the fragile verdicts."""
     words = ""
-    if judged.reproduced:
-        words += (
-            f" {judged.hardly} of the {judged.reproduced} that are reproduced "
-            "{ref}`could hardly fail <severity>`."
-        )
+    if judged.hardly:
+        some = f"{judged.hardly} of the {judged.reproduced} that are reproduced"
+        some = "The one that is reproduced" if judged.reproduced == 1 else some
+        words += f" {some} {{ref}}`could hardly fail <severity>`."
     if judged.fragile:
         be = verb(judged.fragile, "are")
         words += f" {judged.fragile} of the verdicts {be} {{ref}}`fragile <fragile>`."

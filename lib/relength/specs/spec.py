@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -139,15 +139,16 @@ class RunSpec(BaseModel):
         self.training.check(self.task, self.model)
         return self
 
-    @cached_property  # a campaign has ten thousands, and asks for each many times
+    @property
     def key(self) -> str:
         """First 12 hex digits of the SHA-256 of the canonical JSON."""
-        # The text of the whole, put together: specs of a grid have most of their parts in common.
-        parts = sorted((name, _text(value)) for name, value in _hashed(self))
-        text = ",".join(f'"{name}":{part}' for name, part in parts)
-        return hashlib.sha256(f"{{{text}}}".encode()).hexdigest()[:12]
+        # Computed once: a campaign has ten thousands, and asks for each many times.
+        computed = self.__dict__
+        if "_key" not in computed:
+            computed["_key"] = _key(self)
+        return computed["_key"]
 
-    @cached_property
+    @property
     def row(self) -> str:
         """The model's name in tables."""
         return _row(self.model)
@@ -156,10 +157,9 @@ class RunSpec(BaseModel):
         return hash(self.key)
 
     def model_copy(self, **changes: Any) -> "RunSpec":
-        """A copy, as pydantic makes it, that forgets what was computed from other values."""
+        """A copy as pydantic makes it, with a key of its own; what is changed is not validated."""
         copy = super().model_copy(**changes)
-        for computed in ("key", "row"):
-            copy.__dict__.pop(computed, None)
+        copy.__dict__.pop("_key", None)
         return copy
 
     @property
@@ -315,6 +315,13 @@ def row_name(model: Mapping[str, Any]) -> str:
 @lru_cache(maxsize=10_000)
 def _row(model: BaseModel) -> str:
     return row_name(model.model_dump())
+
+
+def _key(spec: RunSpec) -> str:
+    # The text of the whole, put together: specs of a grid have most of their parts in common.
+    parts = sorted((name, _text(value)) for name, value in _hashed(spec))
+    text = ",".join(f'"{name}":{part}' for name, part in parts)
+    return hashlib.sha256(f"{{{text}}}".encode()).hexdigest()[:12]
 
 
 @lru_cache(maxsize=10_000)

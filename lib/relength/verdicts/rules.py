@@ -331,7 +331,7 @@ def _together(parts: Sequence[Decision]) -> str:
     lost = sum(part.outcome == "contradicted" for part in parts)
     if held or lost:
         return (
-            f"of {len(parts)} parts, {held or 'none'} alone would be reproduced and "
+            f"of {len(parts)} parts judged on their own, {held or 'none'} would be reproduced and "
             f"{lost or 'none'} contradicted"
         )
     leaning = sum(part.p_for < part.p_against for part in parts)
