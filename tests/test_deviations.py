@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from relength.errors import RelengthError
-from relength.paths import BOOK
+from relength.paths import BOOK, RESULTS
 from relength.report import appendix
 from relength.report.deviations import NOT_MEASURED, SECTIONS, anchor, in_words, moves, page
 from relength.report.scoreboard import Survey
@@ -52,6 +52,15 @@ def test_what_is_measured_names_papers_own_models_and_known_columns():
         for measure in (measure for entry in entries for measure in entry.measures):
             named = set(measure.where.get("experiment", ()))
             assert {measure.first.experiment, measure.second.experiment, *named} - {None} <= own
+
+
+def test_what_is_said_of_the_longest_run_of_tracking_is_in_its_record():
+    (entry,) = (e for e in EVERY["memreasoner"] if e.title == "Baselines of variable tracking")
+    _, key, said = re.split(r"\(([0-9a-f]{12})\)", entry.effect)
+    (record,) = (r for r in Store(RESULTS).records() if r["key"] == key)
+    known = [round(100 * point["iid_accuracy"]) for point in record["curve"]]
+    assert [int(n) for n in re.findall(r"(\d+) %", said)] == [known[3], max(known), known[-1]]
+    assert f"{len(known)} epochs" in entry.effect
 
 
 @pytest.mark.parametrize(
