@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -398,6 +399,22 @@ def test_a_reading_that_is_not_judged_has_a_row_from_its_first_run_on(tmp_path, 
     assert runs.waiting == [("OneStepAttn", "paper")]
     task = EXPERIMENT.specs("paper", [0])[0].task.name
     assert runs.elsewhere("MonoAttn", "paper", task) == {"paper": 1}
+
+
+def test_where_all_runs_of_a_cell_failed_it_is_said_how_many_and_why(tmp_path):
+    store = Store(tmp_path / "results")
+    row = ("OneStepAttn", "paper")
+    first, second = [s for s in runs_of(store).specs if (s.row, s.model.arm) == row][:2]
+    for spec in (first, second):
+        store.append("mla", handmade.failed(spec) | {"error": "Trace\n  of 7\nOdd: all: 3.5\n"})
+    runs = runs_of(store)
+    asked = Counter(s.task.name for s in runs.specs if (s.row, s.model.arm) == row)
+    failed = Counter(spec.task.name for spec in (first, second))
+    assert row in runs.waiting
+    for task, times in failed.items():
+        assert handmade.in_a_row([times, asked[task], 3.5], runs.gaps)
+    store.append("mla", handmade.record(first, lambda *_: 1.0))
+    assert runs_of(store).gaps.count("3.5") == len(failed) - 1
 
 
 def test_a_cell_tells_how_many_seeds_solve_a_test_where_only_some_do(tmp_path):

@@ -167,8 +167,8 @@ def runs(
         shown = replace(shown, artifacts=(), page=page)
     said = f"{_counted(shown)} at scale {chosen.scale} are in {_place(store)}."
     print(textwrap.fill(said, 76, break_on_hyphens=False))
-    if shown.waiting:
-        print(textwrap.fill(shown.without_rows, 76))
+    if shown.gaps:
+        print(textwrap.fill(shown.gaps, 76))
     if shown.on_generated_data:
         print(shown.on_generated_data.strip())
     if watch.failed:

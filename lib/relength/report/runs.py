@@ -9,7 +9,7 @@ import pandas as pd
 
 from relength.kept import digest, kept
 from relength.report.freshness import Freshness, State, made_by, states
-from relength.report.style import ARM_LABELS, row_label
+from relength.report.style import ARM_LABELS, row_label, title
 from relength.runs.store import (
     Record,
     Store,
@@ -277,12 +277,30 @@ class Runs:
         return [pair for pair in others if pair not in begun]
 
     @property
-    def without_rows(self) -> str:
-        """A sentence for each reading with :attr:`waiting` rows, which names them; "" for none."""
+    def gaps(self) -> str:
+        """Sentences on what has no results, "" for none: of a model's runs of a task that all
+        failed how many there are, with the first's error, and rows of a reading without a run.
+        """
+        recorded = {record["key"] for record in self.records}
+        errors = {r["key"]: r["error"] for r in self.every if r["status"] == "failed"}
+        cells: dict[tuple[str, str, str], list[str]] = {}
+        for spec in self.specs:
+            cells.setdefault((spec.row, spec.model.arm, spec.task.name), []).append(spec.key)
+        said, broken = [], set()
+        for (row, arm, task), keys in cells.items():
+            failed = [errors[key] for key in keys if key in errors]
+            if not failed or recorded.intersection(keys):
+                continue
+            broken.add((row, arm))
+            _, _, why = failed[0].strip().splitlines()[-1].partition(": ")
+            name = f"{row} {ARM_LABELS.get(arm, arm)} on {title(task)}"
+            said.append(f"{name}: {len(failed)} of {len(keys)} runs failed. {why}")
         rows: dict[str, list[str]] = {}
         for row, arm in self.waiting:
-            rows.setdefault(ARM_LABELS.get(arm, arm), []).append(row)
-        return " ".join(f"No run yet {arm}: {', '.join(names)}." for arm, names in rows.items())
+            if (row, arm) not in broken:
+                rows.setdefault(ARM_LABELS.get(arm, arm), []).append(row)
+        said += [f"No run yet {label}: {', '.join(names)}." for label, names in rows.items()]
+        return " ".join(said)
 
     @cached_property
     def _every_row(self) -> list[tuple[str, str]]:

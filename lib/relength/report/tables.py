@@ -365,7 +365,7 @@ def _readings(runs: Runs) -> str:
         f"{', '.join(models)} are <i>{ARM_LABELS.get(arm, arm)}</i>."
         for arm, models in runs.judged_otherwise.items()
     ]
-    said += [" A reading without a run has no row."] if runs.waiting else []
+    said += [" A reading without a finished run has no row."] if runs.waiting else []
     return "".join(said)
 
 
