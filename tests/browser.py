@@ -21,7 +21,7 @@ LEAVES = re.compile(r"^(?!file:|data:|blob:|about:|http://127\.0\.0\.1[:/])")  #
 # No name is looked up. (To stop requests one by one would keep the browser from caching any.)
 OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 FIRST = 4  # rows of a table, entries of a list, marks of a drawing
-ALIKE = 3  # of text that looks the same, the contrast of as many is measured
+ALIKE = 2  # of text that looks the same, the contrast of as many is measured
 MORE_OF_A_KIND = ", ".join(
     f"{many}:nth-child(n+{FIRST + 1}):not([data-sample], :has([data-sample]))"
     for many in ("tbody tr", "details", "svg g > *")
@@ -105,8 +105,10 @@ MARK = r"""(most) => {
   const words = (e) => [...e.childNodes].some(text);
   const path = (e) => {
     if (e === document.documentElement) return "";
-    const own = `${e.tagName}.${[...e.classList].filter((name) => !name.startsWith("f-"))}`;
-    if (!paths.has(e)) paths.set(e, `${path(e.parentElement)} ${own}`);
+    if (!paths.has(e)) {
+      const own = `${e.tagName}.${[...e.classList].filter((name) => !name.startsWith("f-"))}`;
+      paths.set(e, `${path(e.parentElement)} ${own}`);
+    }
     return paths.get(e);
   };
   const grounds = new WeakMap();

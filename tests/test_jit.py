@@ -78,14 +78,30 @@ def test_a_function_is_known_by_what_it_closes_over(cache):
     assert found == [(11, 0), (11, 1), (12, 0), (26, 0)]
 
 
-def test_the_step_of_a_memory_is_compiled_in_one_process_and_loaded_in_the_next(python, tmp_path):
-    script = """import torch
+# {what closes over compiled code: its first call}
+CLOSURES = {
+    "a function": """import test_jit
+step = test_jit.closing(1, test_jit.twice)
+step(5)""",
+    "the step of a memory": """import torch
 from relength.kernels import dnc_sequence
 memory = dnc_sequence._Memory(dnc_sequence.Size(2, 1, 1), 1, torch.zeros(1), 1, True)
 memory.forwards(0, torch.zeros(1, 4), torch.zeros(12, 4), torch.zeros(12).numpy())
-print(sum(memory.steps.forwards.stats.cache_hits.values()))"""
+step = memory.steps.forwards""",
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["a function", pytest.param("the step of a memory", marks=pytest.mark.weekly)]
+)
+def test_what_closes_over_compiled_code_is_compiled_in_one_process_and_loaded_in_the_next(
+    name, python, tmp_path
+):
+    script = f"{CLOSURES[name]}\nprint(sum(step.stats.cache_hits.values()))"
     place = {"NUMBA_CACHE_DIR": str(tmp_path)}
-    found = [python("-c", script, **place).communicate() for _ in range(2)]
+    found = [
+        python("-c", script, cwd=Path(__file__).parent, **place).communicate() for _ in range(2)
+    ]
     assert found == [("0\n", ""), ("1\n", "")]
 
 

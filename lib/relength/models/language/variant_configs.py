@@ -51,10 +51,11 @@ class VariantConfig(MemReasonerConfig):
     @staticmethod
     def row(model: Mapping[str, Any]) -> str:
         """Name the model as the paper's tables do, or in their manner."""
-        if own := SUPERVISION[model["supervised"]] or EPOCHS[model["trained"]]:
-            return own
+        named = [SUPERVISION[model["supervised"]] or EPOCHS[model["trained"]]]
         if model["test_update"] != USUAL_UPDATE:
-            return f"alpha={model['test_update']:g}"
+            named.append(f"alpha={model['test_update']:g}")
+        if own := ", ".join(filter(None, named)):
+            return own
         layers = LAYERS[model["recurrent_layers"]]
         match model["temporal"]:
             case "bigru":
