@@ -19,7 +19,7 @@ TEMPLATES = {
     "executed/mla_extra_tasks": "a notebook with every kind of table and figure",
     "deviations_mla": "entries that unfold",
     "claims_ledger": "the claims and their filter",
-    "provenance": "the runs and their filter",
+    "environment": "tables that a phone shows as cards",
     "guide_task": "commands and files to paste",
     "search": "what only a script fills",
 }
