@@ -15,7 +15,7 @@ from relength.paths import BOOK
 TEMPLATES = {
     "intro": "the first page",
     "mla_overview": "what a paper is about",
-    "findings_memreasoner": "what was found of it",
+    "findings_memreasoner": "what was found of a paper",
     "executed/mla_extra_tasks": "a notebook with every kind of table and figure",
     "deviations_mla": "entries that unfold",
     "claims_ledger": "the claims and their filter",

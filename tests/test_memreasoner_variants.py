@@ -30,7 +30,7 @@ ROWS = {
     "epochs=50": {"trained": "quarter"},
     "epochs=100": {"trained": "half"},
     "MemReasoner (weak)": {"supervised": "last", "hops": 5},
-    "MemReasoner (weak), alpha=1": {"supervised": "last", "hops": 5, "test_update": 1.0},
+    "MemReasoner (weak) alpha=1": {"supervised": "last", "hops": 5, "test_update": 1.0},
 }
 
 

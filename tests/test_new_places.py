@@ -111,6 +111,10 @@ def test_each_run_changes_one_thing_and_the_part_of_the_epochs_is_what_its_row_s
                 assert epochs * PARTS[part] == (whole if scale == "reduced" else 200)
                 assert scale == "reduced" or spec.row == f"epochs={epochs}"
     assert {s.model.test_update for s in specs if s.row.startswith("alpha")} == {*UPDATES}
+    usual, asked_with_1 = (s for s in specs if s.row.startswith("MemReasoner (weak)"))
+    assert asked_with_1.model.test_update == 1
+    changed = {"model": usual.model.model_copy(update={"test_update": 1.0})}
+    assert usual.model_copy(update=changed) == asked_with_1
 
 
 def test_tables_find_their_columns_among_the_tests_of_their_own_runs():

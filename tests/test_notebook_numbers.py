@@ -21,18 +21,20 @@ from relength.book.notebook import CHECKED, Parameters
 from relength.models.pointers.attention import AddressBank, evaluation_key
 from relength.paths import NOTEBOOKS, RESULTS
 from relength.report import tables
+from relength.report.grid import FAILED, NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import row_label, title
 from relength.runs.store import Store
 from relength.specs import published, registry
 from relength.specs.experiments import Experiment, borrowed, experiments, shown_by
+from relength.specs.spec import RunSpec
 from relength.verdicts import claims
 
 CALL = re.compile(r"tables\.numbers\((runs|shown)\b")
 ROW = re.compile(
-    r"  (?P<row>\S.*?) {2,}(?P<seeds>\d+)(?P<cells>( +(not run|–|[<>]?[\d.]+)( \(\S+\))?)+)"
+    r"  (?P<row>\S.*?) {2,}(?P<seeds>\d+)(?P<cells>( +(not run|failed|–|[<>]?[\d.]+)( \(\S+\))?)+)"
 )
-CELL = re.compile(r"(not run|–|[<>]?[\d.]+)(?: \(([<>]?[\d.]+)\))?")
+CELL = re.compile(r"(not run|failed|–|[<>]?[\d.]+)(?: \(([<>]?[\d.]+)\))?")
 # Tests of their own are in test_failures.py, test_dnc_*.py, and at the end of this file.
 OTHER_TABLES = {
     *("panm_chat_gpt", "panm_summary"),
@@ -83,7 +85,7 @@ def read_back(text: str) -> dict[tuple[str, str, str], Cell]:
     return found
 
 
-def specs_of(found: Experiment, artifacts: tuple[str, ...]) -> list:
+def specs_of(found: Experiment, artifacts: tuple[str, ...]) -> list[RunSpec]:
     """The specs that a page shows: those that its artifacts are made from, all if it has none.
 
     A page of figures without numbers in print may show more than they have.
@@ -94,6 +96,25 @@ def specs_of(found: Experiment, artifacts: tuple[str, ...]) -> list:
         for s in specs
         if not artifacts or not found.tables or any(found.makes(a, s) for a in artifacts)
     ]
+
+
+def place(found: Experiment, spec: RunSpec, test: str) -> tuple[str, str, str]:
+    """Task, row and column of a test of a run, as they are printed."""
+    name = row_label(spec.row, spec.model.arm, found.judged_arms[spec.row])
+    row = ", ".join(filter(None, (name, found.remark(spec))))
+    return title(spec.task.name), row, "IID" if test == "iid" else test
+
+
+@cache
+def broken(found: Experiment, artifacts: tuple[str, ...]) -> set[tuple[str, str, str]]:
+    """The cells of which a run failed."""
+    failed = {record["key"] for record in Store(RESULTS).records() if record["status"] == "failed"}
+    return {
+        place(found, spec, test)
+        for spec in specs_of(found, artifacts)
+        if spec.key in failed
+        for test in spec.task.tests
+    }
 
 
 @cache
@@ -112,10 +133,8 @@ def recorded(
     for spec in specs_of(found, artifacts):
         if (spec.row, spec.model.arm) in left_out:
             continue
-        name = row_label(spec.row, spec.model.arm, found.judged_arms[spec.row])
-        row = ", ".join(filter(None, (name, found.remark(spec))))
         for test in spec.task.tests:
-            cell = values[title(spec.task.name), row, "IID" if test == "iid" else test]
+            cell = values[place(found, spec, test)]
             if spec.key in runs:
                 measured = runs[spec.key]["checkpoints"]["selected"]["tests"][test]
                 # Tasks of one experiment may be measured in ways of their own.
@@ -157,7 +176,8 @@ def disagreements(found: Experiment, artifacts: tuple[str, ...], text: str) -> l
     wrong = [f"{cell} is missing" for cell in values.keys() - shown.keys()]
     for cell, (seeds, ours, _) in shown.items():
         at_hand = values[cell]
-        expected = agrees(ours, statistic(at_hand)) if at_hand else ours == tables.NOT_RUN
+        nothing = FAILED if cell in broken(found, artifacts) else NOT_RUN
+        expected = agrees(ours, statistic(at_hand)) if at_hand else ours == nothing
         if seeds != len(at_hand) or not expected:
             wrong.append(f"{cell}: shown {ours} of {seeds} seeds, recorded {at_hand}")
     return wrong

@@ -7,7 +7,6 @@ import io
 import itertools
 import json
 import re
-from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -24,6 +23,7 @@ from relength.paths import BOOK, ROOT
 from relength.report import appendix, exhibits, figures, reach, style, tables
 from relength.report.exhibits import CSS, Exhibit
 from relength.report.freshness import freshness_of
+from relength.report.grid import FAILED
 from relength.report.runs import Runs
 from relength.report.style import (
     DARK,
@@ -38,7 +38,7 @@ from relength.report.style import (
 )
 from relength.runs import execute
 from relength.runs.prices import Device, Prices, own
-from relength.runs.store import Store
+from relength.runs.store import Store, cause
 from relength.specs import published, registry
 from relength.specs.experiments import experiment, experiments
 from relength.specs.margins import load_margins
@@ -402,19 +402,42 @@ def test_a_reading_that_is_not_judged_has_a_row_from_its_first_run_on(tmp_path, 
 
 
 def test_where_all_runs_of_a_cell_failed_it_is_said_how_many_and_why(tmp_path):
-    store = Store(tmp_path / "results")
-    row = ("OneStepAttn", "paper")
-    first, second = [s for s in runs_of(store).specs if (s.row, s.model.arm) == row][:2]
-    for spec in (first, second):
-        store.append("mla", handmade.failed(spec) | {"error": "Trace\n  of 7\nOdd: all: 3.5\n"})
+    store, row = Store(tmp_path / "results"), ("OneStepAttn", "paper")
+    specs = [s for s in runs_of(store).specs if (s.row, s.model.arm) == row]
+    whole, some, sound = dict.fromkeys(spec.task.name for spec in specs[:3])
+    for spec in specs:
+        if spec.task.name == whole or (spec.task.name, spec.seed) == (some, 0):
+            error = f"Traceback\n  of 7\nour.Odd: all: {spec.seed}.5; 8\n9\n"
+            store.append("mla", handmade.failed(spec) | {"error": error})
     runs = runs_of(store)
-    asked = Counter(s.task.name for s in runs.specs if (s.row, s.model.arm) == row)
-    failed = Counter(spec.task.name for spec in (first, second))
-    assert row in runs.waiting
-    for task, times in failed.items():
-        assert handmade.in_a_row([times, asked[task], 3.5], runs.gaps)
-    store.append("mla", handmade.record(first, lambda *_: 1.0))
-    assert runs_of(store).gaps.count("3.5") == len(failed) - 1
+    assert {cell: len(made) for cell, made in runs.broken.items()} == {
+        (*row, whole): 5, (*row, some): 1
+    }  # fmt: skip
+    assert handmade.amounts(runs.gaps) == [5, 5, 0.5, 1, 5, 0.5]
+    *_, waiting = runs.gaps.rpartition(": ")
+    assert {*waiting.rstrip(".").split(", ")} == {model for model, _ in runs.waiting}
+    assert FAILED not in tables.numbers(runs)  # the row is left out until a run is finished
+    for spec in specs:
+        if spec.task.name == sound:
+            store.append("mla", handmade.record(spec, lambda *_: 1.0))
+    runs = runs_of(store)
+    columns = sum(len(runs.tests[task]) for task in (whole, some))
+    assert tables.numbers(runs).count(FAILED) == columns
+    store.append("mla", handmade.record(specs[0], lambda *_: 1.0))
+    assert {task for _, _, task in runs_of(store).broken} == {some}
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        ("Traceback\n  line 1\n    code\nValueError: 2: 3\nmore: 4", "ValueError: 2: 3"),
+        ("Traceback\n  line 1\nMemoryError", "MemoryError"),
+        ("KeyError: 'a'\n", "KeyError: 'a'"),
+        ("Traceback\n  line 1", "  line 1"),
+    ],
+)
+def test_the_cause_of_a_failure_is_the_line_after_its_traceback(error, line):
+    assert cause({"error": error}) == line
 
 
 def test_a_cell_tells_how_many_seeds_solve_a_test_where_only_some_do(tmp_path):

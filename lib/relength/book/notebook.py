@@ -144,10 +144,10 @@ def runs(
     models     only runs of these models
     page       the notebook that shows them, if it is about no artifact of the paper
 
-    Prints what is shown: how many runs are recorded and how many were trained now; which readings
-    have no run and are left out; and what cannot be trained here for want of data. Runs that
-    another experiment's file keeps are counted apart, but for those at scale smoke, which the
-    notebook trains itself.
+    Prints what is shown: how many runs are recorded and how many were trained now; whose runs all
+    failed, and why; which readings have no finished run and are left out; and what cannot be
+    trained here for want of data. Runs that another experiment's file keeps are counted apart, but
+    for those at scale smoke, which the notebook trains itself.
 
     Raises RelengthError if runs failed now, once all are recorded: a notebook that lacks them must
     not pass for a whole one.
@@ -168,7 +168,7 @@ def runs(
     said = f"{_counted(shown)} at scale {chosen.scale} are in {_place(store)}."
     print(textwrap.fill(said, 76, break_on_hyphens=False))
     if shown.gaps:
-        print(textwrap.fill(shown.gaps, 76))
+        print(textwrap.fill(shown.gaps, 76, break_on_hyphens=False))
     if shown.on_generated_data:
         print(shown.on_generated_data.strip())
     if watch.failed:

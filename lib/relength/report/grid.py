@@ -11,11 +11,16 @@ import numpy as np
 from relength.report.runs import Runs
 from relength.report.style import LIGHT, NEUTRAL, Layout, canvas, colour, title
 
-NOT_RUN = "not run"
+NOT_RUN, FAILED = "not run", "failed"
 NOT_COUNTED = "not counted"  # in runs of an older version
 LETTER = 0.07  # inches of a letter above a column, about
 NAME = 0.076  # inches of a letter of a row's name, which is larger and bold
 BAND = 4.2  # points; broader than a dot, so that it shows behind them
+
+
+def without_results(runs: Runs, model: str, arm: str, task: str) -> str:
+    """Word a cell without results: all runs that were made of it failed, or none was made."""
+    return FAILED if (model, arm, task) in runs.broken else NOT_RUN
 
 
 class Grid:
@@ -80,10 +85,15 @@ class Grid:
             x, y = self.points(len(self.runs.rows) - 1, column, place, 0)
             self.text(float(x), float(y) + 0.09, label, ha="center", va="top", size=6.5)
 
-    def not_run(self, row: int, column: int, words: str = NOT_RUN) -> None:
-        """Say so, in a panel of the grid of runs; one that the grid does not have stays empty."""
-        if not self.runs.plans(*self.runs.rows[row], self.runs.tasks[column]):
+    def not_run(self, row: int, column: int, words: str = "") -> None:
+        """Say so, in a panel of the grid of runs; one that the grid does not have stays empty.
+
+        words  in place of those of :func:`without_results`
+        """
+        cell = (*self.runs.rows[row], self.runs.tasks[column])
+        if not self.runs.plans(*cell):
             return
+        words = words or without_results(self.runs, *cell)
         x, y = self.points(row, column, 0.5, 0.5)
         # On a ground of its own: a printed number may be drawn in the middle of the panel.
         ground = {"facecolor": LIGHT.surface, "edgecolor": "none", "pad": 0.8}

@@ -19,7 +19,7 @@ from relength.report.markdown import raw
 from relength.report.scoreboard import Survey
 from relength.report.style import title
 from relength.runs.plan import least_seeds
-from relength.runs.store import Record, Store, accuracies, epochs_of
+from relength.runs.store import Record, Store, accuracies, cause, epochs_of
 from relength.specs import registry
 from relength.specs.experiments import Experiment, experiments
 from relength.specs.spec import row_name
@@ -219,7 +219,7 @@ def _execution(store: Store, record: Record, seen: Mapping[str, State]) -> dict[
         "code_now": code_fingerprint(),
     }
     if record["status"] != "ok":
-        return shown | {"error": record["error"].strip().splitlines()[-1]}
+        return shown | {"error": cause(record)}
     curve = _thinned(record["curve"])
     names = registry.tasks()[record["spec"]["task"]["name"]].metrics.known()
     return shown | {

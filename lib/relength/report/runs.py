@@ -1,5 +1,6 @@
 """The runs that a page shows: those of one experiment at one scale, laid out as rows and cells."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from relength.runs.store import (
     Record,
     Store,
     accuracies,
+    cause,
     digest_of,
     frame,
     on_generated_data,
@@ -27,6 +29,8 @@ from relength.tasks.base import Task
 from relength.tasks.metrics import Metric
 from relength.verdicts import claims, judged
 from relength.verdicts.judged import own_records
+
+MODULE = re.compile(r"^(\w+\.)+")  # before the name of an exception
 
 
 def wanted_specs(
@@ -276,31 +280,45 @@ class Runs:
         others = (pair for pair in self._every_row if not self.experiment.judges(*pair))
         return [pair for pair in others if pair not in begun]
 
+    @cached_property
+    def broken(self) -> dict[tuple[str, str, str], list[Record]]:
+        """{(model, arm, task) whose runs all failed, of those that were made: their records}."""
+        recorded = {record["key"] for record in self.records}
+        failed = {r["key"]: r for r in self.every if r["status"] == "failed"}
+        found = {}
+        for cell, keys in self._keys.items():
+            records = [failed[key] for key in keys if key in failed]
+            if records and not recorded.intersection(keys):
+                found[cell] = records
+        return found
+
     @property
     def gaps(self) -> str:
-        """Sentences on what has no results, "" for none: of a model's runs of a task that all
-        failed how many there are, with the first's error, and rows of a reading without a run.
+        """Sentences on what has no results, "" for none: the :attr:`broken` cells, each with its
+        first error, and the :attr:`waiting` rows.
         """
-        recorded = {record["key"] for record in self.records}
-        errors = {r["key"]: r["error"] for r in self.every if r["status"] == "failed"}
-        cells: dict[tuple[str, str, str], list[str]] = {}
-        for spec in self.specs:
-            cells.setdefault((spec.row, spec.model.arm, spec.task.name), []).append(spec.key)
-        said, broken = [], set()
-        for (row, arm, task), keys in cells.items():
-            failed = [errors[key] for key in keys if key in errors]
-            if not failed or recorded.intersection(keys):
-                continue
-            broken.add((row, arm))
-            _, _, why = failed[0].strip().splitlines()[-1].partition(": ")
-            name = f"{row} {ARM_LABELS.get(arm, arm)} on {title(task)}"
-            said.append(f"{name}: {len(failed)} of {len(keys)} runs failed. {why}")
+        said = []
+        for (model, arm, task), records in self.broken.items():
+            runs = len(self._keys[model, arm, task])
+            others = "" if len(records) == runs else ", and the others are not run"
+            name = f"{model} {ARM_LABELS.get(arm, arm)} on {title(task)}"
+            error, _, _ = MODULE.sub("", cause(records[0])).partition("; ")
+            said.append(
+                f"{name}: {len(records)} of {runs} runs failed{others}. The first error: {error}"
+            )
         rows: dict[str, list[str]] = {}
-        for row, arm in self.waiting:
-            if (row, arm) not in broken:
-                rows.setdefault(ARM_LABELS.get(arm, arm), []).append(row)
-        said += [f"No run yet {label}: {', '.join(names)}." for label, names in rows.items()]
-        return " ".join(said)
+        for model, arm in self.waiting:
+            rows.setdefault(ARM_LABELS.get(arm, arm), []).append(model)
+        said += [f"No finished run {label}: {', '.join(names)}" for label, names in rows.items()]
+        return " ".join(f"{sentence.rstrip('.')}." for sentence in said)
+
+    @cached_property
+    def _keys(self) -> dict[tuple[str, str, str], list[str]]:
+        """{(model, arm, task): keys of its specs}."""
+        found: dict[tuple[str, str, str], list[str]] = {}
+        for spec in self.specs:
+            found.setdefault((spec.row, spec.model.arm, spec.task.name), []).append(spec.key)
+        return found
 
     @cached_property
     def _every_row(self) -> list[tuple[str, str]]:

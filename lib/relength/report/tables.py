@@ -1,7 +1,8 @@
 """The tables of a notebook, made from recorded runs and published numbers; nothing is typed.
 
 Every function takes :class:`relength.report.runs.Runs`. Where nothing is recorded the tables say
-*not run*. Only runs of the scales ``reduced`` and ``paper`` get verdicts.
+*not run*, and where all runs failed *failed*. Only runs of the scales ``reduced`` and ``paper`` get
+verdicts.
 """
 
 import itertools
@@ -18,7 +19,7 @@ from markupsafe import Markup
 
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges
-from relength.report.grid import NOT_RUN
+from relength.report.grid import NOT_RUN, without_results
 from relength.report.html import fill
 from relength.report.runs import Runs
 from relength.report.style import (
@@ -259,11 +260,12 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
         paper = f"<i>{escape(number(ours['paper']))}</i>"
         if not ours["seeds"]:
             others = runs.elsewhere(model, arm, task)
-            words = f"{' and '.join(others)} only" if others else NOT_RUN
+            without = without_results(runs, model, arm, task)
+            words = f"{' and '.join(others)} only" if others else without
             hint = "; ".join(
                 f"{claims.plural(n, 'seed')} at scale {scale}" for scale, n in others.items()
             )
-            return f'<b class="none">{words}</b>{paper}', hint or NOT_RUN, np.nan
+            return f'<b class="none">{words}</b>{paper}', hint or without, np.nan
         told = beside.get((model, arm, task, test), Beside())
         mark = f"<s>{told.around(MARKS.get(verdict, ''))}</s>".replace("<s></s>", "")
         some = f"<small>{ours['solved']:.0f}/{ours['seeds']}</small> " if _disagree(ours) else ""
@@ -587,7 +589,7 @@ def numbers(runs: Runs, artifact: str | None = None) -> str:
         rows = [[f"{title(task)}, length", "seeds", *map(_length, runs.tests[task])]]
         for model, arm in (row for row in runs.rows if runs.plans(*row, task)):
             cells = by_row.get((model, arm, task), [])
-            by_test = {cell.test: _ours_and_paper(cell) for cell in cells}
+            by_test = {cell.test: _ours_and_paper(cell, runs) for cell in cells}
             shown = [by_test.get(test, "–") for test in runs.tests[task]]
             label = runs.label(model, arm, task)
             rows.append([f"  {label}", str(max((cell.seeds for cell in cells), default=0)), *shown])
@@ -611,8 +613,8 @@ def beside(runs: Runs, cell: tuple[str, str, str], artifacts: dict[str, str]) ->
     return "\n".join(lines)
 
 
-def _ours_and_paper(row) -> str:
-    ours = number(row.ours) if row.seeds else NOT_RUN
+def _ours_and_paper(row, runs: Runs) -> str:
+    ours = number(row.ours) if row.seeds else without_results(runs, row.model, row.arm, row.task)
     return ours if isnan(row.paper) else f"{ours} ({number(row.paper)})"
 
 

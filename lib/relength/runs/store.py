@@ -478,6 +478,13 @@ def columns() -> list[str]:
     ]
 
 
+def cause(record: Record) -> str:
+    """The line of a failed run's error that names the exception: the first after its traceback."""
+    lines = record["error"].strip().splitlines()
+    stack = [i for i, line in enumerate(lines) if line.startswith(("  ", "Traceback"))]
+    return lines[min(max(stack, default=-1) + 1, len(lines) - 1)]
+
+
 def usable(records: Iterable[Record], stale: frozenset[str] = frozenset()) -> list[Record]:
     """The earliest successful execution of each key whose run_id is not among the stale ones.
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from relength.errors import RelengthError
 from relength.runs.plan import Run
-from relength.runs.store import Record, Store, accuracies, on_generated_data, usable
+from relength.runs.store import Record, Store, accuracies, cause, on_generated_data, usable
 from relength.specs.experiments import experiment
 from relength.specs.margins import load_margins
 from relength.specs.spec import RunSpec
@@ -242,8 +242,7 @@ class Comparison:
         spec = RunSpec.recorded(self.earlier["spec"])
         label = f"{spec.key} {spec.label}"
         if self.later["status"] != "ok":
-            reason = self.later["error"].strip().splitlines()[-1]
-            return f"{label}: failed when it was trained again ({reason})"
+            return f"{label}: failed when it was trained again ({cause(self.later)})"
         verdict = "agrees with" if self.agrees else "differs from"
         listed = ", ".join(f"{test} {points:+.1f}" for test, points in self.points.items())
         created = self.earlier["provenance"]["created"]

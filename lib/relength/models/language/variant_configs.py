@@ -12,12 +12,12 @@ SUPERVISION = {"every": "", "last": "MemReasoner (weak)"}
 # What trains less than the whole budget, as Table 20 names it.
 EPOCHS = {"whole": "", "half": "epochs=100", "quarter": "epochs=50"}
 LAYERS = {1: "1-layer", 2: "2-layer"}
-# The value at test that MemReasoner has; another one makes a row of Table 18.
+# The value at test that MemReasoner has; another one makes a row of Table 18, or of our own.
 USUAL_UPDATE = 8.0
 
 
 class VariantConfig(MemReasonerConfig):
-    """One change to MemReasoner, which makes a row of Tables 17 to 20; without any it is itself.
+    """Changes to MemReasoner, which make a row of Tables 17 to 20; without any it is itself.
 
     What the paper calls positional encoding is here the sinusoid that counts from the first line,
     which it describes first; the one that counts from the last line is a row of its own.
@@ -54,7 +54,7 @@ class VariantConfig(MemReasonerConfig):
         named = [SUPERVISION[model["supervised"]] or EPOCHS[model["trained"]]]
         if model["test_update"] != USUAL_UPDATE:
             named.append(f"alpha={model['test_update']:g}")
-        if own := ", ".join(filter(None, named)):
+        if own := " ".join(filter(None, named)):
             return own
         layers = LAYERS[model["recurrent_layers"]]
         match model["temporal"]:

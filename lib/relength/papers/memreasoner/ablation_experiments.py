@@ -98,7 +98,7 @@ def _moved(entries: list[Entry], fields: dict[str, Any]) -> list[Entry]:
 
 
 def ablations(scale: Scale, seed: int) -> list[RunSpec]:
-    """Tables 16 to 20: MemReasoner with one change, and without any."""
+    """Tables 16 to 20: MemReasoner with one change, in a row of ours with two, and without any."""
     ordered = [
         variant(ONE, {"lengths": ORDER_LENGTHS}, scale, seed, {}, **order) for order in ORDERS
     ]
