@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from relength.models.language.configs import MemReasonerConfig
 from relength.papers.memreasoner import losses, split
+from relength.papers.memreasoner.ablation_experiments import WEAK_LENGTHS
 from relength.papers.memreasoner.other_decoders import gptj_in_words
 from relength.papers.memreasoner.recounts import qwen
 from relength.report.markdown import table
@@ -21,6 +23,7 @@ from relength.tasks.new_places import NEW
 from relength.verdicts.wording import plural
 
 ONE, LONG = "memreasoner_babilong", "memreasoner_two_facts"
+ORDERS, SUPERVISION = "memreasoner-table-17", "memreasoner-table-19"
 TASKS = {ONE: "one fact", LONG: "two facts"}
 
 
@@ -166,15 +169,9 @@ def places(survey: Survey) -> str:
 
 def orders(survey: Survey) -> str:
     """Accuracy with every temporal encoding, ours beside print."""
-    runs = busiest(survey, "memreasoner_ablations").part("memreasoner-table-17")
-    paper, rows = printed("memreasoner-table-17"), []
-    lengths = ("0k", "1k", "2k")
-    for row, arm in runs.rows:
-        (task,) = runs.tasks
-        if found := _medians(runs, row, arm, task, lengths):
-            said = words([number(paper[row, task, n]) for n in lengths if (row, task, n) in paper])
-            shown = (short(found[n]) for n in lengths)
-            rows.append((row, len(runs.cell(row, arm, task)), *shown, said or "not printed"))
+    runs, lengths = busiest(survey, "memreasoner_ablations").part(ORDERS), ("0k", "1k", "2k")
+    found = {row: _and_printed(runs, row, arm, ORDERS, lengths) for row, arm in runs.rows}
+    rows = [(row, *cells) for row, cells in found.items() if cells]
     if len(rows) < 2:
         return NOTHING
     body = table(
@@ -186,6 +183,17 @@ def orders(survey: Survey) -> str:
         numbers=("seeds", *lengths),
     )
     return f"{body}{_cost_of_order(runs, lengths[0], lengths[-1])}"
+
+
+def _and_printed(
+    runs: Runs, row: str, arm: str, artifact: str, lengths: Iterable[str]
+) -> tuple[str | int, ...]:
+    """Seeds of a row, medians by length, and what the paper prints; empty without a run."""
+    (task,), paper = runs.tasks, printed(artifact)
+    found = _medians(runs, row, arm, task, lengths)
+    said = words([number(paper[row, task, n]) for n in lengths if (row, task, n) in paper])
+    shown = (short(found[length]) for length in lengths if found)
+    return (len(runs.cell(row, arm, task)), *shown, said or "not printed") if found else ()
 
 
 def _cost_of_order(runs: Runs, short_one: str, long_one: str) -> str:
@@ -220,6 +228,31 @@ def _cost_of_order(runs: Runs, short_one: str, long_one: str) -> str:
     return f"{said}\n"
 
 
+def supervision(survey: Survey) -> str:
+    """Accuracy where the loss tells of each fact or of the last alone, by the update at test."""
+    runs, lengths = busiest(survey, "memreasoner_ablations").part(SUPERVISION), WEAK_LENGTHS
+    models = {spec.row: spec.model for spec in runs.specs if hasattr(spec.model, "temporal")}
+    found = {row: _and_printed(runs, row, m.arm, SUPERVISION, lengths) for row, m in models.items()}
+    rows = [(*_told(models[row]), *cells) for row, cells in found.items() if cells]
+    if len(rows) < 2:
+        return NOTHING
+    return table(
+        ("the loss tells of", "update at test", "seeds", *lengths, "printed"),
+        rows,
+        name="tab-findings-memreasoner-supervision",
+        caption="What the loss tells, and how strong the update is at test; in training it is 1. "
+        "Questions of two facts answered in percent, medians over seeds. The paper does not say "
+        "with which update it asked the model that was told of the last fact.",
+        numbers=("update at test", "seeds", *lengths),
+    )
+
+
+def _told(model: MemReasonerConfig) -> tuple[str, str]:
+    """The facts that the loss tells a model of, and its update at test."""
+    last = getattr(model, "supervised", "every") == "last"
+    return "the last fact" if last else "each fact", f"{model.test_update:g}"
+
+
 def chains(survey: Survey) -> str:
     """Accuracy of variable tracking by length in each reading, and what the paper prints."""
     return _by_length(
@@ -243,6 +276,7 @@ PASSAGES = {
     "findings_memreasoner_terms": terms,
     "findings_memreasoner_places": places,
     "findings_memreasoner_orders": orders,
+    "findings_memreasoner_supervision": supervision,
     "findings_memreasoner_chains": chains,
     "findings_memreasoner_decoders": decoders,
 }
