@@ -107,14 +107,15 @@ def test_what_a_novel_takes_is_told_with_an_order_of_lines_and_without(after, tm
 
 def test_what_the_loss_tells_stands_beside_the_update_at_test(tmp_path):
     store, page = Store(tmp_path), experiment("memreasoner_ablations")
-    weak = {"MemReasoner (weak)": 0.2, "MemReasoner (weak) alpha=1": 0.9}
+    answered = {"MemReasoner (weak)": 0.2, "MemReasoner (weak) alpha=1": 0.9, "Larimar": 0.5}
     for spec in page.specs("reduced", range(2)):
-        if spec.row in weak:
-            accuracy = weak[spec.row]
+        if spec.row in answered:
+            accuracy = answered[spec.row]
             record = handmade.record(spec, lambda *_, a=accuracy: a, experiment=page.name)
             store.append("memreasoner", record)
     lines = findings.supervision(made_of(store)).splitlines()
-    asked_with_8, asked_with_1 = (amounts(line) for line in lines if line.startswith("| the last"))
+    *_, asked_with_8, asked_with_1 = (amounts(line) for line in lines if line.startswith("|"))
+    assert sum(line.startswith("|") for line in lines) == 4  # with the head and its rule
     assert asked_with_8 == [8, 2, 20, 20, 20, 20, 100, 58, 31, 22]  # the last four are printed
     assert asked_with_1 == [1, 2, 90, 90, 90, 90]
 

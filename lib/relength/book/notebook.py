@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 CHECKED = "nbval-check-output"  # cells with this tag keep their outputs, and the tests compare them
 INJECTED = "# Parameters"  # the first line of the cell that papermill adds
+WIDTH = 66  # letters of a line that a page shows without scrolling
 
 
 class Parameters(BaseModel):
@@ -166,9 +167,9 @@ def runs(
     if page:
         shown = replace(shown, artifacts=(), page=page)
     said = f"{_counted(shown)} at scale {chosen.scale} are in {_place(store)}."
-    print(textwrap.fill(said, 76, break_on_hyphens=False))
+    print(textwrap.fill(said, WIDTH, break_on_hyphens=False))
     if shown.gaps:
-        print(textwrap.fill(shown.gaps, 76, break_on_hyphens=False))
+        print(textwrap.fill(shown.gaps, WIDTH, break_on_hyphens=False))
     if shown.on_generated_data:
         print(shown.on_generated_data.strip())
     if watch.failed:

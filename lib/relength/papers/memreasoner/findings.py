@@ -8,7 +8,7 @@ import pandas as pd
 
 from relength.models.language.configs import MemReasonerConfig
 from relength.papers.memreasoner import losses, split
-from relength.papers.memreasoner.ablation_experiments import WEAK_LENGTHS
+from relength.papers.memreasoner.ablation_experiments import COMPARED, WEAK_LENGTHS
 from relength.papers.memreasoner.other_decoders import gptj_in_words
 from relength.papers.memreasoner.recounts import qwen
 from relength.report.markdown import table
@@ -231,7 +231,7 @@ def _cost_of_order(runs: Runs, short_one: str, long_one: str) -> str:
 def supervision(survey: Survey) -> str:
     """Accuracy where the loss tells of each fact or of the last alone, by the update at test."""
     runs, lengths = busiest(survey, "memreasoner_ablations").part(SUPERVISION), WEAK_LENGTHS
-    models = {spec.row: spec.model for spec in runs.specs if hasattr(spec.model, "temporal")}
+    models = {spec.row: spec.model for spec in runs.specs if spec.row not in COMPARED}
     found = {row: _and_printed(runs, row, m.arm, SUPERVISION, lengths) for row, m in models.items()}
     rows = [(*_told(models[row]), *cells) for row, cells in found.items() if cells]
     if len(rows) < 2:
