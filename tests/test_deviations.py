@@ -11,8 +11,9 @@ from relength.errors import RelengthError
 from relength.paths import BOOK, RESULTS
 from relength.report import appendix
 from relength.report.deviations import NOT_MEASURED, SECTIONS, anchor, in_words, moves, page
+from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
-from relength.runs.store import Store, frame
+from relength.runs.store import Store, cause, frame
 from relength.specs import registry
 from relength.specs.experiments import experiment, experiments
 from relength.verdicts import deviations
@@ -61,6 +62,28 @@ def test_what_is_said_of_the_longest_run_of_tracking_is_in_its_record():
     known = [round(100 * point["iid_accuracy"]) for point in record["curve"]]
     assert [int(n) for n in re.findall(r"(\d+) %", said)] == [known[3], max(known), known[-1]]
     assert f"{len(known)} epochs" in entry.effect
+
+
+def test_what_is_said_of_the_iteration_that_diverges_is_in_its_records():
+    said = r"diverges for (\d+) to (\d+) % of the questions at (\w+) and for all .* from (\w+) on"
+    (found,) = filter(None, (re.search(said, entry.effect) for entry in EVERY["memreasoner"]))
+    least, most, length, always = found.groups()
+    cell = ("MemReasoner", "released")
+    runs = Runs.read(experiment("memreasoner_babilong"), "reduced", 5, Store(RESULTS))
+    shares = [
+        {test: found["diverged"] for test, found in r["checkpoints"]["selected"]["tests"].items()}
+        for r in runs.cell(*cell, "babi_one_fact")
+    ]
+    assert len(shares) == 5
+    there = [round(100 * seed[length]) for seed in shares]
+    assert (min(there), max(there)) == (int(least), int(most))
+    tests = runs.tests["babi_one_fact"]
+    all_lost = [test for test in tests if all(seed[test] == 1 for seed in shares)]
+    assert all_lost == list(tests[tests.index(always) :])
+    for page_of_two in ("memreasoner_two_facts", "memreasoner_hops"):
+        runs = Runs.read(experiment(page_of_two), "reduced", 5, Store(RESULTS))
+        ((_, failed),) = ((c, made) for c, made in runs.broken.items() if c[:2] == cell)
+        assert len(failed) == 5 and all("singular value" in cause(record) for record in failed)
 
 
 @pytest.mark.parametrize(

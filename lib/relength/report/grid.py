@@ -18,7 +18,7 @@ NAME = 0.076  # inches of a letter of a row's name, which is larger and bold
 BAND = 4.2  # points; broader than a dot, so that it shows behind them
 
 
-def without_results(runs: Runs, model: str, arm: str, task: str) -> str:
+def word_for_none(runs: Runs, model: str, arm: str, task: str) -> str:
     """Word a cell without results: all runs that were made of it failed, or none was made."""
     return FAILED if (model, arm, task) in runs.broken else NOT_RUN
 
@@ -88,12 +88,12 @@ class Grid:
     def not_run(self, row: int, column: int, words: str = "") -> None:
         """Say so, in a panel of the grid of runs; one that the grid does not have stays empty.
 
-        words  in place of those of :func:`without_results`
+        words  in place of those of :func:`word_for_none`
         """
         cell = (*self.runs.rows[row], self.runs.tasks[column])
         if not self.runs.plans(*cell):
             return
-        words = words or without_results(self.runs, *cell)
+        words = words or word_for_none(self.runs, *cell)
         x, y = self.points(row, column, 0.5, 0.5)
         # On a ground of its own: a printed number may be drawn in the middle of the panel.
         ground = {"facecolor": LIGHT.surface, "edgecolor": "none", "pad": 0.8}

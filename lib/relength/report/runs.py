@@ -231,14 +231,13 @@ class Runs:
         seeds = {spec.seed for spec in self.specs}
         if len(seeds) < load_margins().least_seeds:
             return ()
-        cells = {(spec.row, spec.model.arm, spec.task.name) for spec in self.specs}
 
         def later(record: Record) -> bool:
             spec = self.experiment.spec_of(record)
             return (
                 spec.scale == self.scale
                 and spec.seed not in seeds
-                and (spec.row, spec.model.arm, spec.task.name) in cells
+                and (spec.row, spec.model.arm, spec.task.name) in self._keys
             )
 
         return tuple(filter(later, every))

@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges
-from relength.report.grid import NOT_RUN, without_results
+from relength.report.grid import NOT_RUN, word_for_none
 from relength.report.html import fill
 from relength.report.runs import Runs
 from relength.report.style import (
@@ -260,7 +260,7 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
         paper = f"<i>{escape(number(ours['paper']))}</i>"
         if not ours["seeds"]:
             others = runs.elsewhere(model, arm, task)
-            without = without_results(runs, model, arm, task)
+            without = word_for_none(runs, model, arm, task)
             words = f"{' and '.join(others)} only" if others else without
             hint = "; ".join(
                 f"{claims.plural(n, 'seed')} at scale {scale}" for scale, n in others.items()
@@ -614,7 +614,7 @@ def beside(runs: Runs, cell: tuple[str, str, str], artifacts: dict[str, str]) ->
 
 
 def _ours_and_paper(row, runs: Runs) -> str:
-    ours = number(row.ours) if row.seeds else without_results(runs, row.model, row.arm, row.task)
+    ours = number(row.ours) if row.seeds else word_for_none(runs, row.model, row.arm, row.task)
     return ours if isnan(row.paper) else f"{ours} ({number(row.paper)})"
 
 

@@ -240,9 +240,10 @@ def supervision(survey: Survey) -> str:
         ("the loss tells of", "update at test", "seeds", *lengths, "printed"),
         rows,
         name="tab-findings-memreasoner-supervision",
-        caption="What the loss tells, and how strong the update is at test; in training it is 1. "
-        "Questions of two facts answered in percent, medians over seeds. The paper does not say "
-        "with which update it asked the model that was told of the last fact.",
+        caption="What the loss tells, and how strong the update is at test; in training it is "
+        f"{words(sorted({f'{m.update:g}' for m in models.values()}))}. Questions of two facts "
+        "answered in percent, medians over seeds. The paper does not say with which update it "
+        "asked the model that was told of the last fact.",
         numbers=("update at test", "seeds", *lengths),
     )
 
