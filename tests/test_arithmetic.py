@@ -83,7 +83,15 @@ def test_runs_of_two_policies_take_turns_in_one_process(tiny, everywhere):
 
 
 @pytest.mark.parametrize(
-    "model", ["Content", "Relative", "Bi-Relative", "LocAttn", "OneStepAttn", "MonoAttn"]
+    "model",
+    [
+        "Content",
+        "OneStepAttn",
+        *(
+            pytest.param(name, marks=pytest.mark.weekly)
+            for name in ("Relative", "Bi-Relative", "LocAttn", "MonoAttn")
+        ),
+    ],
 )
 def test_models_train_in_stacks_with_products_in_bfloat16(tiny, everywhere, model):
     specs = [tiny("recopy", model, seed=seed) for seed in range(2)]

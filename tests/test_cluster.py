@@ -217,6 +217,7 @@ def test_a_worker_begins_nothing_after_the_budget(tiny, store):
     assert not store.path.exists()
 
 
+@pytest.mark.weekly
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_a_gpu_is_asked_of_the_workers_and_not_of_the_machine_that_starts_them(
     tiny, table_2, store, cluster

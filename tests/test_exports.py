@@ -80,7 +80,13 @@ def test_the_counts_follow_the_store(tmp_path):
     assert re.search(r"\b0 trainings", exports.rescience(Store(tmp_path)))
 
 
-@pytest.mark.parametrize("name", ["mla_variants", "mla_ablations", "mla_extra_tasks"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mla_ablations",
+        *(pytest.param(n, marks=pytest.mark.weekly) for n in ("mla_variants", "mla_extra_tasks")),
+    ],
+)
 def test_scoreboard_notebook_and_codecheck_count_the_same_runs(name, tmp_path, capsys):
     """A seed of Table 2 is recorded: pages that share it say so, and none counts it as its own."""
     experiment, store = experiments()[name], Store(tmp_path)

@@ -93,7 +93,7 @@ def test_numbers_on_the_page_are_those_of_the_medians(three):
     assert own[0].split()[3:] == own[1].split()[3:] == ["3", *(str(99 - 2 * k) for k in range(9))]
 
 
-@pytest.mark.parametrize("seeds", [0, 1, 3])
+@pytest.mark.parametrize("seeds", [0, pytest.param(1, marks=pytest.mark.weekly), 3])
 def test_every_exhibit_can_be_shown_with_and_without_runs(seeds, tmp_path):
     runs = runs_of(tmp_path, seeds, "without facts")
     for shown in (losses.figure(runs, number=1), losses.table(runs), appendix.costs(runs)):

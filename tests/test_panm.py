@@ -710,7 +710,9 @@ def test_a_record_shows_the_pointers_of_the_two_shortest_unseen_lengths(tmp_path
 # --- learning -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("task", [Copy(), IDSort(id_size=3)])
+@pytest.mark.parametrize(
+    "task", [Copy(), pytest.param(IDSort(id_size=3), marks=pytest.mark.weekly)]
+)
 @every_arm
 def test_the_loss_goes_down(arm, task):
     channels, classes = task.shape

@@ -295,7 +295,10 @@ def test_steps_are_adams_on_the_loss_of_the_task_and_the_extra_term():
         torch.testing.assert_close(left, right, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("optimiser", ["adam", "adamw", "rmsprop"])
+@pytest.mark.parametrize(
+    "optimiser",
+    ["adamw", *(pytest.param(o, marks=pytest.mark.weekly) for o in ("adam", "rmsprop"))],
+)
 def test_runs_in_a_stack_are_the_runs_alone(optimiser):
     specs = [spec(seed, optimiser=optimiser) for seed in (0, 1, 2)]
     assert stacks(specs, most=8) == [specs]

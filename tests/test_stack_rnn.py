@@ -253,7 +253,13 @@ def spec(name: str, arm: str, seed: int, **training):
 
 
 @pytest.mark.smoke
-@every_model
+@pytest.mark.parametrize(
+    ("name", "arm"),
+    [
+        pytest.param(*model, marks=() if model[1] in ("paper", "encoder") else pytest.mark.weekly)
+        for model in MODELS_AT_TEST
+    ],
+)
 def test_a_run_in_a_stack_is_the_run_alone(name, arm):
     specs = [spec(name, arm, seed, batch_size=3) for seed in (0, 1)]
     stack = Stack(specs)

@@ -577,7 +577,15 @@ def plain(monkeypatch):
 QUICK = {"steps": 20, "select_from": 10, "curve_every": 10, "test_slots": 9}
 
 
-@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(
+            row, marks=() if row in ("STATELESS-BASELINE", "COMPR&REG") else pytest.mark.weekly
+        )
+        for row in ROWS
+    ],
+)
 def test_a_run_tests_two_memories_and_records_what_they_do(row, plain):
     own = spec("dnc_copy", *ROWS[row], **QUICK)
     assert own.row == row
