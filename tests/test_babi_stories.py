@@ -30,7 +30,7 @@ lacking = pytest.mark.skipif(bool(why := data.lacks_files("babi")), reason=f"bAb
 
 
 def parts(line: str) -> tuple[str, str, str]:
-    """Who, what they did, and the place or thing."""
+    """A line taken apart: who did it, what they did, and the place or thing."""
     who, verb, what, _ = PARTS.fullmatch(line).groups()
     verb = verb.strip()
     return who, "take" if verb in TAKES else "drop" if verb in DROPS else "move", what

@@ -138,7 +138,7 @@ def test_a_bad_page_is_noticed(window, tmp_path):
 
 
 def test_what_looks_otherwise_is_noticed_far_down(window, tmp_path):
-    """Of a hundred rows or links a few are samples, and one that is pale or hidden in its text."""
+    """A few of a hundred rows or links are samples, and so is one that is pale or hidden."""
     row, link = "<tr><td>dark</td></tr>", "<p><a href='#rows'>alone</a></p>"
     pale = "<tr><td style='color: #ccc'>pale</td></tr>"
     style = "<style>a { color: #333; text-decoration: none } body { color: #222 }</style>"

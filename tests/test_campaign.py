@@ -372,7 +372,7 @@ def test_what_takes_long_is_timed_at_its_first_call(monkeypatch, seconds, calls)
 
 
 def test_a_set_that_is_asked_for_twice_costs_one_evaluation(tiny):
-    """Of lookup the validation set is a development set, too."""
+    """The validation set of lookup is a development set, too."""
     spec = tiny("lookup")
     splits = spec.task.splits()
     assert pace._evaluated(spec) == splits["validation"].size + splits["dev"].size

@@ -204,6 +204,8 @@ def test_a_key_is_sent_and_not_written(serving, tmp_path, monkeypatch):
         (b'{"choices": []}', 200, "not with a chat completion"),
         (b'{"choices": [{"message": {"content": null}}]}', 200, "not with a chat completion"),
         (b"\xff\xfe", 200, "not with a chat completion"),
+        (b"[" * 100_000, 200, "not with a chat completion"),
+        (b'{"choices": [{"message": {"content": " "}}]}', 200, "an empty text"),
         (b"", 401, f"status 401.*{chat_client.KEY}"),
         (b"", 404, "status 404.*correct --endpoint"),
         (b"", 429, "status 429.*too often"),
@@ -260,9 +262,20 @@ def test_a_key_that_cannot_be_sent_is_one_sentence(serving, monkeypatch, key):
         serving(perfect).endpoint.ask("?")
 
 
-def test_a_damaged_file_of_replies_names_its_line(tmp_path):
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"trial": chat.TRIALS},
+        {"trial": "0"},
+        {"task": "sort"},
+        {"reply": 5},
+        {"model": None},
+    ],
+)
+def test_a_damaged_file_of_replies_names_its_line(tmp_path, wrong):
     path = tmp_path / chat_client.REPLIES
     path.parent.mkdir()
-    path.write_text('{"model": "a", "task": "copy", "trial": 0, "reply": ""}\n{"model": "a"}\n')
+    right = {"model": "a", "task": "copy", "trial": 0, "reply": ""}
+    path.write_text(f"{json.dumps(right)}\n{json.dumps(right | wrong)}\n")
     with pytest.raises(RelengthError, match="Line 2 of"):
         chat_client.replies(tmp_path)

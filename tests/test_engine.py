@@ -517,7 +517,7 @@ def test_lookup_averages_its_two_development_sets(tiny, monkeypatch):
 
 
 def test_a_set_that_is_asked_for_twice_is_measured_once(tiny, monkeypatch):
-    """Of lookup the validation set is a development set, too."""
+    """The validation set of lookup is a development set, too."""
     trainer, seen = Trainer(tiny("lookup")), []
     validate = training.validate
     monkeypatch.setattr(

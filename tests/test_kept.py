@@ -83,6 +83,16 @@ def test_where_nothing_can_be_written_it_is_computed_each_time(made, folder):
     assert made("a") == made("a") == [1, 2] and len(made.calls) == 2
 
 
+def test_what_may_be_read_and_not_written_is_used(made, monkeypatch):
+    made("a")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "utime", refuse)
+    assert made("a") == [1, 2] and len(made.calls) == 1
+
+
 def test_the_values_of_a_name_that_were_used_last_are_kept_and_older_ones_removed(made, folder):
     kept("test-other", lambda: 5, code=("streams",))
     for number, given in enumerate("abcd"):

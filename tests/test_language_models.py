@@ -376,6 +376,32 @@ def test_weights_that_are_not_here_are_told_before_a_run_and_in_one_sentence(tmp
     assert pretrained.folder(name) == kept
     with pytest.raises(RelengthError, match=f"{name} cannot be read"):
         MODELS["Llama"].module(MODELS["Llama"].config(weights=name), 10)
+    for commit in ("0", "9"):
+        (kept.with_name(commit)).mkdir()
+        (kept.with_name(commit) / "config.json").write_text("{}")
+    assert pretrained.folder(name) == kept.with_name("9")
+    refs = kept.parents[1] / "refs"
+    refs.mkdir()
+    (refs / "main").write_text("0")
+    assert pretrained.folder(name) == kept.with_name("0")
+
+
+def test_weights_that_are_cut_off_or_missing_are_one_sentence(tmp_path):
+    network = tiny("llama")
+    network.save_pretrained(tmp_path / "cut")
+    (file,) = (tmp_path / "cut").glob("*.safetensors")
+    file.write_bytes(file.read_bytes()[:-100])
+    network.model.save_pretrained(tmp_path / "headless")  # without the layer that scores tokens
+    for folder, said in (("cut", "cannot be read"), ("headless", "has no weights lm_head.weight")):
+        with pytest.raises(RelengthError, match=said) as caught:
+            MODELS["Llama"].module(MODELS["Llama"].config(weights=str(tmp_path / folder)), 70)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_network_that_reads_ahead_is_refused(tmp_path):
+    tiny("bert").save_pretrained(tmp_path)
+    with pytest.raises(RelengthError, match="reads ahead"):
+        MODELS["Llama"].module(MODELS["Llama"].config(weights=str(tmp_path)), 70)
 
 
 # --- BLEU ---------------------------------------------------------------------------------------

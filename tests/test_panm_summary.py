@@ -58,7 +58,12 @@ def test_groups_without_runs_say_so(by_group):
     text = summary.numbers(list(by_group.values()))
     assert text.count("not run") == 2 * len(empty)
     said = summary.leads(list(by_group.values()))
-    assert amounts(said) == [len(by_group), 2, 1] and "Algorithms" in said and "Dyck" not in said
+    ahead, idle = said.split("Neither side")
+    assert amounts(ahead) == [len(by_group), 2, 1] and "Algorithms" in ahead
+    assert "Dyck" in idle and "Algorithms" not in idle
+    assert [summary.unlearned(by_group[name]) for name in ("dyck", "algorithmic_reasoning")] == [
+        *(True, False),
+    ]
 
 
 def test_lower_is_better_in_translation_and_each_depth_is_a_setting(tmp_path):

@@ -622,7 +622,7 @@ def test_samples_are_sent_several_steps_at_a_time_each_as_it_was_drawn(monkeypat
 
 
 def test_a_stack_measures_a_set_that_is_asked_for_twice_once(monkeypatch):
-    """Of lookup the validation set is a development set, too."""
+    """The validation set of lookup is a development set, too."""
     stack, seen = Stack([run_spec("Content", seed, "lookup") for seed in (0, 1)]), []
     measured = Stack._measured
     monkeypatch.setattr(

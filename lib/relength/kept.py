@@ -54,9 +54,10 @@ def recall(name: str, *given: str | bytes, code: tuple[str, ...]) -> Any:
     try:
         with file.open("rb") as opened:
             value = pickle.load(opened)
-        os.utime(file)
     except Exception:  # a damaged pickle can raise anything
         return None
+    with suppress(OSError):  # a reader who may not write it can still use it
+        os.utime(file)
     return value
 
 

@@ -89,7 +89,7 @@ class Cache(FunctionCache):
         self._cache_file._source_stamp = self._cache_file._source_stamp, STAMPS
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
-        """What tells a function from others of its name: types, machine, and :func:`digest`."""
+        """Tell a function from others of its name by types, machine, and :func:`digest`."""
         self._impl.key = str(sig), codegen.magic_tuple(), digest(self._py_func)
         return self._impl.key
 

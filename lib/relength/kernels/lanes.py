@@ -172,7 +172,7 @@ Emit = Callable[..., Any]
 
 
 def _kind(*given: types.Type) -> types.Type | None:
-    """What comes of lanes and numbers of one kind, lanes if any are there; None of others."""
+    """Return the kind that lanes and numbers of one kind give, lanes if any are there, or None."""
     kinds = {getattr(x, "dtype", x) for x in given}
     if len(kinds) > 1 or not kinds <= {*KINDS}:
         return None

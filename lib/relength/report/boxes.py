@@ -57,10 +57,17 @@ def kept_open(row: Any) -> str:
     if not least:
         return ""
     first = least[0]
-    agree = "" if first.agree is None else f", where {first.agree} of {first.seeds} seeds agree"
+    agree = "" if first.agree is None else f", where {_agreement(first.agree, first.seeds)}"
     if len(least) == 1:
         return f"one part keeps it open: {name_of(first.part)}{agree}"
     return f"{len(least)} parts keep it open; the least supported is {name_of(first.part)}{agree}"
+
+
+def _agreement(agree: int, seeds: int) -> str:
+    """Word how many of some seeds agree; of a single one, whether it does."""
+    if seeds == 1:
+        return "the only seed agrees" if agree else "the only seed disagrees"
+    return f"{agree or 'none'} of {seeds} seeds {verb(agree, 'agree')}"
 
 
 def parts_table(rows: Iterable[Any]) -> str:

@@ -176,7 +176,7 @@ def accuracy(runs: Runs, artifact: str | None = None, *, number: int) -> Exhibit
 
 def _of_means(runs: Runs) -> str:
     """A remark for captions where our medians stand beside something else."""
-    if published.statistic(*runs.experiment.tables) == "median":
+    if runs.experiment.statistic == "median":
         return ""
     return " What the paper prints are means; the tables have ours."
 

@@ -151,7 +151,7 @@ def printed_numbers(paper: str, survey: Survey) -> str:
 def _come_out(runs: Runs, data: pd.DataFrame) -> str:
     counts = near_print(runs, data)
     return (
-        f"At scale *{runs.scale}*, the {published.statistic(*runs.experiment.tables)} of our seeds "
+        f"At scale *{runs.scale}*, the {runs.experiment.statistic} of our seeds "
         f"is the printed number, within the margin, in **{counts.near} of {counts.cells}** cells "
         f"that have runs. At the longest test of a task it is in {counts.near_longest} of "
         f"{counts.longest}."

@@ -34,7 +34,7 @@ from relength.report.scoreboard import Survey
 from relength.report.style import ARM_LABELS, LIGHT, MARKS, Layout, beside, canvas, colour, title
 from relength.report.tables import printed, short
 from relength.report.wording import capital
-from relength.specs import published, registry
+from relength.specs import registry
 from relength.specs.experiments import experiment
 from relength.specs.margins import load_margins
 from relength.verdicts.claims import plural
@@ -55,7 +55,7 @@ def which_reading(paper: str, survey: Survey) -> str:
     counts = [
         f"{ARM_LABELS[arm]} in {some}, alone in {alone}" for arm, (some, alone) in near.arms.items()
     ]
-    kind = published.statistic(*runs.experiment.tables)
+    kind = runs.experiment.statistic
     words = (
         f"{cells_have(near.cells)} runs of more than one reading. The {kind} of our seeds is the "
         f"printed number within the margin at the longest test, {'; '.join(counts)}."
@@ -101,7 +101,7 @@ def at_the_longest(runs: Runs, data: pd.DataFrame) -> pd.DataFrame:
     data: the :func:`relength.report.outcomes.ends` of the runs. Columns: task, model, test, arm,
     paper, values, near.
     """
-    said, kind = printed(*runs.experiment.tables), published.statistic(*runs.experiment.tables)
+    said, kind = printed(*runs.experiment.tables), runs.experiment.statistic
     margin, shown = load_margins().measures["accuracy"], []
     cells = _of_two_readings(data).groupby(["task", "model", "test"], sort=False)
     for (task, model, test), cell in cells:

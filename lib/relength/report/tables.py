@@ -89,16 +89,16 @@ def comparison(runs: Runs, artifact: str | None = None) -> pd.DataFrame:
               where it has none, for ours alone
 
     Columns: task, test, model, arm, scale, paper (NaN where nothing is printed), seeds (how many),
-    ours (:func:`relength.specs.published.statistic` of them), apart (whether that is outside the
-    margin around the paper's value; None where one of them is missing), mean, median, low, high and
-    confidence (of the median, :func:`relength.verdicts.stats.median_interval`), solved (seeds at
-    the level "solved"), solved_low, solved_high (percent, 95 %), the median of each of
-    :func:`metrics_beside` (NaN where a task does not have it), values (every seed, in the order of
-    seeds).
+    ours (the :attr:`relength.specs.experiments.Experiment.statistic` of them), apart (whether that
+    is outside the margin around the paper's value; None where one of them is missing), mean,
+    median, low, high and confidence (of the median,
+    :func:`relength.verdicts.stats.median_interval`), solved (seeds at the level "solved"),
+    solved_low, solved_high (percent, 95 %), the median of each of :func:`metrics_beside` (NaN where
+    a task does not have it), values (every seed, in the order of seeds).
     """
     artifacts = runs.experiment.tables if artifact is None else (artifact,)
     paper, level = printed(*artifacts), load_margins().levels["solved"]
-    statistic, rows = published.statistic(*artifacts), []
+    statistic, rows = _statistic(runs, artifact), []
     room, others = _room(runs), metrics_beside(runs)
     for task, tests in compared_tasks(runs, artifacts).items():
         known = registry.tasks()[task].metrics.known()
@@ -150,7 +150,7 @@ def _outside(room: Margin | None, said: float, ours: float) -> bool | None:
 
 def _statistic(runs: Runs, artifact: str | None) -> str:
     """Say which statistic of the seeds the column ``ours`` of a :func:`comparison` is."""
-    return published.statistic(*(runs.experiment.tables if artifact is None else (artifact,)))
+    return runs.experiment.statistic if artifact is None else published.statistic(artifact)
 
 
 def _summary(values: list[float], solved: int) -> dict[str, float]:

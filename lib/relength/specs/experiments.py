@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from relength.errors import RelengthError
 from relength.specs import published, registry
@@ -68,6 +68,11 @@ class Experiment:
     def tables(self) -> tuple[str, ...]:
         """Its artifacts that print a number per test, in order."""
         return tuple(name for name in self.artifacts if published.prints_tests(name))
+
+    @property
+    def statistic(self) -> Literal["mean", "median"]:
+        """The statistic of the seeds that stands in for them, as in its artifacts."""
+        return published.statistic(*(self.tables or self.artifacts))
 
     def makes(self, artifact: str, spec: RunSpec) -> bool:
         """Tell whether a run of this experiment is one of those that an artifact is made from."""

@@ -70,12 +70,18 @@ def prints_tests(artifact: str) -> bool:
 
 
 def statistic(*artifacts: str) -> Literal["mean", "median"]:
-    """Tell whether the paper's printed numbers are means or medians of its seeds.
+    """Tell whether the paper's numbers are means or medians of its seeds.
 
-    They are means where it prints a spread beside them, else medians, as for no artifact at all.
+    Printed ones are means where a spread stands beside them. Where none of the artifacts prints
+    numbers, they are means if one is described as such. Everything else is a median, as is what
+    belongs to no artifact.
     """
-    spread = [table(artifact)["spread"].notna().any() for artifact in artifacts]
-    return "mean" if spread and all(spread) else "median"
+    printed = [name for name in artifacts if _artifacts()[name]["values"]]
+    if printed:
+        means = all(table(name)["spread"].notna().any() for name in printed)
+    else:
+        means = any("mean and std" in _artifacts()[name]["protocol"] for name in artifacts)
+    return "mean" if means else "median"
 
 
 def prose_claims() -> "pd.DataFrame":

@@ -22,9 +22,11 @@ def folder(name: str) -> Path | None:
         return Path(name)
     home = os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface"
     cache = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub")
-    kept = cache / f"models--{name.replace('/', '--')}" / "snapshots"
-    found = sorted(path.parent for path in kept.glob("*/config.json"))
-    return found[-1] if found else None
+    kept = cache / f"models--{name.replace('/', '--')}"
+    found = {path.parent.name: path.parent for path in kept.glob("snapshots/*/config.json")}
+    main = kept / "refs" / "main"  # names the snapshot that was fetched last
+    newest = main.read_text(encoding="utf-8").strip() if main.is_file() else ""
+    return found.get(newest) or (found[max(found)] if found else None)
 
 
 def lacks_libraries() -> str:

@@ -323,10 +323,10 @@ def _together(parts: Sequence[Decision]) -> str:
         if against == len(parts):
             return f"no seed agrees in any of {len(parts)} parts"
         if not unanimous:
-            words = f"all seeds agree in none of {len(parts)} parts"
-            return f"{words}, and in {against} of them none does" if against else words
+            words = f"in none of {len(parts)} parts do all seeds agree"
+            return f"{words}; in {against} no seed does" if against else words
         words = f"all seeds agree in {unanimous} of {len(parts)} parts"
-        return f"{words} and none in {against}" if against else words
+        return f"{words} and no seed in {against}" if against else words
     held = sum(part.outcome == "reproduced" for part in parts)
     lost = sum(part.outcome == "contradicted" for part in parts)
     if held or lost:

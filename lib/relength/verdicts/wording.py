@@ -163,9 +163,9 @@ def needed(need: Need | None) -> str:
             where = f" in {need.lost} of its {need.parts} parts" if need.parts > 1 else ""
             return f"stage two, {need.seeds} seeds that may contradict: stage one fails{where}"
         case "scale":
-            return f"runs at the scale paper: the seeds of its stages leave it open here{around}"
+            return f"runs at scale paper, as all seeds that are judged here leave it open{around}"
         case "nothing":
-            open_ = "nothing: the seeds of its stages leave it open, and no others are judged"
+            open_ = "nothing, as all seeds that are judged leave it open"
             return open_ + around
 
 

@@ -6,6 +6,7 @@ network has them in one map with its keys, as GPT-2, GPT-NeoX, Bloom and Falcon 
 peft names for this kind of network.
 """
 
+from pickle import UnpicklingError
 from typing import Any, NamedTuple
 
 import torch
@@ -44,19 +45,41 @@ def loaded(kind: str, name: str, wanted: str, **more: Any) -> nn.Module:
     wanted  what it should be, for the error
     more    arguments of the class
 
-    Raises RelengthError where it is not here or cannot be read.
+    Raises RelengthError where it is not here, cannot be read, or lacks some of the weights, which
+    the library would draw at random.
     """
     library, folder = transformers(), place(name)
+    from safetensors import SafetensorError
+
+    damaged = (OSError, ValueError, RuntimeError, EOFError, UnpicklingError, SafetensorError)
     try:
-        return getattr(library, kind).from_pretrained(
-            folder, local_files_only=True, dtype=torch.float32, **more
+        network, found = getattr(library, kind).from_pretrained(
+            folder, local_files_only=True, dtype=torch.float32, output_loading_info=True, **more
         )
-    except (OSError, ValueError) as error:
-        said = str(error).splitlines()[0]
+    except damaged as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0]
         raise RelengthError(
             f"The pretrained model {name} cannot be read ({said}): fetch it again, or choose "
             f"{wanted}."
         ) from None
+    if found["missing_keys"]:
+        raise RelengthError(
+            f"The pretrained model {name} has no weights {min(found['missing_keys'])}: choose "
+            f"{wanted}."
+        )
+    return network
+
+
+def check_causal(network: nn.Module, name: str) -> None:
+    """Raise RelengthError if the scores after a token depend on the next one, as a BERT's do."""
+    tokens = torch.tensor([[0, 0], [0, 1]])
+    with torch.no_grad():
+        first, second = network(input_ids=tokens).logits[:, 0]
+    if not torch.allclose(first, second, rtol=1e-4, atol=1e-5):
+        raise RelengthError(
+            f"The pretrained model {name} reads ahead of what it writes: choose a causal language "
+            "model."
+        )
 
 
 def backbone(config: CausalConfig, vocabulary_size: int) -> Backbone:
@@ -107,6 +130,7 @@ def _pretrained(config: CausalConfig) -> nn.Module:
                 "not built here: choose another causal language model."
             )
     maps = adapted_maps(whole, config.weights)
+    check_causal(whole, config.weights)
     return inject_adapter_in_model(
         LoraConfig(
             r=config.lora_rank,

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from relength.errors import RelengthError
-from relength.models.language.backbones import loaded
+from relength.models.language.backbones import check_causal, loaded
 from relength.tasks import pretrained
 from relength.tasks.base import EOS, PAD, SPECIALS
 
@@ -71,6 +71,7 @@ class Writer(nn.Module):
         super().__init__()
         self.name, self.tokens = name, words - OWN
         whole = loaded("AutoModelForCausalLM", name, "a causal language model").eval()
+        check_causal(whole, name)
         self.network, self.scoring = whole.get_decoder(), whole.get_output_embeddings()
         config = whole.config
         self.width, self.layers = config.hidden_size, config.num_hidden_layers

@@ -20,7 +20,6 @@ from relength.report.outcomes import (
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import LIGHT, Layout, beside, canvas, colour, title
-from relength.specs import published
 from relength.specs.margins import load_margins
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def tasks_solved(survey: Survey) -> str:
     data = beside_printed(runs)
     if data.empty:
         return NOTHING
-    level, kind = load_margins().levels["solved"], published.statistic(*runs.experiment.tables)
+    level, kind = load_margins().levels["solved"], runs.experiment.statistic
     counts = solved_by_reading(runs, data)
     rows = [
         (runs.label(r.model, r.arm), r.printed, r.ours, "; ".join(map(str, r.alone)), r.tasks)

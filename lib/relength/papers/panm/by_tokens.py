@@ -29,7 +29,6 @@ from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import ARM_LABELS, title
 from relength.report.tables import short, signed
-from relength.specs import published
 from relength.specs.experiments import experiment
 from relength.specs.margins import load_margins
 from relength.tasks.algorithmic import CLASSES, AlgorithmicTask
@@ -205,7 +204,7 @@ def _at_every_test(runs: Runs) -> str:
         rows,
         name="tab-findings-panm-arms",
         caption=f"Readings beside the printed numbers at every test. A cell has the "
-        f"{published.statistic(*runs.experiment.tables)} in percent and the number of seeds. It is "
+        f"{runs.experiment.statistic} in percent and the number of seeds. It is "
         "**bold** within the margin. *First symbol alone* is a model that remembers the first "
         "symbol it read and guesses all others.",
         numbers=heads,

@@ -135,9 +135,15 @@ class Endpoint:
         try:
             said = json.loads(content)["choices"][0]["message"]["content"]
             if len(content) <= LARGEST_REPLY and isinstance(said, str):
-                return said.encode(errors="replace").decode()  # half of a pair is no character
-        except (ValueError, LookupError, TypeError):
-            pass
+                said = said.encode(errors="replace").decode()  # half of a pair is no character
+        except (ValueError, LookupError, TypeError, RecursionError):
+            said = None
+        if isinstance(said, str) and said.strip():
+            return said
+        if isinstance(said, str):
+            raise RelengthError(
+                "The endpoint answers with an empty text: correct --model, or ask again later."
+            )
         raise RelengthError(
             "The endpoint answers, but not with a chat completion: correct --endpoint, which has "
             "to speak OpenAI's protocol."
@@ -158,11 +164,22 @@ def replies(folder: Path) -> list[dict[str, Any]]:
         try:
             reply = json.loads(line)
             found.append({name: reply[name] for name in ("model", "task", "trial", "reply")})
-        except (ValueError, LookupError, TypeError):
+            _check(found[-1])
+        except (ValueError, LookupError, TypeError, RecursionError):
             raise RelengthError(
                 f"Line {number} of {path} is no reply: remove it, and ask that model again."
             ) from None
     return found
+
+
+def _check(reply: dict[str, Any]) -> None:
+    """Raise ValueError unless this is a model's text in reply to a question that exists."""
+    trials = {task: chat.TRIALS for task in chat.TASKS}
+    trials |= {task: chat.SCAN_TRIALS for task in chat.SCAN_TASKS}
+    texts = all(isinstance(reply[name], str) for name in ("model", "task", "reply"))
+    numbered = type(reply["trial"]) is int and texts
+    if not numbered or reply["trial"] not in range(trials.get(reply["task"], 0)):
+        raise ValueError("no reply to a question")
 
 
 def ask(endpoint: Endpoint, folder: Path, tasks: Sequence[str] = tuple(chat.TASKS)) -> int:

@@ -34,7 +34,6 @@ from relength.report.style import (
     title,
 )
 from relength.report.tables import short
-from relength.specs import published
 from relength.specs.margins import load_margins
 
 if TYPE_CHECKING:
@@ -132,7 +131,7 @@ def against_baselines(survey: Survey) -> str:
         name="tab-findings-panm-against",
         caption=f"PANM in its readings and the best baseline with runs of a task, first by our "
         f"numbers and then by the printed ones. Token accuracy, the "
-        f"{published.statistic(*runs.experiment.tables)} in percent.",
+        f"{runs.experiment.statistic} in percent.",
         numbers=heads,
     )
     have = others.groupby("task", sort=False)["model"].unique()
@@ -180,7 +179,7 @@ def _by_length(runs: Runs, data: pd.DataFrame) -> Exhibit:
     caption = (
         f"Which reading falls off as printed, and which like its neighbours? Lines show the share "
         f"of right tokens over the length of a test, the "
-        f"{published.statistic(*runs.experiment.tables)} of our seeds of PANM ({key}). Dashed: "
+        f"{runs.experiment.statistic} of our seeds of PANM ({key}). Dashed: "
         "what the paper prints for it. Grey: from the lowest to the highest of the baselines that "
         "have runs."
     )

@@ -22,7 +22,6 @@ from relength.report.scoreboard import Survey
 from relength.report.style import title
 from relength.report.tables import number
 from relength.report.wording import words
-from relength.specs import published
 from relength.specs.margins import ROUNDING, load_margins
 
 
@@ -158,7 +157,7 @@ def settings(kind: Kind, runs: Runs) -> list[Setting]:
     arms, metric = runs.experiment.judged_arms, runs.experiment.shown
     sign = -1 if runs.shown.lower_is_better else 1
     room = load_margins().measures[runs.shown.margin or "accuracy"]
-    middle = np.mean if published.statistic(*runs.experiment.tables) == "mean" else np.median
+    middle = np.mean if runs.experiment.statistic == "mean" else np.median
 
     def number_of(row: str, task: str, test: str, arm: str = "") -> tuple[float, int]:
         known = (row, arm or arms.get(row, "")) in runs.rows

@@ -120,7 +120,9 @@ class Summary(NamedTuple):
     """One group: what the paper prints and what we have.
 
     settings  a row per setting in which both sides have runs. Columns: experiment, task, test,
-              scale, seeds (the fewer of both), ours, best, rival (the row that is best)
+              scale, seeds (the fewer of both), ours, best, rival (the row that is best), known
+              (percent that the better of the two has right on the lengths of training; NaN where
+              the measure counts nothing right)
     of        settings of the group in all, as many as the larger of the two scales has
     """
 
@@ -151,7 +153,7 @@ def summaries(store: Store, seeds: int) -> list[Summary]:
             wanted = max((_settings(source, runs) for runs in cells.values()), key=len)
             of += len(wanted)
             settings += [row for cell in wanted if (row := _compared(source, cells, *cell, group))]
-        columns = ["experiment", "task", "test", "scale", "seeds", "ours", "best", "rival"]
+        columns = ["experiment", "task", "test", "scale", "seeds", "ours", "best", "rival", "known"]
         printed = tuple(float(said[row, group.column]) for row in (OURS, BEST))
         table = pd.DataFrame(settings, columns=columns)
         found.append(Summary(group, printed, table, of))
@@ -185,20 +187,26 @@ def _compared(
     for scale, runs in at.items():
         if test not in runs.tests.get(task, ()):
             continue
-        arms = runs.experiment.judged_arms
+        arms, shown = runs.experiment.judged_arms, runs.experiment.shown
         values = {
-            row: runs.values(row, arms[row], task, test, runs.experiment.shown)
+            row: runs.values(row, arms[row], task, test, shown)
             for row in (source.pointers, *(source.rivals or arms))
         }
         ours = values.pop(source.pointers)
         others = {row: own for row, own in values.items() if own}
         if not ours or not others:
             continue
-        middle = np.mean if published.statistic(*runs.experiment.tables) == "mean" else np.median
+        middle = np.mean if runs.experiment.statistic == "mean" else np.median
         best = max(others, key=lambda row: group.sign * middle(others[row]))
         counted = min(len(ours), len(others[best]))
         numbers = counted, float(middle(ours)), float(middle(others[best])), best
-        options.append((source.experiment, task, test, scale, *numbers))
+        trained = [
+            float(middle(own))
+            for row in (source.pointers, best)
+            if (own := runs.values(row, arms[row], task, runs.tests[task][0], shown))
+        ]
+        known = np.nan if group.lower else max(trained, default=np.nan)
+        options.append((source.experiment, task, test, scale, *numbers, known))
     full = [option for option in options if option[4] >= least]
     return next(iter(full or sorted(options, key=lambda option: -option[4])), None)
 
@@ -267,7 +275,14 @@ def _basis(one: Summary) -> str:
     scales = " and ".join(dict.fromkeys(one.settings["scale"]))
     rivals = ", ".join(dict.fromkeys(one.settings["rival"]))
     said = f"{len(one.settings)} of {one.of} settings, {seeds} seeds at scale {scales}; {rivals}"
+    if unlearned(one):
+        said += "; neither side has half of the full score even on trained lengths"
     return f"{said}; small and from scratch, not {one.group.instead}" if small(one) else said
+
+
+def unlearned(one: Summary) -> bool:
+    """Tell whether no setting is learnt: longer inputs then tell nothing of pointers."""
+    return bool((one.settings["known"] < load_margins().levels["failed"].below).all())
 
 
 def small(one: Summary) -> bool:
@@ -357,6 +372,7 @@ def leads(found: list[Summary]) -> str:
     ran = [one for one in found if one.found]
     ahead = [one.group.words for one in ran if _ahead(one) == "PANM"]
     named = f": {', '.join(ahead)}" if ahead else ""
+    idle = [one.group.words for one in ran if unlearned(one)]
     other = [one.group.words for one in ran if small(one)]
     apart = (
         f" Small networks from scratch stand for the paper's pretrained ones in: "
@@ -364,6 +380,11 @@ def leads(found: list[Summary]) -> str:
         if other
         else ""
     )
+    if idle:
+        apart = (
+            " Neither side has half of the full score even on the lengths of training, so that "
+            f"longer ones tell nothing, in: {', '.join(idle)}.{apart}"
+        )
     return (
         f"The paper has PANM ahead in all {len(found)} groups. Of the {len(ran)} with runs, it is "
         f"ahead by more than the margin in {len(ahead) or 'none'}{named}.{apart}"
