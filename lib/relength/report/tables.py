@@ -705,4 +705,9 @@ def verdict_counts(runs: Runs) -> str:
     said = [claims.summary(ledger)]
     if ledger["claim"].str.contains("/").any():
         said.append(claims.numbers_in_words(ledger))
-    return "\n".join([*lines, *textwrap.wrap(" ".join(said), TEXT_WIDTH)])
+    return "\n".join([*lines, wrapped(" ".join(said))])
+
+
+def wrapped(said: str) -> str:
+    """Sentences in lines that a page shows whole, for a notebook to print."""
+    return textwrap.fill(said, TEXT_WIDTH, break_on_hyphens=False)
