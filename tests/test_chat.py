@@ -205,6 +205,11 @@ def test_a_key_is_sent_and_not_written(serving, tmp_path, monkeypatch):
         (b'{"choices": [{"message": {"content": null}}]}', 200, "not with a chat completion"),
         (b"\xff\xfe", 200, "not with a chat completion"),
         (b"[" * 100_000, 200, "not with a chat completion"),
+        (
+            b'{"choices": [{"message": {"content": "%s"}}]}' % (b"x" * chat_client.LARGEST_REPLY),
+            200,
+            "not with a chat completion",
+        ),
         (b'{"choices": [{"message": {"content": " "}}]}', 200, "an empty text"),
         (b"", 401, f"status 401.*{chat_client.KEY}"),
         (b"", 404, "status 404.*correct --endpoint"),

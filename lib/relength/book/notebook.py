@@ -13,7 +13,6 @@ import ast
 import difflib
 import shutil
 import tempfile
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
@@ -27,6 +26,7 @@ from relength.book import execution
 from relength.errors import RelengthError
 from relength.paths import RESULTS, ROOT
 from relength.report.runs import Runs, wanted_specs
+from relength.report.wording import wrapped
 from relength.runs.executors import check_device
 from relength.runs.plan import MANY_SEEDS, in_words
 from relength.runs.run import run_or_load
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 CHECKED = "nbval-check-output"  # cells with this tag keep their outputs, and the tests compare them
 INJECTED = "# Parameters"  # the first line of the cell that papermill adds
-WIDTH = 66  # letters of a line that a page shows without scrolling
 
 
 class Parameters(BaseModel):
@@ -167,9 +166,9 @@ def runs(
     if page:
         shown = replace(shown, artifacts=(), page=page)
     said = f"{_counted(shown)} at scale {chosen.scale} are in {_place(store)}."
-    print(textwrap.fill(said, WIDTH, break_on_hyphens=False))
+    print(wrapped(said))
     if shown.gaps:
-        print(textwrap.fill(shown.gaps, WIDTH, break_on_hyphens=False))
+        print(wrapped(shown.gaps))
     if shown.on_generated_data:
         print(shown.on_generated_data.strip())
     if watch.failed:
@@ -181,8 +180,7 @@ def runs(
         print("Nothing is shown as a result; -p train true trains what is missing.")
         lacking = {spec.task.name for spec in specs if spec.task.lacks()}
         for name in sorted(lacking & downloads()):
-            said = f"Not run: data. {way_in(name)}"
-            print(textwrap.fill(said, 88, break_long_words=False, break_on_hyphens=False))
+            print(wrapped(f"Not run: data. {way_in(name)}"))
     return shown
 
 

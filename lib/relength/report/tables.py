@@ -6,7 +6,6 @@ verdicts.
 """
 
 import itertools
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import escape
@@ -31,7 +30,7 @@ from relength.report.style import (
     title,
     verdict_kind,
 )
-from relength.report.wording import capital, sentences
+from relength.report.wording import capital, sentences, wrapped
 from relength.specs import published, registry
 from relength.specs.experiments import anchor_of
 from relength.specs.margins import Margin, load_margins, margin_words
@@ -40,7 +39,6 @@ from relength.tasks.metrics import Metric
 from relength.verdicts import claims, stats
 from relength.verdicts.wording import number
 
-TEXT_WIDTH = 76
 VERDICT_COLUMNS = (
     *("claim", "kind", "statement", "verdict", "scale", "seeds", "seen", "needed"),
     *("p", "q", "others", "severity", "rivals", "hardly", "fragile", "between"),
@@ -706,8 +704,3 @@ def verdict_counts(runs: Runs) -> str:
     if ledger["claim"].str.contains("/").any():
         said.append(claims.numbers_in_words(ledger))
     return "\n".join([*lines, wrapped(" ".join(said))])
-
-
-def wrapped(said: str) -> str:
-    """Sentences in lines that a page shows whole, for a notebook to print."""
-    return textwrap.fill(said, TEXT_WIDTH, break_on_hyphens=False)

@@ -1,12 +1,19 @@
-"""Help recounts: printed tables as grids, and numbers in a sentence."""
+"""Help with words: printed tables as grids, numbers in a sentence, and lines of a page."""
 
+import textwrap
 from collections.abc import Iterable
 
 import pandas as pd
 
 from relength.specs import published
 
+WIDTH = 66  # letters of a line that a page shows without scrolling
 MOST_DIGITS = 9  # beyond these a mean of printed numbers differs from its decimal form by rounding
+
+
+def wrapped(said: str) -> str:
+    """Sentences in lines of at most WIDTH letters, for a notebook to print; no word is broken."""
+    return textwrap.fill(said, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def grid(artifact: str, of: str = "value") -> pd.DataFrame:

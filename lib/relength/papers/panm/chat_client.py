@@ -134,20 +134,18 @@ class Endpoint:
     def _reply(content: bytes) -> str:
         try:
             said = json.loads(content)["choices"][0]["message"]["content"]
-            if len(content) <= LARGEST_REPLY and isinstance(said, str):
-                said = said.encode(errors="replace").decode()  # half of a pair is no character
         except (ValueError, LookupError, TypeError, RecursionError):
             said = None
-        if isinstance(said, str) and said.strip():
-            return said
-        if isinstance(said, str):
+        if not isinstance(said, str) or len(content) > LARGEST_REPLY:
+            raise RelengthError(
+                "The endpoint answers, but not with a chat completion: correct --endpoint, which "
+                "has to speak OpenAI's protocol."
+            )
+        if not said.strip():
             raise RelengthError(
                 "The endpoint answers with an empty text: correct --model, or ask again later."
             )
-        raise RelengthError(
-            "The endpoint answers, but not with a chat completion: correct --endpoint, which has "
-            "to speak OpenAI's protocol."
-        )
+        return said.encode(errors="replace").decode()  # half of a pair is no character
 
 
 def replies(folder: Path) -> list[dict[str, Any]]:
@@ -164,7 +162,7 @@ def replies(folder: Path) -> list[dict[str, Any]]:
         try:
             reply = json.loads(line)
             found.append({name: reply[name] for name in ("model", "task", "trial", "reply")})
-            _check(found[-1])
+            _check_reply(found[-1])
         except (ValueError, LookupError, TypeError, RecursionError):
             raise RelengthError(
                 f"Line {number} of {path} is no reply: remove it, and ask that model again."
@@ -172,13 +170,13 @@ def replies(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _check(reply: dict[str, Any]) -> None:
+def _check_reply(reply: dict[str, Any]) -> None:
     """Raise ValueError unless this is a model's text in reply to a question that exists."""
     trials = {task: chat.TRIALS for task in chat.TASKS}
     trials |= {task: chat.SCAN_TRIALS for task in chat.SCAN_TASKS}
     texts = all(isinstance(reply[name], str) for name in ("model", "task", "reply"))
-    numbered = type(reply["trial"]) is int and texts
-    if not numbered or reply["trial"] not in range(trials.get(reply["task"], 0)):
+    numbered = type(reply["trial"]) is int  # True and 1.0 are in a range, too
+    if not (texts and numbered and reply["trial"] in range(trials.get(reply["task"], 0))):
         raise ValueError("no reply to a question")
 
 

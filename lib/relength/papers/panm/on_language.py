@@ -96,7 +96,7 @@ class Setting(NamedTuple):
     @property
     def answer(self) -> str:
         """The answer of the test: a key of ANSWERS."""
-        if self.known < load_margins().levels["failed"].below:
+        if load_margins().levels["failed"].holds(self.known):
             return "unlearned"
         unknown = np.isnan(self.alone)
         lead = self.sign * (self.pointers - (self.best if unknown else self.alone))

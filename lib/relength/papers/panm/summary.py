@@ -282,7 +282,7 @@ def _basis(one: Summary) -> str:
 
 def unlearned(one: Summary) -> bool:
     """Tell whether no setting is learnt: longer inputs then tell nothing of pointers."""
-    return bool((one.settings["known"] < load_margins().levels["failed"].below).all())
+    return bool(load_margins().levels["failed"].holds(one.settings["known"]).all())
 
 
 def small(one: Summary) -> bool:
