@@ -208,7 +208,7 @@ def test_a_key_is_sent_and_not_written(serving, tmp_path, monkeypatch):
         (
             b'{"choices": [{"message": {"content": "%s"}}]}' % (b"x" * chat_client.LARGEST_REPLY),
             200,
-            "not with a chat completion",
+            f"more than {chat_client.LARGEST_REPLY:,} bytes",
         ),
         (b'{"choices": [{"message": {"content": " "}}]}', 200, "an empty text"),
         (b"", 401, f"status 401.*{chat_client.KEY}"),
@@ -272,6 +272,8 @@ def test_a_key_that_cannot_be_sent_is_one_sentence(serving, monkeypatch, key):
     [
         {"trial": chat.TRIALS},
         {"trial": "0"},
+        {"trial": True},
+        {"trial": 1.0},
         {"task": "sort"},
         {"reply": 5},
         {"model": None},
@@ -283,4 +285,13 @@ def test_a_damaged_file_of_replies_names_its_line(tmp_path, wrong):
     right = {"model": "a", "task": "copy", "trial": 0, "reply": ""}
     path.write_text(f"{json.dumps(right)}\n{json.dumps(right | wrong)}\n")
     with pytest.raises(RelengthError, match="Line 2 of"):
+        chat_client.replies(tmp_path)
+
+
+@pytest.mark.parametrize("line", ["not json", "[" * 100_000, "5", '{"model": "a"}'])
+def test_a_line_that_is_no_reply_at_all_is_named(tmp_path, line):
+    path = tmp_path / chat_client.REPLIES
+    path.parent.mkdir()
+    path.write_text(f"{line}\n")
+    with pytest.raises(RelengthError, match="Line 1 of"):
         chat_client.replies(tmp_path)

@@ -1,5 +1,7 @@
 """Questions about facts: bAbI as it is published, BABILong's contexts, the batch and its score."""
 
+import re
+from collections import Counter
 from functools import cache
 
 import numpy as np
@@ -13,6 +15,7 @@ from relength.tasks import TASKS, books, bpe, data
 from relength.tasks.base import EOS, SOS
 from relength.tasks.batch import Answered, FactsToAnswer
 from relength.tasks.facts import (
+    NEW_PLACES,
     PLACES,
     Episode,
     OneFact,
@@ -250,6 +253,13 @@ def test_two_facts_are_found_in_the_order_of_hops():
 
 
 # --- the published data ---------------------------------------------------------------------------
+
+
+@lacking
+def test_training_never_shows_two_of_the_new_places():
+    words = Counter(re.findall("[a-z]+", " ".join(data.books("train").values()).lower()))
+    never = {place for place in NEW_PLACES if not words[place]}
+    assert never == {"garage", "gym"}
 
 
 @lacking

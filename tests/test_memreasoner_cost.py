@@ -1,5 +1,6 @@
 """The cost of a long context is measured, and the page computes ratios and a slope from it."""
 
+import handmade
 import numpy as np
 import pytest
 
@@ -7,6 +8,7 @@ from relength.papers.memreasoner import cost_page as page
 from relength.papers.memreasoner import reading_time
 from relength.papers.memreasoner.reading_time import READ, TOGETHER
 from relength.runs.store import Store
+from relength.specs.experiments import experiment
 from relength.tasks.facts import LENGTHS, OneFact
 
 lacking = pytest.mark.skipif(bool(why := OneFact().lacks()), reason=f"bAbI and the books: {why}")
@@ -22,7 +24,10 @@ def measured(power: float = 1.0, decoder: float = 1.0, rounds: int = 5) -> dict:
     return {
         **{"kind": reading_time.KIND, "rounds": rounds, "lines": lines},
         "seconds": others | {"MemReasoner": own},
-        "memory_bytes": dict.fromkeys(READ, 700 * 2**20),
+        "memory_bytes": {
+            name: dict.fromkeys(reading_time.held_at(read), 700 * 2**20)
+            for name, read in READ.items()
+        },
         "provenance": ORIGIN | {"torch": "2.13.0"},
     }
 
@@ -54,12 +59,28 @@ def test_times_stand_beside_the_printed_ratios(tmp_path):
     found = page.latest(store)
     line = next(x for x in page.numbers(found).splitlines() if x.startswith("MemReasoner, 128k"))
     assert line.split()[-3:] == ["256.00", "700", f"{13.77 / 0.30:.2f}"]
-    line = next(x for x in page.numbers(found).splitlines() if x.startswith("RMT, 0k"))
-    assert line.split()[-3:] == ["1.00", "–", "–"]  # not its longest context; not in Table 6
+    line = next(x for x in page.numbers(found).splitlines() if x.startswith("RMT, 1k"))
+    assert line.split()[-3:] == ["1.00", "–", "–"]  # not measured there; not in Table 6
     line = next(x for x in page.numbers(found).splitlines() if x.startswith(f"{TOGETHER}, 0k"))
     assert line.split()[-4] == "500.0"
     assert page.table(found).html.count("<tr>") > len(LENGTHS)
     assert [one.claim for one in page.decided(store)] == list(page.QUOTES)
+
+
+def test_minutes_of_runs_stand_beside_what_was_planned(tmp_path):
+    store, found = Store(tmp_path), experiment("memreasoner_babilong")
+    for spec in found.specs("reduced", range(3)):
+        if spec.row in ("MemReasoner", "GPT") and spec.model.arm == "paper":
+            record = handmade.record(spec, lambda *_: 1.0, experiment=found.name)
+            minutes = 10 + spec.seed if spec.row == "GPT" else 3 + 2 * spec.seed
+            record["cost"] |= {"training_seconds": 60 * minutes, "evaluation_seconds": 30}
+            store.append("memreasoner", record)
+    data = page.trained(store).groupby("model")["minutes"].agg(["min", "median", "count"])
+    assert data.loc["MemReasoner"].tolist() == [3.5, 5.5, 3]
+    assert data.loc["GPT"].tolist() == [10.5, 11.5, 3]
+    html = page.trained_table(store).html
+    assert html.count(">yes<") == html.count(">no<") == 1
+    assert page.trained_table(Store(tmp_path / "none")).waits
 
 
 @pytest.mark.weekly  # a process for each length and model
@@ -75,7 +96,10 @@ def test_an_input_is_measured_with_no_sentences_but_its_own(monkeypatch):
         len(took) == 2 and min(took) > 0 for took in found["seconds"]["MemReasoner"].values()
     )
     assert len(found["seconds"][TOGETHER]["1k"]) == 2
-    assert {*found["memory_bytes"]} == {"MemReasoner", "GPT"}
-    assert all(100 * 2**20 < held < 2 * 2**30 for held in found["memory_bytes"].values())
+    held = found["memory_bytes"]
+    assert {name: {*own} for name, own in held.items()} == {
+        **{"MemReasoner": {"0k", "1k"}, "GPT": {"0k"}, TOGETHER: {"0k", "1k"}}
+    }
+    assert all(100 * 2**20 < most < 2 * 2**30 for own in held.values() for most in own.values())
     (alone,) = reading_time._alone(OneFact(long_size=1), "1k")
     assert len(alone) == 1 and len(alone.sentences) <= alone.inputs.shape[1] + 2

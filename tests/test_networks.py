@@ -1,13 +1,17 @@
 """MemReasoner of pretrained networks, by tiny ones of the same classes that lie in folders."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
+from relength.cli import main as cli
 from relength.errors import RelengthError
 from relength.models import MODELS
 from relength.models.language.networks import Reader, Writer
+from relength.runs.campaign import Campaign
 from relength.runs.run import run_or_load
 from relength.runs.store import Store
 from relength.specs.experiments import experiment
@@ -364,6 +368,35 @@ def test_without_its_networks_nothing_of_scale_paper_is_recorded(tmp_path, monke
     assert run_or_load(found.specs("paper", [0]), store, found, train=True) == []
     assert "weights: google-bert/bert-large-cased" in capsys.readouterr().out
     assert not [*tmp_path.rglob("*.jsonl")]
+
+
+@lacking
+def test_the_printed_command_trains_what_has_its_networks_and_names_the_rest(
+    folders, tmp_path, monkeypatch
+):
+    """The networks are on this machine but for one decoder, and three baselines have none."""
+    ran = []
+    monkeypatch.setattr(Campaign, "records", lambda self: ran.append(self) or iter(()))
+    monkeypatch.setattr(
+        pretrained, "folder", lambda name: None if "gpt-j" in name else Path(folders["gpt2"])
+    )
+    words = ["run", "memreasoner_babilong", "--scale", "paper", "--seeds", "1"]
+    outcome = CliRunner().invoke(cli.app, [*words, "--out", str(tmp_path / "out")])
+    asked = {spec.row for spec in experiment("memreasoner_babilong").specs("paper", [0])}
+    without = "RMT", "Mamba", "MemN2N", "MemReasoner (gpt-j-6b)"
+    assert {run.spec.row for run in ran[0].runs} == asked - {*without}
+    decoders = {run.spec.model.decoder for run in ran[0].runs}
+    assert len(decoders) == 3 and not any("gpt-j" in name for name in decoders)
+    assert outcome.output.count("Left out for want of data") == len(without)
+
+
+@lacking
+def test_a_command_that_can_train_nothing_at_all_says_why(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    words = ["run", "memreasoner_babilong", "--scale", "paper", "--out", str(tmp_path / "out")]
+    for rows, said in ((["--model", "GPT"], "hf download"), (["--model", "RMT"], "not built")):
+        outcome = CliRunner().invoke(cli.app, [*words, *rows])
+        assert isinstance(outcome.exception, RelengthError) and said in str(outcome.exception)
 
 
 def test_at_scale_paper_task_and_model_name_the_same_networks():

@@ -118,6 +118,26 @@ def test_networks_that_have_not_learned_the_lengths_of_training_tell_nothing(kno
 
 
 @pytest.mark.parametrize(
+    ("alone", "answer"),
+    [
+        ([0.9, 0.9, 0.9, 0.9, 0.9], "harm"),
+        ([0.99, 0.31, 0.3, 0.3, 0.32], "seeds"),  # ahead of PANM by 14 points in the mean
+        ([0.31, 0.31, 0.3, 0.3, 0.32], "nothing"),
+    ],
+)
+def test_a_lead_of_one_seed_is_told_from_that_of_most(tmp_path, alone, answer):
+    store = Store(tmp_path)
+    for spec in experiment("panm_dyck").specs("paper", range(5)):
+
+        def accuracy(spec, test):
+            known = test == spec.task.tests[0]
+            return 1 if known else alone[spec.seed] if spec.row == "SRNN" else 0.3
+
+        store.append("panm", handmade.record(spec, accuracy, experiment="panm_dyck"))
+    assert {one.answer for one in settings(made_of(store), "panm_dyck")} == {answer}
+
+
+@pytest.mark.parametrize(
     ("pointers", "trained", "answer"),
     [
         (60, 3, "learned"),  # two margins ahead, three on trained lengths

@@ -18,8 +18,8 @@ def fill(store: Store, name: str, scale: str, seeds: int, task: str, *rows: str)
     for spec in found.specs(scale, range(seeds)):
         if spec.row in rows and spec.task.name == task and found.judges(spec.row, spec.model.arm):
 
-            def accuracy(spec, _):
-                return SCORES[spec.row] - 0.01 * spec.seed
+            def accuracy(spec, _):  # the third seed is far off, so that a mean is no median
+                return SCORES[spec.row] - (0.12 if spec.seed == 2 else 0.0)
 
             store.append("panm", handmade.record(spec, accuracy, experiment=name))
 
@@ -40,7 +40,7 @@ def test_a_setting_counts_where_both_sides_have_runs(by_group):
     algorithms = by_group["algorithmic_reasoning"]
     assert set(algorithms.settings["task"]) == {"panm_copy"}
     assert set(algorithms.settings["rival"]) == {"DNC"}
-    assert algorithms.found == pytest.approx((79, 59))  # means of three seeds, 0.8 and 0.6 at best
+    assert algorithms.found == pytest.approx((76, 56))  # means: medians are 80 and 60
     assert set(algorithms.settings["test"]) == set(published.table("panm-table-13")["test"])
     assert algorithms.of == 6 * len(algorithms.settings)
 
@@ -49,7 +49,7 @@ def test_the_scale_with_the_seeds_of_a_verdict_counts(by_group):
     dyck = by_group["dyck"]
     assert set(dyck.settings["scale"]) == {"reduced"}  # five seeds there, two at scale paper
     assert set(dyck.settings["task"]) == {"dyck_2"} and dyck.of == 2 * len(dyck.settings)
-    assert dyck.found == pytest.approx((28, 38))
+    assert dyck.found == pytest.approx((27.6, 37.6))
 
 
 def test_groups_without_runs_say_so(by_group):
@@ -58,12 +58,10 @@ def test_groups_without_runs_say_so(by_group):
     text = summary.numbers(list(by_group.values()))
     assert text.count("not run") == 2 * len(empty)
     said = summary.leads(list(by_group.values()))
-    ahead, idle = said.split("Neither side")
+    ahead, idle = said.split("The better side")
     assert amounts(ahead) == [len(by_group), 2, 1] and "Algorithms" in ahead
     assert "Dyck" in idle and "Algorithms" not in idle
-    assert [summary.unlearned(by_group[name]) for name in ("dyck", "algorithmic_reasoning")] == [
-        *(True, False),
-    ]
+    assert [name for name, one in by_group.items() if summary.unlearned(one)] == ["dyck"]
 
 
 def test_lower_is_better_in_translation_and_each_depth_is_a_setting(tmp_path):

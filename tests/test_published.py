@@ -8,6 +8,7 @@ import pytest
 from relength.errors import RelengthError
 from relength.report import tables
 from relength.specs import published
+from relength.specs.experiments import experiment
 
 
 def test_counts_of_artifacts_claims_and_cells():
@@ -85,6 +86,20 @@ def test_a_table_of_means_is_told_from_one_of_medians_as_its_protocol_says():
     for artifact, word in said:
         assert published.statistic(artifact) == word, artifact
     assert published.statistic() == "median"
+
+
+@pytest.mark.parametrize(
+    ("name", "statistic"),
+    [
+        ("panm_algorithmic", "mean"),  # printed with a spread
+        ("panm_dyck", "mean"),  # a figure without numbers, described as means
+        ("panm_scan", "median"),
+        ("mla_table2", "median"),
+        ("dnc_generalization", "median"),
+    ],
+)
+def test_an_experiment_takes_the_statistic_of_its_artifacts(name, statistic):
+    assert experiment(name).statistic == statistic
 
 
 def test_columns_stand_in_the_order_of_print_also_where_the_first_row_has_gaps():

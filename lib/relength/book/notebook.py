@@ -170,14 +170,14 @@ def runs(
     if shown.gaps:
         print(wrapped(shown.gaps))
     if shown.on_generated_data:
-        print(shown.on_generated_data.strip())
+        print(wrapped(shown.on_generated_data.strip()))
     if watch.failed:
         raise RelengthError(
             f"{watch.failed} of {watch.trained} runs failed: their tracebacks are in {store.path}, "
             "under 'error'."
         )
     if not shown.records and not chosen.trains:
-        print("Nothing is shown as a result; -p train true trains what is missing.")
+        print(wrapped("Nothing is shown as a result; -p train true trains what is missing."))
         lacking = {spec.task.name for spec in specs if spec.task.lacks()}
         for name in sorted(lacking & downloads()):
             print(wrapped(f"Not run: data. {way_in(name)}"))
@@ -212,7 +212,8 @@ def many_seeds(name: str, chosen: Parameters, page: str) -> Runs:
     """
     found = find_experiment(name)
     shown = Runs.read(found, chosen.scale, MANY_SEEDS, chosen.store(), None, found.many)
-    print(f"{len(shown.records)} of {len(shown.specs)} runs at scale {chosen.scale} are recorded.")
+    counts = f"{len(shown.records)} of {len(shown.specs)} runs"
+    print(wrapped(f"{counts} at scale {chosen.scale} are recorded."))
     return replace(shown, page=page)
 
 

@@ -115,10 +115,13 @@ def run(
     known = Store(results or RESULTS) if out is None else store_of(results or RESULTS)
     store = known if out is None else Store(out)
     missing = chosen if refresh else plan.missing(chosen, known, store)
-    if not (experiments or task or key):
-        missing, without = plan.at_hand(missing)
-        for reason in without:
-            console.print(f"Left out for want of data, {reason}.", soft_wrap=True)
+    named = bool(experiments or task or key)  # what is asked for by name may be downloaded
+    there, without = plan.at_hand(missing, fetch=named)
+    if named and missing and not there:
+        missing[0].spec.task.provenance()  # raises, and says the way out
+    for reason in without:
+        console.print(f"Left out for want of data, {reason}.", soft_wrap=True)
+    missing = there
     if follow_plan:
         from relength.report.agenda import agenda
 

@@ -5,7 +5,7 @@ box, so that it changes when the runs do. A page made from a notebook gets one b
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from statistics import median
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ import pandas as pd
 from relength.report import computed
 from relength.report.deviations import anchor, measured
 from relength.report.markdown import badge, badges, grid, plain
+from relength.report.outcomes import busiest
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import ARM_LABELS, title
@@ -25,7 +26,7 @@ from relength.specs import registry
 from relength.specs.experiments import page_of, pages, shown_by
 from relength.specs.margins import load_margins
 from relength.verdicts import claims, deviations, stats
-from relength.verdicts.claim_models import OrderPart, Part, PoolPart, SomePart
+from relength.verdicts.claim_models import OrderPart, Part, PoolPart, SomePart, ValuePart
 from relength.verdicts.claims import PartVerdict
 from relength.verdicts.wording import verb
 
@@ -79,22 +80,41 @@ def parts_table(rows: Iterable[Any]) -> str:
     ]
     if not listed:
         return ""
-    heading = f"The {claims.plural(len(listed), 'part')} that keep claims open"
+    count = len(listed)
+    heading = f"The {claims.plural(count, 'part')} that {verb(count, 'keep')} claims open"
     body = grid(("claim", "part", "our runs"), listed)
     return f"\n\n:::{{dropdown}} {heading}\n\n{body}\n:::"
 
 
 def name_of(part: Part) -> str:
-    """Name a part of a claim: its model, whom it is compared with, and its task if it has one."""
+    """Name a part of a claim: its model, whom it is compared with, and where, if that is one task.
+
+    *Larimar on bAbI Two Facts, 1k to 4k, against bAbI One Fact, 0k*
+    """
     if isinstance(part, SomePart):
-        return f"{part.at_least} of {len(part.models)} models on {title(part.task)}"
+        where = _where({part.task: part.tests})
+        return f"{part.at_least} of {len(part.models)} models{where}"
     if isinstance(part, PoolPart):
         return f"{words(part.models)} on {words(map(title, part.tests))}"
-    tasks = (part.task,) if hasattr(part, "task") else tuple(getattr(part, "tests", ()))
-    on = f" on {title(tasks[0])}" if len(tasks) == 1 else ""  # of several, the claim tells which
+    if isinstance(part, ValuePart):
+        return f"{part.model}{_where({part.task: part.tests or tuple(part.printed)})}"
+    tests = getattr(part, "tests", ())
+    on = _where(tests if isinstance(tests, dict) else {part.task: tests})
     if isinstance(part, OrderPart):
-        return f"{part.model} against {' or '.join(part.best_of or (part.other,))}{on}"
+        others = " or ".join(part.best_of or (part.other,))
+        if part.other_tests and others == part.model:
+            return f"{part.model}{on}, against{_where(part.other_tests).removeprefix(' on')}"
+        return f"{part.model} against {others}{on}"
     return f"{part.model}{on}"
+
+
+def _where(tests: Mapping[str, Sequence[str]]) -> str:
+    """Word where a part is judged: its task and tests. Of several tasks the claim tells which."""
+    if len(tests) != 1:
+        return ""
+    ((task, named),) = tests.items()
+    ends = dict.fromkeys((named[0], named[-1]) if named else ())
+    return ", ".join(filter(None, (f" on {title(task)}", " to ".join(ends))))
 
 
 def of_claims(shown: Iterable[str], survey: Survey) -> str:
@@ -109,7 +129,7 @@ def of_claims(shown: Iterable[str], survey: Survey) -> str:
                 f"{plain(row.statement)} {{ref}}`{row.name} <claim-{row.name}>`"
                 + ("" if row.scope in said_of_all else f" *{plain(row.scope)}*"),
                 badges(row),
-                *(_verdict_of(row, arm) for arm in arms),
+                *(_verdict_of(row, arm, survey) for arm in arms),
                 plain(told(row)),
             )
             for row in rows
@@ -134,7 +154,7 @@ def by_reading(shown: Iterable[str], survey: Survey) -> str:
             (
                 f"{plain(row.statement)} {{ref}}`{row.name} <claim-{row.name}>`",
                 _with_votes(badges(row), row.votes),
-                *(_verdict_of(row, arm) for arm in arms),
+                *(_verdict_of(row, arm, survey) for arm in arms),
             )
             for row in rows
         ),
@@ -154,10 +174,21 @@ def _other_arms(rows: Iterable[Any]) -> list[str]:
     )
 
 
-def _verdict_of(row: Any, arm: str) -> str:
+def _verdict_of(row: Any, arm: str, survey: Survey) -> str:
     """Word a claim's verdict in another reading, and how many seeds agree."""
     verdict = row.beside.get(arm) if isinstance(row.beside, dict) else None
-    return _with_votes(badge(verdict.label), verdict.votes) if verdict is not None else ""
+    if verdict is None:
+        return ""
+    if verdict.outcome == "not run" and (failed := _failed(row, arm, survey)):
+        return f"no result: {claims.plural(failed, 'run')} failed"
+    return _with_votes(badge(verdict.label), verdict.votes)
+
+
+def _failed(row: Any, arm: str, survey: Survey) -> int:
+    """Count the runs of a claim's cells that all failed in a reading."""
+    claim = next(one for one in claims.load(row.paper) if one.id == row.name)
+    broken = busiest(survey, claim.source.experiment).broken
+    return sum(len(broken.get((model, arm, task), ())) for model, task in claim.cells)
 
 
 def _with_votes(shown: str, votes: str) -> str:
@@ -204,11 +235,14 @@ def in_short(page: str, survey: Survey) -> str:
 
 def _sizes_on(page: str, store: Store) -> str:
     """Say how large our models and the paper's are, where the paper's size is out of reach."""
-    shown = shown_by(page)
-    printed = registry.papers()[shown[0].paper].parameters if shown else 0.0
-    if not printed:
+    papers = registry.papers()
+    if (shown := shown_by(page)) is not None:
+        found = shown[0]
+    else:  # a page without runs: those of its paper's first experiment stand for all
+        found = next(p.experiments[0] for p in papers.values() if page in p.borrowed)
+    if not (printed := papers[found.paper].parameters):
         return ""
-    runs = Runs.read(shown[0], "reduced", load_margins().least_seeds, store)
+    runs = Runs.read(found, "reduced", load_margins().least_seeds, store)
     ours = [record["parameters"] for record in runs.records]
     return f"Ours are small models: {sizes_in_words(ours, printed)}." if ours else ""
 

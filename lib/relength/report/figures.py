@@ -169,16 +169,16 @@ def accuracy(runs: Runs, artifact: str | None = None, *, number: int) -> Exhibit
         f"{capital(runs.measured.words)} against length. Read along a row: "
         "the first point is the range of lengths trained on, the others are longer. A model that "
         "generalises keeps a flat line at 100. The usual picture is a cliff. Dots of a cell that "
-        f"lie apart are seeds that disagree{both}.{_of_means(runs)}"
+        f"lie apart are seeds that disagree{both}.{of_means(runs)}"
     )
     return exhibit(runs, number, draw, "accuracy", caption, _accuracy_in_words(runs), data)
 
 
-def _of_means(runs: Runs) -> str:
-    """A remark for captions where our medians stand beside something else."""
+def of_means(runs: Runs) -> str:
+    """Remark for the caption of a figure of medians whose tables have means; else nothing."""
     if runs.experiment.statistic == "median":
         return ""
-    return " What the paper prints are means; the tables have ours."
+    return " The figure has medians; our tables have means, as the paper does."
 
 
 def _places(tests: Sequence[str]) -> np.ndarray:
@@ -219,7 +219,7 @@ def by_length(runs: Runs, tasks: Sequence[str], number: int) -> Exhibit:
     caption = (
         f"{capital(words)} in percent against length, all models. Lines: the median of our "
         f"seeds, each seed a dot.{rings} The shaded length was trained on. "
-        f"{reach.apart(data)}{_of_means(runs)}"
+        f"{reach.apart(data)}{of_means(runs)}"
     )
     alt = reach.in_words(data, tasks)
     return exhibit(

@@ -44,6 +44,7 @@ VERDICT_COLUMNS = (
     *("p", "q", "others", "severity", "rivals", "hardly", "fragile", "between"),
 )
 FEW = 6  # columns that need not take the whole width
+PRINTED_SIGNS = {"club": "♣", "diamond": "♦"}  # as rows spell them
 HALF = 4  # tasks side by side: the paper's own table is broken in the same place
 MARKS = {"reproduced": "✓", "contradicted": "≠", claims.NOT_REACHED: "↓", claims.EXCEEDED: "↑"}
 
@@ -192,16 +193,14 @@ def published_table(artifact: str, name: str = "", note: str = "") -> Exhibit:
     """
     tests: dict[str, tuple[str, ...]] = {}
     cells = published.table(artifact)  # with those that are empty, which have their places, too
+    cells["test"] = cells["test"].replace(registry.united("columns"))
     there = cells.dropna(subset="value")
     paper = there.set_index(["row", "task", "test"])[["value", "spread"]].to_dict("index")
     filled = {place[1:] for place in paper}
     for task, test in cells[["task", "test"]].itertuples(index=False, name=None):
         if (task, test) in filled:
             tests[task] = tuple(dict.fromkeys((*tests.get(task, ()), test)))
-    rows = [
-        (row, " / ".join(of_row["model"].unique()), "")
-        for row, of_row in there.groupby("row", sort=False)
-    ]
+    rows = [(row, _as_printed(row), "") for row in dict.fromkeys(there["row"])]
 
     def cell(row: str, _: str, task: str, test: str) -> tuple[str, str, float]:
         found = paper.get((row, task, test), {})
@@ -222,6 +221,12 @@ def published_table(artifact: str, name: str = "", note: str = "") -> Exhibit:
         [exhibits.csv(artifact, data)],
     )
     return Exhibit(html, f"The numbers of {artifact} as printed: {len(paper)} cells.", data)
+
+
+def _as_printed(row: str) -> str:
+    for said, sign in PRINTED_SIGNS.items():
+        row = row.replace(f"({said})", sign)
+    return row
 
 
 def _untouched(runs: Runs) -> bool:
@@ -302,7 +307,7 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
         f"<b>{name_of(artifact)} of the paper, side by side.</b> "
         f"{badges(runs.scale, runs.freshness)} {_seeds_phrase(data)}"
         f"{runs.on_generated_data} The upper number of a cell is our "
-        f"{published.statistic(artifact)} {runs.shown.in_unit}.{both} The lower, smaller one is "
+        f"{_statistic(runs, artifact)} {runs.shown.in_unit}.{both} The lower, smaller one is "
         f"what the paper prints. {coloured}{some_solve}✓ marks a reproduced claim, ≠ a "
         "contradicted one. ↓ and ↑ mark results at reduced scale that are worse or better than "
         "printed in every seed, before stage two has judged them. Brackets mark what could "

@@ -12,7 +12,7 @@ MOST_DIGITS = 9  # beyond these a mean of printed numbers differs from its decim
 
 
 def wrapped(said: str) -> str:
-    """Sentences in lines of at most WIDTH letters, for a notebook to print; no word is broken."""
+    """Wrap sentences at WIDTH letters, for a notebook to print; a longer word has its own line."""
     return textwrap.fill(said, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 

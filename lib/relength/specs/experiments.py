@@ -71,7 +71,7 @@ class Experiment:
 
     @property
     def statistic(self) -> Literal["mean", "median"]:
-        """The statistic of the seeds that stands in for them, as in its artifacts."""
+        """Name what its pages show of the seeds: as in its tables, else as in its figures."""
         return published.statistic(*(self.tables or self.artifacts))
 
     def makes(self, artifact: str, spec: RunSpec) -> bool:

@@ -72,9 +72,9 @@ def prints_tests(artifact: str) -> bool:
 def statistic(*artifacts: str) -> Literal["mean", "median"]:
     """Tell whether the paper's numbers are means or medians of its seeds.
 
-    Printed ones are means where a spread stands beside them. Where none of the artifacts prints
-    numbers, they are means if one is described as such. Everything else is a median, as is what
-    belongs to no artifact.
+    Printed ones are means where a spread stands beside each. Where none of the artifacts prints
+    numbers, they are means if the protocol of one says "mean and std". Otherwise, and without
+    artifacts, they are medians.
     """
     printed = [name for name in artifacts if _artifacts()[name]["values"]]
     if printed:

@@ -94,6 +94,9 @@ def figure(runs: Runs, number: int) -> Exhibit:
     if data.empty:
         return exhibits.waiting(caption, f"{runs.page}-room", again(runs), data)
     tests = list(middle.columns)
+    seeds = data.groupby("terms")["seed"].nunique()
+    few, many = seeds.min(), seeds.max()
+    caption += f" Traces of {few if few == many else f'{few} to {many}'} runs of each choice."
 
     def draw(layout: Layout) -> "Figure":
         return in_panels(

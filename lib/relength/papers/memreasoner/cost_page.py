@@ -12,11 +12,13 @@ from relength.report import exhibits
 from relength.report.computed import Computed
 from relength.report.exhibits import MEASURED, Exhibit, rows_table, titled
 from relength.report.grid import NOT_RUN
-from relength.report.style import aligned
-from relength.report.wording import grid
+from relength.report.style import ARM_LABELS, aligned
+from relength.report.wording import grid, words
 from relength.runs.prices import Device
 from relength.runs.store import Store
+from relength.specs.experiments import experiments
 from relength.specs.margins import load_margins
+from relength.specs.spec import RunSpec
 from relength.verdicts import rules
 from relength.verdicts.wording import NEW
 
@@ -24,6 +26,9 @@ PAGE = "memreasoner_cost"
 COMMAND = "relength bench --paper memreasoner"
 PRINTED = {OURS: "MemReasoner", PLAIN: "gpt2-large"}
 LINEAR = 0.1  # how far a slope may be above 1
+# What was planned before anything was measured.
+SECONDS_AT_MOST, MEMORY_AT_MOST = 0.5, 2 * 2**30
+MINUTES_AT_MOST = {"one fact": 5, "two facts": 15}  # of a core, a run of scale reduced
 SECONDS = (
     "Overall, we observe that the increase in inference time for MemReasoner is very small for 0k "
     "and MemReasoner is more efficient for 1k context length."
@@ -80,7 +85,7 @@ def _printed(model: str) -> pd.Series:
 def _rows(measured: dict[str, Any] | None) -> list[tuple[str, ...]]:
     """Per model and length: lines, milliseconds, times those at 0k, memory, and times as printed.
 
-    Memory is that of the longest context that a model reads.
+    Memory is that of some lengths, see :func:`relength.papers.memreasoner.reading_time.held_at`.
     """
     rows = []
     for name, lengths in (*READ.items(), (TOGETHER, READ[OURS])):
@@ -92,13 +97,79 @@ def _rows(measured: dict[str, Any] | None) -> list[tuple[str, ...]]:
             if measured and name in measured["seconds"]:
                 seconds = measured["seconds"][name]
                 took, first = median(seconds[n]), median(seconds["0k"])
-                held = measured.get("memory_bytes", {}).get(name) if n == lengths[-1] else None
+                held = _held(measured, name).get(n)
                 own = (
                     *(f"{measured['lines'][n]:.0f}", f"{1000 * took:.1f}", f"{took / first:.2f}"),
                     "–" if held is None else f"{held / 2**20:.0f}",
                 )
             rows.append((name, n, *own, times))
     return rows
+
+
+def _as_planned(measured: dict[str, Any] | None) -> str:
+    """Say what the longest context takes of a test's question, of one alone, and of memory."""
+    if measured is None:
+        return NOT_RUN
+    longest = READ[OURS][-1]
+    together, alone = (median(measured["seconds"][name][longest]) for name in (TOGETHER, OURS))
+    held = max(most for name in measured["seconds"] for most in _held(measured, name).values())
+    return (
+        f"at {longest} it takes {together:.2g} s there, one input alone {alone:.2g} s, and "
+        f"{held / 2**30:.2g} GiB is the most that any process held"
+    )
+
+
+def trained(store: Store) -> pd.DataFrame:
+    """Minutes that runs of scale reduced took on a core, training and tests together.
+
+    A row per recorded run. Columns: model, asked ("one fact", "two facts", "variable tracking"),
+    minutes.
+    """
+    asked = {"babi_one": "one fact", "babi_two": "two facts", "vt_": "variable tracking"}
+    rows = []
+    for found in experiments().values():
+        if found.paper != "memreasoner":
+            continue
+        for record in store.usable(found.name):
+            spec = RunSpec.recorded(record["spec"])
+            if spec.scale == "reduced" and record["provenance"]["device"] == "cpu":
+                kind = next(said for name, said in asked.items() if spec.task.name.startswith(name))
+                arm = "" if spec.model.arm == "paper" else f", {ARM_LABELS[spec.model.arm]}"
+                took = record["cost"]["training_seconds"] + record["cost"]["evaluation_seconds"]
+                rows.append((f"{spec.model.name}{arm}", kind, took / 60))
+    return pd.DataFrame(rows, columns=["model", "asked", "minutes"])
+
+
+def trained_table(store: Store) -> Exhibit:
+    """Minutes per run by model and task, beside what was planned."""
+    data, name = trained(store), f"{PAGE}-trained"
+    caption = (
+        "<b>What a run takes.</b> Minutes of a core, training and tests together, of all recorded "
+        "runs of scale reduced. Machines differ and were shared, so that the fastest run says most "
+        "of the work, and the median what it took. <i>At most</i> is what was planned before: "
+        f"{words(f'{most} minutes on {kind}' for kind, most in MINUTES_AT_MOST.items())}."
+    )
+    if data.empty:
+        return exhibits.waiting(caption, name, "relength run memreasoner_babilong", data)
+    rows = []
+    for (kind, model), own in data.groupby(["asked", "model"], sort=True)["minutes"]:
+        most = MINUTES_AT_MOST.get(kind)
+        within = "–" if most is None else "yes" if own.min() <= most else "no"
+        minutes = (f"{value:.1f}" for value in (own.min(), own.median()))
+        rows.append((kind, model, str(len(own)), *minutes, str(most or "–"), within))
+    columns = {"task": "text", "model": "text"} | dict.fromkeys(
+        ("runs", "fastest", "median", "at most"), "number"
+    )
+    links = [exhibits.csv(name, data), exhibits.notebook(PAGE)]
+    html = exhibits.table(rows_table(columns | {"fastest within": "text"}, rows), caption, name,
+                          links)  # fmt: skip
+    return Exhibit(html, f"{len(rows)} kinds of runs.", data)
+
+
+def _held(measured: dict[str, Any], name: str) -> dict[str, int]:
+    """{length: bytes that a process held at most}; the first measurements had the longest alone."""
+    held = measured.get("memory_bytes", {}).get(name, {})
+    return held if isinstance(held, dict) else {READ[name][-1]: held}
 
 
 HEADS = ("lines", "ms per input", "times 0k", "MiB at most", "printed, times 0k")
@@ -117,8 +188,10 @@ def table(measured: dict[str, Any] | None) -> Exhibit:
     caption = (
         f"<b>Seconds and memory by the length of a context.</b> {where}GPT is a plain decoder of "
         "equal size, in place of the printed GPT2-large; only ratios can be compared with print. "
-        "Memory is that of the whole process, PyTorch and books included, at the longest context "
-        "that a model reads."
+        "Memory is that of a whole process, PyTorch and books included, measured at three lengths. "
+        f"A question of a long context was to take {SECONDS_AT_MOST:g} s at most in tests, which "
+        f"answer a set together, and memory was to stay below {MEMORY_AT_MOST / 2**30:g} GiB: "
+        f"{_as_planned(measured)}."
     )
     if measured is None:
         return exhibits.waiting(caption, name, COMMAND, found)

@@ -1,17 +1,21 @@
 """Passages of the chapter on what the runs of this paper show."""
 
 from collections.abc import Iterable
+from functools import partial
 from statistics import median
 from typing import NamedTuple
 
 import pandas as pd
 
 from relength.models.language.configs import MemReasonerConfig
-from relength.papers.memreasoner import losses, split
+from relength.papers.memreasoner import codes, hops_read, losses, split
 from relength.papers.memreasoner.ablation_experiments import COMPARED, WEAK_LENGTHS
+from relength.papers.memreasoner.experiments import LOSSES, with_all_terms
 from relength.papers.memreasoner.other_decoders import gptj_in_words
 from relength.papers.memreasoner.recounts import qwen
-from relength.report.markdown import table
+from relength.report.findings import conclusion
+from relength.report.grid import FAILED
+from relength.report.markdown import plain, table
 from relength.report.outcomes import NOTHING, busiest
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
@@ -75,6 +79,9 @@ def _beside_print(runs: Runs, asked: Asked) -> list[tuple]:
             shown = (short(found[test]) if test in found else "" for test in lengths)
             label = runs.label(row, arm)
             rows.append((said, label, len(runs.cell(row, arm, task)), *shown))
+        elif broken := runs.broken.get((row, arm, task)):
+            failed = f"{FAILED} in {plural(len(broken), 'run')}"
+            rows.append((said, runs.label(row, arm), failed, *[""] * len(lengths)))
     known = (paper.get(("MemReasoner", task, test)) for test in lengths)
     shown = ("" if value is None else number(value) for value in known)
     return [*rows, (said, "*printed*", "", *shown)]
@@ -103,10 +110,10 @@ def parts(survey: Survey) -> str:
                                  & (middle.index.get_level_values(1) == arm)]  # fmt: skip
             lengths = [cell for cell in where if cell[3] in ("1k", "128k")]
             told = [
-                f"at {cell[3]} {short(one['both'])} % are read and answered, "
-                f"{short(one['read'])} % read and answered wrongly, "
+                f"at {cell[3]} {short(one['both'])} % are read and answered right, "
+                f"{short(one['read'])} % read, but answered wrongly, "
                 f"{short(one['answer'])} % answered right from another line, "
-                f"{short(one['neither'])} % neither read nor answered{_diverged(one)}"
+                f"{short(one['neither'])} % answered wrongly from another line{_diverged(one)}"
                 for cell in lengths
                 for one in [middle.loc[cell]]
             ]
@@ -153,6 +160,106 @@ def terms(survey: Survey) -> str:
     return f"{body}{beside}\n"
 
 
+def deciding(survey: Survey) -> str:
+    """Say which terms of the loss decide, by the runs that know bAbI itself."""
+    runs = busiest(survey, "memreasoner_losses")
+    margin, idle = load_margins().measures["accuracy"].around(0), losses.unlearned(runs)
+    found: dict[str, list[str]] = {"idle": [], "costs": [], "helps": [], "open": []}
+    for terms in LOSSES:
+        every = losses.gains(runs, terms, losses.SHORT)
+        if every.empty or terms == with_all_terms(terms):
+            continue
+        if len(idle.get(terms, [])) == len(every):
+            found["idle"].append(f"*{terms}* ({plural(len(every), 'run')})")
+            continue
+        gain = losses.gains(runs, terms, losses.SHORT, learned=True)
+        said = f"*{terms}* ({gain.median():+.0f} points, {plural(len(gain), 'pair')} of runs)"
+        sides = (("costs", -gain), ("helps", gain))
+        agreed = (side for side, by in sides if by.median() > margin and (by > 0).all())
+        found[next(agreed, "open")].append(said)
+    if not any(found.values()):
+        return NOTHING
+    parts = []
+    if found["idle"]:
+        parts.append(
+            f"No run solves even bAbI's own test with: {words(found['idle'])}. There a novel has "
+            "nothing to take."
+        )
+    for side, verb_ in (("costs", "Fewer"), ("helps", "More")):
+        if found[side]:
+            parts.append(
+                f"{verb_} questions at {losses.SHORT} are answered in every seed with: "
+                f"{words(found[side])}."
+            )
+    if found["open"]:
+        parts.append(
+            "Whether it helps or harms is open, as seeds disagree or the difference is within the "
+            f"margin, with: {words(found['open'])}."
+        )
+    return " ".join([*parts, _near(runs)]).rstrip() + "\n"
+
+
+def _near(runs: Runs) -> str:
+    """Say how near the lines of a novel come, with all terms; empty without traces."""
+    whole, room = next(iter(LOSSES)), codes.medians(runs, "room")
+    if whole not in room.index:
+        return ""
+    seeds = codes.codes(runs).groupby("terms")["seed"].nunique()[whole]
+    far = room.loc[whole]
+    nearer = [length for length, value in far.items() if value < 1]
+    least = words(f"{value:.2f} at {length}" for length, value in far.items())
+    known = codes.medians(runs, "between").loc[whole].iloc[0]
+    said = (
+        f"To a question, lines of a novel are not far away: with *{whole}* the nearest of them "
+        "stands, per distance of the wanted line, at "
+        f"{least} (medians over questions, then over {plural(seeds, 'run')})"
+    )
+    if nearer:
+        said += f", so that from {nearer[0]} on it is nearer in most questions"
+    return (
+        f"{said}. Their codes lie among those of the facts: the two means are {known:.2f} times "
+        "the spread of the facts apart."
+    )
+
+
+def first_wrong(survey: Survey) -> str:
+    """Say what goes wrong first at the longest context with traces: retrieval, order, writing."""
+    said = []
+    for name, task in TASKS.items():
+        runs = busiest(survey, name)
+        middle = hops_read.means(runs)
+        seeds = hops_read.firsts(runs).groupby(["model", "arm"])["seed"].nunique()
+        for (model, arm, asked), part in split.cells(middle):
+            length, last = part.index[-1], part.iloc[-1]
+            retrieval = last["text"] + last["fact"]
+            said.append(
+                f"- **{task.capitalize()}, {runs.label(model, arm, asked)}, at {length}, "
+                f"{plural(seeds[model, arm], 'run')}:** retrieval fails first for "
+                f"{short(retrieval)} % of the questions ({short(last['text'])} % read a line of "
+                f"the novel), order for {short(last['order'])} %, and writing for "
+                f"{short(last['writing'])} %{_diverged(last)}."
+            )
+    return "\n".join(said) + "\n" if said else NOTHING
+
+
+def large(survey: Survey) -> str:
+    """List the claims that no small model can test, each with its reason."""
+    known = survey.ledger
+    if known.empty:
+        return NOTHING
+    own = known[(known["paper"] == "memreasoner") & known["prose"]]
+    idle = own[own["verdict"] == "not testable"]
+    listed = "\n".join(
+        f"- {plain(row.statement)} {{ref}}`{row.claim} <claim-{row.claim}>` {row.seen}"
+        for row in idle.itertuples()
+    )
+    return (
+        f"{len(idle)} of the {plural(len(own), 'claim')} cannot be tested at our size, and no "
+        "verdict is given on them.\n\n"
+        f":::{{dropdown}} Claims that only large models could test\n{listed}\n:::\n"
+    )
+
+
 def places(survey: Survey) -> str:
     """Say whether new places are read, and whether they are named."""
     runs = busiest(survey, "memreasoner_locations")
@@ -160,7 +267,7 @@ def places(survey: Survey) -> str:
     said = [
         f"- **{runs.label(model, arm, task)}, {'one fact' if 'one' in task else 'two facts'}:** "
         f"the right lines are read for {short(one['both'] + one['read'])} % of the questions, and "
-        f"{short(one['both'] + one['answer'])} % are answered."
+        f"{short(one['both'] + one['answer'])} % are answered right."
         for (model, arm, task, test), one in middle.iterrows()
         if test == NEW
     ]
@@ -274,10 +381,14 @@ def decoders(survey: Survey) -> str:
 PASSAGES = {
     "findings_memreasoner_reach": reach,
     "findings_memreasoner_parts": parts,
+    "findings_memreasoner_conclusion": partial(conclusion, "memreasoner"),
+    "findings_memreasoner_first": first_wrong,
+    "findings_memreasoner_deciding": deciding,
     "findings_memreasoner_terms": terms,
     "findings_memreasoner_places": places,
     "findings_memreasoner_orders": orders,
     "findings_memreasoner_supervision": supervision,
     "findings_memreasoner_chains": chains,
+    "findings_memreasoner_large": large,
     "findings_memreasoner_decoders": decoders,
 }

@@ -18,8 +18,11 @@ from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.seeds import seed_lines
 from relength.report.style import LIGHT, Layout, aligned, canvas, colour
+from relength.report.wording import words, wrapped
+from relength.specs.margins import load_margins
 from relength.specs.spec import RunSpec
 from relength.tasks.facts import LENGTHS, PLACES
+from relength.verdicts.wording import noun_for, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,16 +35,46 @@ SHORT, LONG = LENGTHS[1], LENGTHS[-1]
 
 
 def accuracies(runs: Runs) -> pd.DataFrame:
-    """A row per run and length. Columns: terms, seed, length, accuracy, found (both percent)."""
-    rows = []
+    """A row per run and length.
+
+    Columns: terms, seed, length, accuracy, found (both percent), knows (whether the run solves
+    bAbI's own test, without which a novel tells nothing).
+    """
+    rows, solved = [], load_margins().levels["solved"]
     for record in runs.records:
         spec = RunSpec.recorded(record["spec"])
         tests = record["checkpoints"]["selected"]["tests"]
+        knows = solved.holds(100 * tests["babi"]["answer_accuracy"])
         for length in spec.task.lengths:
             shares = (100 * tests[length][name] for name in ("answer_accuracy", "facts_found"))
-            rows.append((terms_of(spec), spec.seed, length, *shares))
-    data = pd.DataFrame(rows, columns=["terms", "seed", "length", "accuracy", "found"])
-    return data.astype({"seed": int, "accuracy": float, "found": float})
+            rows.append((terms_of(spec), spec.seed, length, *shares, knows))
+    data = pd.DataFrame(rows, columns=["terms", "seed", "length", "accuracy", "found", "knows"])
+    return data.astype({"seed": int, "accuracy": float, "found": float, "knows": bool})
+
+
+def unlearned(runs: Runs) -> dict[str, list[int]]:
+    """{choice of terms: seeds that do not solve bAbI's own test}, of those that have any."""
+    data = accuracies(runs)
+    idle = data[~data["knows"]].drop_duplicates(["terms", "seed"])
+    found = idle.groupby("terms")["seed"].agg(sorted).to_dict()
+    return {terms: found[terms] for terms in LOSSES if terms in found}
+
+
+def gains(runs: Runs, terms: str, length: str, learned: bool = False) -> pd.Series:
+    """Accuracy of a choice of terms less that of all terms in the same reading, by seed.
+
+    learned  only seeds of which both runs solve bAbI's own test
+
+    It is empty without runs of both.
+    """
+    data = accuracies(runs)
+    data = data[(data["length"] == length) & (data["knows"] | (not learned))]
+    wide = data.pivot(index="seed", columns="terms", values="accuracy")
+    pair = [terms, with_all_terms(terms)]
+    if not {*pair} <= set(wide.columns):
+        return pd.Series(dtype=float)
+    both = wide[pair].dropna()
+    return both[pair[0]] - both[pair[1]]
 
 
 def medians(runs: Runs, of: str = "accuracy") -> pd.DataFrame:
@@ -185,29 +218,47 @@ def outcome(runs: Runs) -> str:
     """Word the effect of leaving out each term, seed by seed beside the run with all terms in the
     same reading.
 
-    It is told at the shortest and the longest context with books.
+    It is told at the shortest and the longest context with books, of all seeds and of those of
+    which both runs solve bAbI's own test.
     """
-    data = accuracies(runs)
-    wide = data.pivot(index=["length", "seed"], columns="terms", values="accuracy")
     said = []
     for terms in LOSSES:
-        whole = with_all_terms(terms)
-        if terms == whole or not {terms, whole} <= set(wide.columns):
+        if terms == with_all_terms(terms):
             continue
         parts = []
         for length in (SHORT, LONG):
-            if length not in wide.index.get_level_values("length"):
+            every, learned = (gains(runs, terms, length, known) for known in (False, True))
+            if every.empty:
                 continue
-            pairs = wide.loc[length, [terms, whole]].dropna()
-            gain = pairs[terms] - pairs[whole]
-            if len(gain):
-                parts.append(
-                    f"{gain.median():+.0f} points at {length} (better in {int((gain > 0).sum())} "
-                    f"of {len(gain)} seeds)"
-                )
+            parts.append(f"{_points(every)} at {length} ({_better(every)})")
+            if 0 < len(learned) < len(every):
+                parts[-1] += f", {_points(learned)} where both know bAbI ({_better(learned)})"
         if parts:
-            said.append(f"{terms}: {', '.join(parts)}.")
+            said.append(f"{terms}: {'; '.join(parts)}.")
     if not said:
         return "Not run yet: a choice of terms beside the run of its seed with all of them."
     head = "Against the run of the same seed and reading with all terms, median over seeds:"
-    return "\n".join([head, *said])
+    return "\n".join([head, *said, *_idle(runs)])
+
+
+def told(runs: Runs) -> str:
+    """Wrap the :func:`outcome`, for a notebook to print."""
+    return "\n".join(map(wrapped, outcome(runs).splitlines()))
+
+
+def _points(gain: pd.Series) -> str:
+    return f"{gain.median():+.0f} points"
+
+
+def _better(gain: pd.Series) -> str:
+    return f"better in {int((gain > 0).sum())} of {plural(len(gain), 'seed')}"
+
+
+def _idle(runs: Runs) -> list[str]:
+    """Name the runs that do not know bAbI itself: a novel tells nothing of these."""
+    found = [
+        f"{terms} ({noun_for(len(seeds), 'seed')} {words(map(str, seeds))})"
+        for terms, seeds in unlearned(runs).items()
+    ]
+    level = load_margins().levels["solved"].at_least
+    return [f"Below {level:g} % of bAbI's own test: {'; '.join(found)}."] if found else []

@@ -17,7 +17,7 @@ from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import aligned, title
 from relength.report.tables import matrix, short, signed
-from relength.report.wording import grid
+from relength.report.wording import grid, words
 from relength.runs.store import Store
 from relength.specs import published
 from relength.specs.experiments import experiment
@@ -107,12 +107,17 @@ def gptj_in_words() -> str:
     said = []
     for lead in with_gptj():
         points = list(lead.points.values())
-        most = max(lead.points, key=lambda length: abs(lead.points[length]))
         side, mean = "against" if fmean(points) > 0 else "for", short(abs(fmean(points)))
+        ends = (min(points), "ahead"), (max(points), "behind")
+        far = [
+            f"{short(abs(most))} {where} (at "
+            f"{words(length for length, p in lead.points.items() if p == most)})"
+            for most, where in ends
+        ]
         said.append(
             f"On {lead.setting} MemReasoner with GPTJ-6B is ahead at {sum(p < 0 for p in points)} "
-            f"of {len(points)} lengths; the mean difference is {mean} points {side} it, the "
-            f"largest {short(abs(lead.points[most]))} at {most}."
+            f"of {len(points)} lengths; the mean difference is {mean} points {side} it. At most it "
+            f"is {words(far)}."
         )
     return "\n".join(said)
 

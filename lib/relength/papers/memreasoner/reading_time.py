@@ -41,9 +41,9 @@ def measure(rounds: int = 5) -> dict[str, Any]:
     """Seconds per input by model and length, in rounds, one thread.
 
     ``{"kind": "contexts", "seconds": {"MemReasoner": {"0k": [0.004, …], …}, …}, "lines":
-    {"0k": 5.7, …}, "memory_bytes": {"MemReasoner": 6e8, …}, …}``, of a process that answers a
-    question at the longest context that its model can read. Seconds of :data:`TOGETHER` are those
-    of a whole set, over its questions.
+    {"0k": 5.7, …}, "memory_bytes": {"MemReasoner": {"0k": 4e8, …}, …}, …}``, of a process of its
+    own for each length of :func:`held_at`. Seconds of :data:`TOGETHER` are those of a whole set,
+    over its questions, and its memory is that of the whole set.
     """
     import torch
 
@@ -71,11 +71,19 @@ def measure(rounds: int = 5) -> dict[str, Any]:
     finally:
         torch.set_num_threads(threads)
     lines = {n: float(np.mean([one.inputs.shape[1] for one in inputs[n]])) for n in LENGTHS}
-    memory = {name: _in_a_process_of_its_own(name, read[-1]) for name, read in READ.items()}
+    memory = {
+        name: {n: _in_a_process_of_its_own(name, n) for n in held_at(read)}
+        for name, read in (*READ.items(), (TOGETHER, READ[OURS]))
+    }
     return {
         **{"kind": KIND, "rounds": rounds, "seconds": seconds, "lines": lines},
         "memory_bytes": memory,
     }
+
+
+def held_at(lengths: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the shortest, the middle and the longest of some lengths: there memory is measured."""
+    return tuple(dict.fromkeys((lengths[0], lengths[len(lengths) // 2], lengths[-1])))
 
 
 def _in_a_process_of_its_own(name: str, length: str) -> int:
@@ -85,14 +93,19 @@ def _in_a_process_of_its_own(name: str, length: str) -> int:
 
 
 def _most_memory(name: str, length: str) -> int:
-    """Bytes that this process has held at most, once it has answered a question."""
+    """Bytes that this process has held at most, once it has answered a question, or a set."""
     import torch
 
     from relength.bench.speed import most_held
 
     torch.set_num_threads(1)
-    task = OneFact(long_size=1)
-    _timed(_model(name, task), _alone(task, length)[0])
+    if name == TOGETHER:
+        task = OneFact(long_size=SET)
+        batch, name = task.encode({length: task.episodes(length, 0)})[length], OURS
+    else:
+        task = OneFact(long_size=1)
+        batch = _alone(task, length)[0]
+    _timed(_model(name, task), batch)
     return most_held()
 
 

@@ -136,7 +136,12 @@ class Endpoint:
             said = json.loads(content)["choices"][0]["message"]["content"]
         except (ValueError, LookupError, TypeError, RecursionError):
             said = None
-        if not isinstance(said, str) or len(content) > LARGEST_REPLY:
+        if len(content) > LARGEST_REPLY:
+            raise RelengthError(
+                f"The endpoint answers with more than {LARGEST_REPLY:,} bytes: correct --endpoint, "
+                "or choose a model that answers in short."
+            )
+        if not isinstance(said, str):
             raise RelengthError(
                 "The endpoint answers, but not with a chat completion: correct --endpoint, which "
                 "has to speak OpenAI's protocol."

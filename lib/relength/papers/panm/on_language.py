@@ -73,6 +73,8 @@ class Setting(NamedTuple):
                                the network alone or, without runs of that, the best other
     known                      percent right on the lengths of training, of the better of these
                                two; NaN where the measure counts nothing right
+    typical                    by how much the median seed of PANM is better than that of the
+                               network alone or, without runs of that, of the best other
     """
 
     task: str
@@ -88,6 +90,7 @@ class Setting(NamedTuple):
     seeds: int
     trained: float = 0.0
     known: float = np.nan
+    typical: float = np.nan
 
     def gain(self, value: float) -> float:
         """Return by how much a number is better than that of the network alone."""
@@ -104,6 +107,8 @@ class Setting(NamedTuple):
             return "untrained"
         if self.trained > 1 and self.margin < lead <= self.trained * self.margin + ROUNDING:
             return "learned"
+        if not np.isnan(self.typical) and self._beyond(lead) != self._beyond(self.typical):
+            return "seeds"
         if unknown:
             return "level" if abs(lead) <= self.margin else "ahead" if lead > 0 else "behind"
         pointers, network = self.gain(self.pointers), self.gain(self.best)
@@ -114,6 +119,10 @@ class Setting(NamedTuple):
         if pointers < -self.margin:
             return "harm"
         return "network" if network > self.margin else "neither"
+
+    def _beyond(self, lead: float) -> int:
+        """Return 1 for a lead beyond the margin, -1 for one behind it, and 0 within it."""
+        return int(lead > self.margin) - int(lead < -self.margin)
 
 
 ANSWERS = {
@@ -127,6 +136,7 @@ ANSWERS = {
     "ahead": "PANM is ahead of the best other network",
     "behind": "another network is ahead of PANM",
     "level": "PANM and the best other network are level",
+    "seeds": "a few seeds decide, so that means and medians say different things",
     "unlearned": "neither has half of even the trained lengths right",
     "untrained": "PANM knows even trained lengths less well",
     "learned": "PANM is as far ahead on trained lengths",
@@ -142,6 +152,7 @@ HEADS = {
     "ahead": "PANM is ahead of every other network that has run on",
     "behind": "Another network without pointers is ahead of PANM on",
     "level": "PANM is level with the best other network that has run on",
+    "seeds": "A few seeds decide, so that means and medians say different things, on",
     "unlearned": "Neither PANM nor the network without it has half of even the lengths of "
     "training right, so that longer ones tell nothing of pointers, on",
     "untrained": "PANM knows even the lengths of training less well, so that longer ones tell "
@@ -159,9 +170,12 @@ def settings(kind: Kind, runs: Runs) -> list[Setting]:
     room = load_margins().measures[runs.shown.margin or "accuracy"]
     middle = np.mean if runs.experiment.statistic == "mean" else np.median
 
-    def number_of(row: str, task: str, test: str, arm: str = "") -> tuple[float, int]:
+    def values(row: str, task: str, test: str, arm: str = "") -> list[float]:
         known = (row, arm or arms.get(row, "")) in runs.rows
-        ran = runs.values(row, arm or arms[row], task, test, metric) if known else []
+        return runs.values(row, arm or arms[row], task, test, metric) if known else []
+
+    def number_of(*cell: str) -> tuple[float, int]:
+        ran = values(*cell)
         return (float(middle(ran)), len(ran)) if ran else (np.nan, 0)
 
     def best(rows: list[str], task: str, test: str) -> tuple[str, float, int]:
@@ -182,6 +196,8 @@ def settings(kind: Kind, runs: Runs) -> list[Setting]:
                 continue
             known = number_of(pointers, task, tests[0])[0]
             _, beside, _ = best([row] if fewer else others, task, tests[0])
+            rivals = values(row if fewer else other, task, test)
+            lead = np.median(values(pointers, task, test)) - np.median(rivals)
             found.append(
                 Setting(
                     task,
@@ -197,6 +213,7 @@ def settings(kind: Kind, runs: Runs) -> list[Setting]:
                     min(ran for ran in (seeds, fewer, least) if ran),
                     sign * (known - beside) / room.around(beside),
                     max(known, beside) if sign > 0 else np.nan,
+                    sign * float(lead),
                 )
             )
     return found

@@ -14,7 +14,7 @@ from relength.papers.panm import pointing
 from relength.report import attention as heatmaps
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges, rows_table
-from relength.report.figures import exhibit
+from relength.report.figures import exhibit, of_means
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.seeds import seed_lines, swarm
@@ -304,7 +304,7 @@ def heads(runs: Runs, number: int) -> Exhibit:
         "bar the median of the seeds. Filled dots: the released code. Rings: the repaired "
         "equations. A number of pointers without a dot has no run. A single pointer begins at the "
         "base, or at the end where its label says so. The paper plots these runs over training "
-        "time, as the next figure does."
+        f"time, as the next figure does.{of_means(runs)}"
     )
     parts = [
         f"{title(task)}, {count} ({kind}), {ARM_LABELS[arm]}: {cell.median():.0f} %"
@@ -392,7 +392,7 @@ def over_time(runs: Runs, number: int) -> Exhibit:
         "How pointers learn. A thin line is one seed: the share of right tokens at length 2(L+1) "
         "over training steps. A strong line is the median where more than two seeds have a course "
         "recorded. The number at the lines counts their pointers: "
-        f"{'; '.join(f'{what} ({figure})' for figure, what in counted.items())}."
+        f"{'; '.join(f'{what} ({figure})' for figure, what in counted.items())}.{of_means(runs)}"
     )
     ends = data[data["step"] == data.groupby("artifact")["step"].transform("max")]
     parts = [

@@ -16,11 +16,13 @@ from relength.report.figures import drawn
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import LIGHT, Layout, aligned, canvas, colour
+from relength.report.tables import short
 from relength.runs.store import Store
 from relength.specs import published, registry
 from relength.specs.experiments import experiment
 from relength.specs.margins import load_margins
 from relength.specs.published import name_of
+from relength.verdicts.wording import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -271,18 +273,25 @@ def _basis(one: Summary) -> str:
     if one.settings.empty:
         return f"none of {one.of} settings"
     few, many = one.settings["seeds"].min(), one.settings["seeds"].max()
-    seeds = f"{few}" if few == many else f"{few} to {many}"
+    seeds = plural(many, "seed") if few == many else f"{few} to {many} seeds"
     scales = " and ".join(dict.fromkeys(one.settings["scale"]))
     rivals = ", ".join(dict.fromkeys(one.settings["rival"]))
-    said = f"{len(one.settings)} of {one.of} settings, {seeds} seeds at scale {scales}; {rivals}"
-    if unlearned(one):
-        said += "; neither side has half of the full score even on trained lengths"
+    said = f"{len(one.settings)} of {one.of} settings, {seeds} at scale {scales}; {rivals}"
+    if idle := int(_failed(one).sum()):
+        best = short(one.settings["known"][_failed(one)].max())
+        said += f"; in {idle} of these settings the better side has at most {best} % right even on "
+        said += "the trained lengths"
     return f"{said}; small and from scratch, not {one.group.instead}" if small(one) else said
 
 
 def unlearned(one: Summary) -> bool:
-    """Tell whether no setting is learnt: longer inputs then tell nothing of pointers."""
-    return bool(load_margins().levels["failed"].holds(one.settings["known"]).all())
+    """Tell whether no setting that ran is learnt: longer inputs then tell nothing of pointers."""
+    return one.found is not None and bool(_failed(one).all())
+
+
+def _failed(one: Summary) -> pd.Series:
+    """Tell of each setting whether even the trained lengths fail, by the margins' own level."""
+    return load_margins().levels["failed"].holds(one.settings["known"])
 
 
 def small(one: Summary) -> bool:
@@ -374,18 +383,19 @@ def leads(found: list[Summary]) -> str:
     named = f": {', '.join(ahead)}" if ahead else ""
     idle = [one.group.words for one in ran if unlearned(one)]
     other = [one.group.words for one in ran if small(one)]
-    apart = (
-        f" Small networks from scratch stand for the paper's pretrained ones in: "
-        f"{', '.join(other)}."
-        if other
-        else ""
-    )
+    learned, apart = "", ""
     if idle:
+        learned = (
+            f" The better side has less than {load_margins().levels['failed'].below:g} % right "
+            "even on the lengths of training, so that longer ones tell nothing, in: "
+            f"{', '.join(idle)}."
+        )
+    if other:
         apart = (
-            " Neither side has half of the full score even on the lengths of training, so that "
-            f"longer ones tell nothing, in: {', '.join(idle)}.{apart}"
+            " Small networks from scratch stand for the paper's pretrained ones in: "
+            f"{', '.join(other)}."
         )
     return (
         f"The paper has PANM ahead in all {len(found)} groups. Of the {len(ran)} with runs, it is "
-        f"ahead by more than the margin in {len(ahead) or 'none'}{named}.{apart}"
+        f"ahead by more than the margin in {len(ahead) or 'none'}{named}.{learned}{apart}"
     )

@@ -8,7 +8,7 @@ import pandas as pd
 from relength.papers.panm.courses import courses, epochs_below, head_of, lines, name_lines
 from relength.papers.panm.translation_experiments import LAYERS, SPLITS
 from relength.report.exhibits import Exhibit
-from relength.report.figures import exhibit
+from relength.report.figures import exhibit, of_means
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.seeds import swarm
@@ -91,7 +91,7 @@ def by_layers(runs: Runs, number: int) -> Exhibit:
         "The lowest perplexity on the longer sentences, that of the epoch with the lowest loss on "
         "them, by the number of layers of encoder and decoder: purple PANM, brown the Transformer. "
         "Dots are seeds, the line joins medians; rings are PANM repaired. Lower is better. The two "
-        "splits have other vocabularies, so their heights are not to be compared."
+        f"splits have other vocabularies, so their heights are not to be compared.{of_means(part)}"
     )
     said = [
         f"{title(task)}, {part.label(model, arm)}: {seeds['lowest'].median():.1f}"
