@@ -84,20 +84,30 @@ def test_a_file_of_babi_by_hand():
     )
 
 
-@pytest.mark.parametrize("line", ["Mary moved.", "1 Where is Mary?\tgarden"])
+@pytest.mark.parametrize(
+    "line", ["Mary moved.", "1 Where is Mary?\tgarden", "1 Where is Mary?\tgarden\tx"]
+)
 def test_what_is_no_file_of_babi_is_refused_by_its_line(line):
-    with pytest.raises(RelengthError, match=r"is no (line|question) of bAbI"):
+    with pytest.raises(RelengthError, match=r"is no (line|question|list of numbers)") as caught:
         episodes(line)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("lines", "answer", "said"),
-    [((), "garden", "no line to read"), (("Mary went to the market.",), "market", "'market'")],
+    ("lines", "answer", "place", "said"),
+    [
+        ((), "garden", 0, "no line to read"),
+        (("Mary went to the market.",), "market", 0, "'market'"),
+        (("John went to the garden.",), "garden", 0, "says anything of Mary"),
+        (("Mary went to the garden.",), "garden", 1, "are not among its lines"),
+        (("Mary went to the market.",), "garden", 0, "does not name the answer 'garden'"),
+    ],
 )
-def test_a_question_without_lines_or_with_an_unknown_place_is_refused(lines, answer, said):
-    asked = Episode(lines, "Where is Mary?", answer, (0,))
-    with pytest.raises(RelengthError, match=said):
+def test_a_question_that_its_lines_cannot_answer_is_refused(lines, answer, place, said):
+    asked = Episode(lines, "Where is Mary?", answer, (place,))
+    with pytest.raises(RelengthError, match=said) as caught:
         OneFact().encode({"babi": [asked]})
+    assert "\n" not in str(caught.value)
 
 
 def test_nothing_of_scale_paper_begins_without_the_networks_that_it_is_about(tmp_path, monkeypatch):

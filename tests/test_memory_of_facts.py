@@ -139,6 +139,18 @@ def test_the_iteration_starts_from_a_scaled_transpose_and_says_when_it_diverges(
         memory.iterated(beyond, 30, START)
 
 
+@pytest.mark.parametrize("shape", [3, 70])
+@pytest.mark.parametrize("sigma", [63.26, 63.28, 63.29])
+def test_an_iteration_that_has_only_begun_to_diverge_is_told(sigma, shape):
+    """Its numbers are finite, and wrong: the inverse of the largest is 1 / 63."""
+    a = with_singular_values([sigma, 1.0, 0.5], shape)
+    with pytest.raises(memory.Diverged, match="largest singular value is 63"):
+        memory.iterated(a, STEPS, START)
+    just = with_singular_values([63.24, 1.0, 0.5], shape)
+    found = torch.linalg.svdvals(memory.iterated(just, STEPS, START))
+    assert found.max() <= (2**STEPS * START) ** 0.5
+
+
 @every_inverse
 def test_slopes_of_write_and_read_are_those_of_finite_differences(name):
     codes, first, query = drawn(6, 2, 3, 6), drawn(7, 4, 6), drawn(8, 2, 6)

@@ -389,6 +389,16 @@ def test_more_hops_than_lines_are_refused():
         model(hops=7)(batch())
 
 
+def test_a_context_without_a_line_is_refused_wherever_it_is_read():
+    whole = batch()
+    empty = replace(
+        whole, inputs=whole.inputs[:, :0], input_lengths=torch.zeros_like(whole.input_lengths)
+    )
+    for read in (lambda: model()(empty), lambda: model().generate(empty, 2)):
+        with pytest.raises(RelengthError, match="no line to read"):
+            read()
+
+
 def test_the_answer_is_written_from_the_unordered_code_of_the_nearest_line():
     ours = model()
     codes = ours.codes(batch())

@@ -172,7 +172,7 @@ Emit = Callable[..., Any]
 
 
 def _kind(*given: types.Type) -> types.Type | None:
-    """Return the kind that lanes and numbers of one kind give, lanes if any are there, or None."""
+    """Return the kind of a result: lanes if any are given, else numbers; None for mixed kinds."""
     kinds = {getattr(x, "dtype", x) for x in given}
     if len(kinds) > 1 or not kinds <= {*KINDS}:
         return None

@@ -89,6 +89,10 @@ def episodes(text: str) -> list[Episode]:
                 f"{line!r} is no question of bAbI: an answer and the numbers of its facts follow "
                 "it, with tabs between."
             )
+        if not answer[1].replace(" ", "").isdecimal():
+            raise RelengthError(
+                f"{answer[1]!r} in {line!r} is no list of numbers: name lines of its story."
+            )
         supports = tuple(int(n) - 1 for n in answer[1].split())
         found.append(Episode(tuple(lines), question.strip(), answer[0].strip(), supports))
         lines.append("")
@@ -426,14 +430,31 @@ class FactsTask(Task, ABC):
         return inputs, questions, supports, prompts, targets
 
     def _check(self, episode: Episode) -> None:
+        asked = subject(episode.question)
         if not episode.lines:
             raise RelengthError(
                 f"The question {episode.question!r} has no line to read: give it one or more."
+            )
+        if not any(asked.lower() in line.lower() for line in episode.lines):
+            raise RelengthError(
+                f"No line says anything of {asked}, which {episode.question!r} asks for: ask for "
+                "a person or thing of the lines."
             )
         if episode.answer not in self.labels:
             raise RelengthError(
                 f"The answer {episode.answer!r} is none of the places that {self.name} knows: "
                 f"choose one of {', '.join(self.labels)}."
+            )
+        if not all(0 <= place < len(episode.lines) for place in episode.supports):
+            raise RelengthError(
+                f"The facts {episode.supports} of {episode.question!r} are not among its lines, of "
+                f"which there are {len(episode.lines)}, counted from 0: name lines that are there."
+            )
+        last = episode.lines[episode.supports[-1]] if episode.supports else ""
+        if episode.supports and episode.answer not in last:
+            raise RelengthError(
+                f"The fact {last!r} does not name the answer {episode.answer!r}: let the last "
+                "supporting fact have the place that is asked for."
             )
 
     def loss(self, outputs: "Tensor", batch: FactsToAnswer) -> "Tensor":

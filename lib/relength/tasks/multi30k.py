@@ -303,8 +303,8 @@ def _found() -> data.Found:
                 packed[name] = (folder / entry["folder"] / name).read_bytes()
         except (OSError, ValueError) as error:
             raise RelengthError(
-                f"Multi30K has no data: {name} could not be had ({type(error).__name__}); put it "
-                f"into {entry['folder']} in the folder that RELENGTH_DATA names."
+                f"Multi30K has no data: {name} could not be had ({type(error).__name__}); let "
+                f"RELENGTH_DATA name a folder that has it in {entry['folder']}."
             ) from None
         if hashlib.sha256(packed[name]).hexdigest() != file["sha256"]:
             raise RelengthError(

@@ -24,9 +24,12 @@ def folder(name: str) -> Path | None:
     cache = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub")
     kept = cache / f"models--{name.replace('/', '--')}"
     found = {path.parent.name: path.parent for path in kept.glob("snapshots/*/config.json")}
-    main = kept / "refs" / "main"  # names the snapshot that was fetched last
-    newest = main.read_text(encoding="utf-8").strip() if main.is_file() else ""
-    return found.get(newest) or (found[max(found)] if found else None)
+    main = kept / "refs" / "main"  # names the snapshot of the branch main, the usual one
+    try:
+        usual = main.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        usual = ""
+    return found.get(usual) or (found[max(found)] if found else None)
 
 
 def lacks_libraries() -> str:

@@ -64,9 +64,12 @@ def loaded(kind: str, name: str, wanted: str, **more: Any) -> nn.Module:
         ) from None
     if found["missing_keys"]:
         raise RelengthError(
-            f"The pretrained model {name} has no weights {min(found['missing_keys'])}: choose "
-            f"{wanted}."
+            f"The pretrained model {name} has no weights {min(found['missing_keys'])}: fetch it "
+            f"again, or choose {wanted} that has all of its parts."
         )
+    if any(not weight.isfinite().all() for weight in network.state_dict().values()):
+        raise RelengthError(f"The pretrained model {name} has weights that are no numbers: fetch "
+                            "it again.")  # fmt: skip
     return network
 
 

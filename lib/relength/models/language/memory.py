@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from relength.models.language.configs import MemReasonerConfig
 
 Inverse = Callable[[Tensor], Tensor]
+ROUNDING = 1.01  # of a norm, more than float32's
 
 
 class Diverged(RelengthError):
@@ -79,7 +80,9 @@ def iterated(a: Tensor, steps: int, start: float) -> Tensor:
     X_0 = start·Aᵀ, X_{i+1} = 2·X_i - X_i·A·X_i. After n steps σ becomes (1 - r)/σ, with
     r = (1 - start·σ²)^(2ⁿ): the largest are inverted, small ones are nearly 0.
 
-    Raises Diverged where it does, which is where a σ² exceeds 2 / start.
+    Raises Diverged where it does, which is where a σ² exceeds 2 / start: where the result is no
+    number, or larger than that of any iteration that converges. Of such a one no singular value
+    exceeds √(2ⁿ·start), since it is at most 1/σ and at most 2ⁿ·start·σ.
     """
     if a.shape[-1] < a.shape[-2]:
         # X_i = Y_i·Aᵀ with Y_{i+1} = 2·Y_i - Y_i·AᵀA·Y_i: a step no longer grows with the long
@@ -94,14 +97,16 @@ def iterated(a: Tensor, steps: int, start: float) -> Tensor:
         x = start * a.mT
         for _ in range(steps):
             x = 2 * x - x @ (a @ x)
-    if not (finite := x.isfinite().flatten(-2).all(-1)).all():
+    most = ROUNDING * (min(a.shape[-2:]) * 2**steps * start) ** 0.5
+    kept = torch.linalg.matrix_norm(x.detach()) <= most  # False for what is no number, too
+    if not kept.all():
         with torch.no_grad():
             largest = float(torch.linalg.matrix_norm(a, ord=2).max())
         raise Diverged(
             f"The pseudo-inverse diverges: the largest singular value is {largest:.4g}, and from "
             f"{start:g} times the transpose it may be {(2 / start) ** 0.5:.4g} at most; lower "
             "first_step, or choose the inverse 'exact' or 'ridge'.",
-            ~finite,
+            ~kept,
         )
     return x
 

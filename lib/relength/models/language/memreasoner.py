@@ -45,6 +45,11 @@ ROWS = 2**16  # lines of all episodes that are read at once, and
 SENTENCES = 512  # sentences that are encoded at once, when nothing is learned
 
 
+def _at_once(batch: FactsToAnswer) -> int:
+    """Return how many episodes are read at once, when nothing is learned."""
+    return max(ROWS // max(batch.inputs.shape[1], 1), 1)
+
+
 class Codes(NamedTuple):
     """The codes of some episodes.
 
@@ -263,10 +268,13 @@ class MemReasoner(Autoencoder):
         return self.config.noise * hashed_normal(shape, fork(key, part)).to(like.dtype)
 
     def _check_lines(self, fewest: int) -> None:
+        if not fewest:
+            raise RelengthError("An episode has no line to read: give it a fact.")
         if self.config.hops > fewest:
+            lines = "only line" if fewest == 1 else f"{fewest} lines"
             raise RelengthError(
-                f"{self.config.hops} hops are more than the {fewest} lines of an episode: choose "
-                "fewer hops, or give it more facts."
+                f"{self.config.hops} hops are more than the {lines} of an episode: choose fewer "
+                "hops, or give it more facts."
             )
 
     @staticmethod
@@ -389,7 +397,7 @@ class MemReasoner(Autoencoder):
 
         A sample whose memory diverges gets no words, and -1 for its lines.
         """
-        size = max(ROWS // batch.inputs.shape[1], 1)
+        size = _at_once(batch)
         parts = [self._written(some, steps) for some in batch.chunks(size)]
         tokens, read = (torch.cat(part) for part in zip(*parts, strict=True))
         return Answered(tokens, read), None
@@ -413,7 +421,7 @@ class MemReasoner(Autoencoder):
     @torch.no_grad()
     def trace_reads(self, batch: FactsToAnswer, steps: int) -> list[Looked]:
         """Words and lines of each sample as from :meth:`generate`, with what they rest on."""
-        size = max(ROWS // batch.inputs.shape[1], 1)
+        size = _at_once(batch)
         return [look for some in batch.chunks(size) for look in self._looked(some, steps)]
 
     def _looked(self, batch: FactsToAnswer, steps: int) -> list[Looked]:

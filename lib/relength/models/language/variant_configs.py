@@ -14,6 +14,7 @@ EPOCHS = {"whole": "", "half": "epochs=100", "quarter": "epochs=50"}
 LAYERS = {1: "1-layer", 2: "2-layer"}
 # The value at test that MemReasoner has; another one makes a row of Table 18, or of our own.
 USUAL_UPDATE = 8.0
+BOTH_PATHS = "Both paths to the decoder"  # a row of our own
 
 
 class VariantConfig(MemReasonerConfig):
@@ -56,6 +57,8 @@ class VariantConfig(MemReasonerConfig):
             named.append(f"alpha={model['test_update']:g}")
         if own := " ".join(filter(None, named)):
             return own
+        if model["conditioning"] == "past_and_words":
+            return BOTH_PATHS
         layers = LAYERS[model["recurrent_layers"]]
         match model["temporal"]:
             case "bigru":

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from functools import partial
+from math import log
 from statistics import median
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ import pandas as pd
 
 from relength.models.language.configs import MemReasonerConfig
 from relength.papers.memreasoner import codes, hops_read, losses, split
-from relength.papers.memreasoner.ablation_experiments import COMPARED, WEAK_LENGTHS
+from relength.papers.memreasoner.ablation_experiments import COMPARED, WEAK_LENGTHS, WINDOWS
 from relength.papers.memreasoner.experiments import LOSSES, with_all_terms
 from relength.papers.memreasoner.other_decoders import gptj_in_words
 from relength.papers.memreasoner.recounts import qwen
@@ -271,7 +272,24 @@ def places(survey: Survey) -> str:
         for (model, arm, task, test), one in middle.iterrows()
         if test == NEW
     ]
-    return "\n".join(said) + "\n" if said else NOTHING
+    if not said:
+        return NOTHING
+    ends = [
+        record["curve"][-1]["train_loss"]
+        for model, arm in runs.rows
+        if model == "MemReasoner windows"
+        for task in runs.tasks
+        for record in runs.cell(model, arm, task)
+    ]
+    if ends:
+        said += [
+            "",
+            "*MemReasoner windows* has new places in what it writes while training: at the end all "
+            f"terms of its loss together are {max(ends):.2g} or less, in "
+            f"{plural(len(ends), 'run')}. Not to know the exchanged word of a window would alone "
+            f"cost {log(runs.specs[0].task.words) / (WINDOWS['window_words'] + 1):.2g}.",
+        ]
+    return "\n".join(said) + "\n"
 
 
 def orders(survey: Survey) -> str:
