@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from relength.cli import main as cli
 from relength.errors import RelengthError
 from relength.models import MODELS
+from relength.models.language.backbones import loaded
 from relength.models.language.networks import Reader, Writer
 from relength.runs.campaign import Campaign
 from relength.runs.run import run_or_load
@@ -21,7 +22,7 @@ from relength.tasks.base import EOS, PAD, SOS, SPECIALS
 from relength.tasks.facts import NEW_PLACES, PLACES, Episode, OneFact
 from relength.training.alone import Trainer
 
-pytest.importorskip("transformers", reason="the extra `language` is not installed")
+transformers = pytest.importorskip("transformers", reason="the extra `language` is not installed")
 
 lacking = pytest.mark.skipif(bool(why := OneFact().lacks()), reason=f"bAbI and the books: {why}")
 OWN = len(SPECIALS)
@@ -368,6 +369,16 @@ def test_without_its_networks_nothing_of_scale_paper_is_recorded(tmp_path, monke
     assert run_or_load(found.specs("paper", [0]), store, found, train=True) == []
     assert "weights: google-bert/bert-large-cased" in capsys.readouterr().out
     assert not [*tmp_path.rglob("*.jsonl")]
+
+
+def test_weights_that_are_no_numbers_are_one_sentence(folders, tmp_path):
+    network = transformers.GPT2LMHeadModel.from_pretrained(folders["gpt2"])
+    with torch.no_grad():
+        next(network.parameters())[0, 0] = torch.nan
+    network.save_pretrained(tmp_path)
+    with pytest.raises(RelengthError, match="are no numbers: fetch it again") as caught:
+        loaded("AutoModelForCausalLM", str(tmp_path), "a causal language model")
+    assert "\n" not in str(caught.value)
 
 
 @lacking

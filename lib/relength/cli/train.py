@@ -116,12 +116,13 @@ def run(
     store = known if out is None else Store(out)
     missing = chosen if refresh else plan.missing(chosen, known, store)
     named = bool(experiments or task or key)  # what is asked for by name may be downloaded
-    there, without = plan.at_hand(missing, fetch=named)
-    if named and missing and not there:
-        missing[0].spec.task.provenance()  # raises, and says the way out
+    asked = missing
+    missing, without = plan.at_hand(asked, fetch=named)
+    left_out = len(asked) - len(missing)
+    if named and asked and not missing:
+        asked[0].spec.task.provenance()  # raises, and says the way out
     for reason in without:
         console.print(f"Left out for want of data, {reason}.", soft_wrap=True)
-    missing = there
     if follow_plan:
         from relength.report.agenda import agenda
 
@@ -144,7 +145,7 @@ def run(
     console.print(progress.outlook(campaign, len(chosen)), soft_wrap=True)
     with stopping.on_signals():
         failed = progress.follow(campaign, console)
-        console.print(progress.outcome(campaign, stopped=stopping.asked()), soft_wrap=True)
+        console.print(progress.outcome(campaign, stopping.asked(), left_out), soft_wrap=True)
         code = stopping.exit_code(len(missing) - campaign.done)
     if failed:
         raise RelengthError(

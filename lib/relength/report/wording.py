@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from relength.specs import published
+from relength.verdicts.wording import plural
 
 WIDTH = 66  # letters of a line that a page shows without scrolling
 MOST_DIGITS = 9  # beyond these a mean of printed numbers differs from its decimal form by rounding
@@ -32,6 +33,13 @@ def number(value: float, digits: int = 1) -> str:
     shift = 10**digits
     rounded = int(abs(exact) * shift + 0.5 + 10**-MOST_DIGITS) / shift * (-1 if exact < 0 else 1)
     return f"{rounded:g}"
+
+
+def span(counts: Iterable[int], noun: str) -> str:
+    """Counts of something from the fewest to the most: *5 seeds*, *1 to 5 seeds*, *1 seed*."""
+    listed = sorted(counts)
+    few, many = listed[0], listed[-1]
+    return plural(many, noun) if few == many else f"{few} to {plural(many, noun)}"
 
 
 def numbers(values: Iterable[float], digits: int = 1) -> str:

@@ -102,12 +102,13 @@ def line(record: dict[str, Any]) -> str:
     return f"{record['key']} {name}: {accuracy} ({took}{anew})"
 
 
-def outcome(campaign: "Campaign", *, stopped: bool) -> str:
-    """Say what was done of it, and how it goes on."""
+def outcome(campaign: "Campaign", stopped: bool, left_out: int = 0) -> str:
+    """Say what was done of it, how many runs were left out for want of data, and how it goes on."""
     done, runs, saved = campaign.done, len(campaign.runs), campaign.saved()
     if done == runs:
         said = "The run is recorded." if runs == 1 else f"All {runs} runs are recorded."
-        return said if runs else "Nothing is left to train."
+        said = said if runs else "Nothing is left to train."
+        return f"{said} Left out for want of data: {left_out}." if left_out else said
     kept = f", and {saved} more begun and saved" if saved else ""
     go_on = "the same command continues with the rest."
     if stopped:

@@ -21,6 +21,7 @@ from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import LIGHT, Layout, aligned
+from relength.report.wording import span
 from relength.specs.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -95,8 +96,7 @@ def figure(runs: Runs, number: int) -> Exhibit:
         return exhibits.waiting(caption, f"{runs.page}-room", again(runs), data)
     tests = list(middle.columns)
     seeds = data.groupby("terms")["seed"].nunique()
-    few, many = seeds.min(), seeds.max()
-    caption += f" Traces of {few if few == many else f'{few} to {many}'} runs of each choice."
+    caption += f" Each choice has traces of {span(seeds, 'run')}."
 
     def draw(layout: Layout) -> "Figure":
         return in_panels(

@@ -20,7 +20,7 @@ from relength.report.markdown import plain, table
 from relength.report.outcomes import NOTHING, busiest
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
-from relength.report.tables import number, printed, short
+from relength.report.tables import number, printed, short, signed
 from relength.report.wording import words
 from relength.specs.margins import load_margins
 from relength.tasks.facts import PLACES
@@ -30,6 +30,7 @@ from relength.verdicts.wording import plural
 ONE, LONG = "memreasoner_babilong", "memreasoner_two_facts"
 ORDERS, SUPERVISION = "memreasoner-table-17", "memreasoner-table-19"
 TASKS = {ONE: "one fact", LONG: "two facts"}
+LEVEL = 3  # lengths that have to agree before an accuracy is said to stay
 
 
 class Asked(NamedTuple):
@@ -80,8 +81,9 @@ def _beside_print(runs: Runs, asked: Asked) -> list[tuple]:
             shown = (short(found[test]) if test in found else "" for test in lengths)
             label = runs.label(row, arm)
             rows.append((said, label, len(runs.cell(row, arm, task)), *shown))
-        elif broken := runs.broken.get((row, arm, task)):
-            failed = f"{FAILED} in {plural(len(broken), 'run')}"
+    for (row, arm, other), broken in runs.broken.items():
+        if other == task:
+            failed = f"{FAILED}: {len(broken)}"
             rows.append((said, runs.label(row, arm), failed, *[""] * len(lengths)))
     known = (paper.get(("MemReasoner", task, test)) for test in lengths)
     shown = ("" if value is None else number(value) for value in known)
@@ -90,14 +92,45 @@ def _beside_print(runs: Runs, asked: Asked) -> list[tuple]:
 
 def reach(survey: Survey) -> str:
     """Accuracy by length in each reading, and what the paper prints."""
-    return _by_length(
+    body = _by_length(
         survey,
         READ,
         name="tab-findings-memreasoner-reach",
         caption="How much is left in a novel: questions answered in percent, medians over seeds, "
         "by length of the context; *babi* is bAbI's own test. The printed rows are the large "
-        "model's.",
+        f"model's. A guess among {len(PLACES)} places is right for {short(losses.CHANCE)} %; a "
+        "model that names no such place has less.",
     )
+    level = [said for one in READ for said in _level(busiest(survey, one.experiment), one)]
+    if level:
+        body += (
+            "\nWhere each run has one number from some length on, its answers seem not to "
+            f"depend on the context any more: {words(level)}.\n"
+        )
+    return body
+
+
+def _level(runs: Runs, asked: Asked) -> list[str]:
+    """Name the rows each of whose runs has one accuracy, above 0, from some length on.
+
+    At least three lengths have to agree. A row of one run is not named.
+    """
+    found, lengths = [], runs.tests[asked.task]
+    for row, arm in runs.rows:
+        tested = [n for n in lengths if n in runs.tested(row, arm, asked.task)]
+        by_seed = list(zip(*(runs.values(row, arm, asked.task, n) for n in tested), strict=True))
+        first = max((_first_level(values) for values in by_seed), default=0)
+        if len(by_seed) > 1 and len(tested) - first >= LEVEL and any(v[-1] for v in by_seed):
+            found.append(
+                f"{runs.label(row, arm)} on {asked.said} from {tested[first]} on "
+                f"({words(sorted({short(v[-1]) for v in by_seed}, key=float))} %, by run)"
+            )
+    return found
+
+
+def _first_level(values: tuple[float, ...]) -> int:
+    """Return the place from which on some values are all equal."""
+    return next(i for i in range(len(values)) if len(set(values[i:])) == 1)
 
 
 def parts(survey: Survey) -> str:
@@ -121,8 +154,8 @@ def parts(survey: Survey) -> str:
             if told:
                 (asked,) = runs.tasks
                 count = plural(len(runs.cell(model, arm, asked)), "run")
-                said.append(f"- **{task.capitalize()}, {runs.label(model, arm)}, {count}:** "
-                            f"{'; '.join(told)}.")  # fmt: skip
+                said.append(f"- **{task.capitalize()}, {runs.label(model, arm)}, means over "
+                            f"{count}:** {'; '.join(told)}.")  # fmt: skip
     if not said:
         return NOTHING
     guess = (
@@ -163,68 +196,63 @@ def terms(survey: Survey) -> str:
 
 def deciding(survey: Survey) -> str:
     """Say which terms of the loss decide, by the runs that know bAbI itself."""
-    runs = busiest(survey, "memreasoner_losses")
-    margin, idle = load_margins().measures["accuracy"].around(0), losses.unlearned(runs)
-    found: dict[str, list[str]] = {"idle": [], "costs": [], "helps": [], "open": []}
+    runs, least = busiest(survey, "memreasoner_losses"), load_margins().least_seeds
+    margin = load_margins().measures["accuracy"].around(0)
+    found: dict[str, list[str]] = {"idle": [], "fewer": [], "more": [], "open": []}
     for terms in LOSSES:
         every = losses.gains(runs, terms, losses.SHORT)
         if every.empty or terms == with_all_terms(terms):
             continue
-        if len(idle.get(terms, [])) == len(every):
+        gain = losses.gains(runs, terms, losses.SHORT, learned=True)
+        if gain.empty:
             found["idle"].append(f"*{terms}* ({plural(len(every), 'run')})")
             continue
-        gain = losses.gains(runs, terms, losses.SHORT, learned=True)
-        said = f"*{terms}* ({gain.median():+.0f} points, {plural(len(gain), 'pair')} of runs)"
-        sides = (("costs", -gain), ("helps", gain))
-        agreed = (side for side, by in sides if by.median() > margin and (by > 0).all())
-        found[next(agreed, "open")].append(said)
-    if not any(found.values()):
-        return NOTHING
-    parts = []
-    if found["idle"]:
-        parts.append(
-            f"No run solves even bAbI's own test with: {words(found['idle'])}. There a novel has "
-            "nothing to take."
-        )
-    for side, verb_ in (("costs", "Fewer"), ("helps", "More")):
-        if found[side]:
-            parts.append(
-                f"{verb_} questions at {losses.SHORT} are answered in every seed with: "
-                f"{words(found[side])}."
-            )
-    if found["open"]:
-        parts.append(
-            "Whether it helps or harms is open, as seeds disagree or the difference is within the "
-            f"margin, with: {words(found['open'])}."
-        )
-    return " ".join([*parts, _near(runs)]).rstrip() + "\n"
+        said = f"*{terms}* ({signed(gain.median())} points, {plural(len(gain), 'pair')} of runs)"
+        sides = {"fewer": -gain, "more": gain}
+        agreed = [
+            side
+            for side, by in sides.items()
+            if len(by) >= least and by.median() > margin and (by > 0).all()
+        ]
+        found[agreed[0] if agreed else "open"].append(said)
+    said = [
+        f"{head}: {words(found[kind])}."
+        for kind, head in {
+            "idle": "No run knows even bAbI's own test, so that a novel tells nothing of it",
+            "fewer": f"Every seed answers fewer questions at {losses.SHORT} than with all terms",
+            "more": f"Every seed answers more questions at {losses.SHORT} than with all terms",
+            "open": "Seeds disagree, are too few, or differ by less than the margin",
+        }.items()
+        if found[kind]
+    ]
+    return " ".join([*said, _near(runs)]).rstrip() + "\n" if said else NOTHING
 
 
 def _near(runs: Runs) -> str:
     """Say how near the lines of a novel come, with all terms; empty without traces."""
-    whole, room = next(iter(LOSSES)), codes.medians(runs, "room")
-    if whole not in room.index:
+    whole, data = next(iter(LOSSES)), codes.codes(runs)
+    own = data[data["terms"] == whole]
+    if own.empty:
         return ""
-    seeds = codes.codes(runs).groupby("terms")["seed"].nunique()[whole]
-    far = room.loc[whole]
-    nearer = [length for length, value in far.items() if value < 1]
-    least = words(f"{value:.2f} at {length}" for length, value in far.items())
-    known = codes.medians(runs, "between").loc[whole].iloc[0]
-    said = (
-        f"To a question, lines of a novel are not far away: with *{whole}* the nearest of them "
-        "stands, per distance of the wanted line, at "
-        f"{least} (medians over questions, then over {plural(seeds, 'run')})"
-    )
-    if nearer:
-        said += f", so that from {nearer[0]} on it is nearer in most questions"
+    by_length = {length: part["room"] for length, part in own.groupby("test", sort=False)}
+    far = words(f"{room.median():.2f} at {length}" for length, room in by_length.items())
+    nearer = words(f"{(room < 1).sum()} at {length}" for length, room in by_length.items())
+    first = own[own["test"] == next(iter(by_length))][["between", "spread"]].median()
     return (
-        f"{said}. Their codes lie among those of the facts: the two means are {known:.2f} times "
-        "the spread of the facts apart."
+        f"With *{whole}* the distance from what the first hop reads to the nearest line of a "
+        f"novel, over that to the wanted line, is {far}: medians over questions, then over "
+        f"{plural(own['seed'].nunique(), 'run')}. In the median question the novel is nearer in so "
+        f"many of the runs: {nearer}. At {next(iter(by_length))} the novel's codes spread "
+        f"{first['spread']:.2f} times as far as those of the facts, and the two means are "
+        f"{first['between']:.2f} times that spread of the facts apart."
     )
 
 
 def first_wrong(survey: Survey) -> str:
-    """Say what goes wrong first at the longest context with traces: retrieval, order, writing."""
+    """Say what goes wrong first at the longest context with traces: retrieval, order, writing.
+
+    Shares are of all questions; some are answered right from a line that was read wrongly.
+    """
     said = []
     for name, task in TASKS.items():
         runs = busiest(survey, name)
@@ -234,11 +262,13 @@ def first_wrong(survey: Survey) -> str:
             length, last = part.index[-1], part.iloc[-1]
             retrieval = last["text"] + last["fact"]
             said.append(
-                f"- **{task.capitalize()}, {runs.label(model, arm, asked)}, at {length}, "
-                f"{plural(seeds[model, arm], 'run')}:** retrieval fails first for "
-                f"{short(retrieval)} % of the questions ({short(last['text'])} % read a line of "
-                f"the novel), order for {short(last['order'])} %, and writing for "
-                f"{short(last['writing'])} %{_diverged(last)}."
+                f"- **{task.capitalize()}, {runs.label(model, arm, asked)}, at {length}, means "
+                f"over {plural(seeds[model, arm], 'run')}:** {short(last['answered'])} % of the "
+                f"questions are read and answered right; retrieval fails first for "
+                f"{short(retrieval)} % ({short(last['text'])} % read a line of the novel), order "
+                f"for {short(last['order'])} %, and writing for {short(last['writing'])} %"
+                f"{_diverged(last)}. {short(last['lucky'])} % are answered right from a line that "
+                "was read wrongly."
             )
     return "\n".join(said) + "\n" if said else NOTHING
 
@@ -266,7 +296,8 @@ def places(survey: Survey) -> str:
     runs = busiest(survey, "memreasoner_locations")
     middle = split.means(runs)
     said = [
-        f"- **{runs.label(model, arm, task)}, {'one fact' if 'one' in task else 'two facts'}:** "
+        f"- **{runs.label(model, arm, task)}, {'one fact' if 'one' in task else 'two facts'}, "
+        f"means over {plural(len(runs.cell(model, arm, task)), 'run')}:** "
         f"the right lines are read for {short(one['both'] + one['read'])} % of the questions, and "
         f"{short(one['both'] + one['answer'])} % are answered right."
         for (model, arm, task, test), one in middle.iterrows()

@@ -18,6 +18,7 @@ from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.seeds import seed_lines
 from relength.report.style import LIGHT, Layout, aligned, canvas, colour
+from relength.report.tables import signed
 from relength.report.wording import words, wrapped
 from relength.specs.margins import load_margins
 from relength.specs.spec import RunSpec
@@ -247,7 +248,7 @@ def told(runs: Runs) -> str:
 
 
 def _points(gain: pd.Series) -> str:
-    return f"{gain.median():+.0f} points"
+    return f"{signed(gain.median())} points"
 
 
 def _better(gain: pd.Series) -> str:

@@ -17,12 +17,12 @@ from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import LIGHT, Layout, aligned, canvas, colour
 from relength.report.tables import short
+from relength.report.wording import span
 from relength.runs.store import Store
 from relength.specs import published, registry
 from relength.specs.experiments import experiment
 from relength.specs.margins import load_margins
 from relength.specs.published import name_of
-from relength.verdicts.wording import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -272,8 +272,7 @@ def _basis(one: Summary) -> str:
     """Say from how many settings, seeds and which scale our averages are."""
     if one.settings.empty:
         return f"none of {one.of} settings"
-    few, many = one.settings["seeds"].min(), one.settings["seeds"].max()
-    seeds = plural(many, "seed") if few == many else f"{few} to {many} seeds"
+    seeds = span(one.settings["seeds"], "seed")
     scales = " and ".join(dict.fromkeys(one.settings["scale"]))
     rivals = ", ".join(dict.fromkeys(one.settings["rival"]))
     said = f"{len(one.settings)} of {one.of} settings, {seeds} at scale {scales}; {rivals}"
