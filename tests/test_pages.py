@@ -133,4 +133,6 @@ def test_the_links_of_answers_that_wait_to_be_asked_for_are_among_those_looked_a
 
 def test_the_book_is_small_enough_to_carry_around(book):
     assert not [*book.rglob("*.map")]
+    doubled = [font for font in book.rglob("*.ttf") if font.with_suffix(".woff2").exists()]
+    assert not doubled and [*book.rglob("*.woff2")]
     assert sum(file.stat().st_size for file in book.rglob("*") if file.is_file()) < LARGEST

@@ -30,10 +30,15 @@ def _copy_mathjax(app, exception):
         copy_asset(str(package / "static" / SCRIPT), str(target.parent))
 
 
-def _drop_source_maps(app, exception):
-    """Remove what only the developers of the theme's scripts and styles need."""
+def _drop_what_no_reader_loads(app, exception):
+    """Remove maps for the developers of the theme, and fonts that lie in a smaller format, too.
+
+    Styles name the smaller one first; a browser that cannot read it runs none of the scripts.
+    """
     if exception is None and app.builder.format == "html":
-        for file in (Path(app.outdir) / "_static").rglob("*.map"):
+        static = Path(app.outdir) / "_static"
+        larger = (font for font in static.rglob("*.ttf") if font.with_suffix(".woff2").is_file())
+        for file in [*static.rglob("*.map"), *larger]:
             file.unlink()
 
 
@@ -59,5 +64,5 @@ def setup(app):
     app.connect("html-page-context", _drop_thebe)
     app.connect("html-page-context", _search_files)
     app.connect("build-finished", _copy_mathjax)
-    app.connect("build-finished", _drop_source_maps)
+    app.connect("build-finished", _drop_what_no_reader_loads)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

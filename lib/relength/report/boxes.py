@@ -89,7 +89,7 @@ def parts_table(rows: Iterable[Any]) -> str:
 def name_of(part: Part) -> str:
     """Name a part of a claim: its model, whom it is compared with, and where, if that is one task.
 
-    *Larimar on bAbI Two Facts, 1k to 4k, against bAbI One Fact, 0k*
+    *A model on a task, 1k to 4k, against another task, 0k*
     """
     if isinstance(part, SomePart):
         where = _where({part.task: part.tests})
