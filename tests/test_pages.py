@@ -6,14 +6,17 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urldefrag, urljoin, urlparse
 
+import nbformat
 import pytest
 from lxml import html
 from pages import PAGES, TEMPLATES, toc, unpacked
 
+from relength.paths import NOTEBOOKS
+
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda p: p.removesuffix(".html"))
 NOT_PROSE = "not(ancestor::pre or ancestor::code or ancestor::script or ancestor::style)"
 LEFT_OVER = re.compile(r".{0,60}(?:```|:::|\{[a-z:]+\}`).{0,60}")
-LARGEST = 64e6  # bytes; each chapter of findings has the figure of its printed numbers
+LARGEST = 48e6  # bytes; each chapter of findings has the figure of its printed numbers
 
 
 @pytest.fixture(scope="module")
@@ -136,3 +139,15 @@ def test_the_book_is_small_enough_to_carry_around(book):
     doubled = [font for font in book.rglob("*.ttf") if font.with_suffix(".woff2").exists()]
     assert not doubled and [*book.rglob("*.woff2")]
     assert sum(file.stat().st_size for file in book.rglob("*") if file.is_file()) < LARGEST
+
+
+def test_a_downloaded_notebook_is_the_one_of_its_page_without_outputs(book):
+    files = sorted((book / "_sources" / "executed").glob("*.ipynb"))
+    assert {file.stem for file in files} == {file.stem for file in NOTEBOOKS.glob("*.ipynb")}
+    for file in files:
+        downloaded = nbformat.read(file, 4)
+        nbformat.validate(downloaded)
+        code = [cell for cell in downloaded.cells if cell.cell_type == "code"]
+        assert code and not any(cell.outputs or cell.execution_count for cell in code)
+        ours = nbformat.read(NOTEBOOKS / file.name, 4)
+        assert {cell.source for cell in ours.cells} <= {cell.source for cell in downloaded.cells}

@@ -7,6 +7,7 @@ search results: a browser lets no page read another file.
 """
 
 import importlib.util
+import json
 from pathlib import Path
 
 from sphinx.util.fileutil import copy_asset
@@ -42,6 +43,20 @@ def _drop_what_no_reader_loads(app, exception):
             file.unlink()
 
 
+def _drop_outputs_of_downloads(app, exception):
+    """Leave each notebook's outputs to its page alone; a download is there to be executed.
+
+    They would double the size of the book.
+    """
+    if exception is None and app.builder.format == "html":
+        for file in (Path(app.outdir) / "_sources").rglob("*.ipynb"):
+            downloaded = json.loads(file.read_text("utf-8"))
+            for cell in downloaded["cells"]:
+                if cell["cell_type"] == "code":
+                    cell.update(outputs=[], execution_count=None)
+            file.write_text(json.dumps(downloaded, ensure_ascii=False, indent=1) + "\n", "utf-8")
+
+
 def _drop_thebe(app, pagename, templatename, context, doctree):
     kept, seen = [], set()
     for script in context["script_files"]:
@@ -65,4 +80,5 @@ def setup(app):
     app.connect("html-page-context", _search_files)
     app.connect("build-finished", _copy_mathjax)
     app.connect("build-finished", _drop_what_no_reader_loads)
+    app.connect("build-finished", _drop_outputs_of_downloads)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TICKS = (0.5, 1, 2)
-# What the table has, and what it says of it. Lengths are in units of the spread of the facts.
+# What the table has, and the heads of its columns; its caption says in what units.
 MEASURES = {
-    "room": "nearest line of a novel, per distance of the wanted line",
-    "between": "distance of the two means, per spread of the facts",
-    "spread": "spread of lines of novels, per spread of the facts",
-    "facts_dimensions": "axes that facts spread along",
-    "text_dimensions": "axes that lines of novels spread along",
+    "room": "room",
+    "between": "distance",
+    "spread": "spread",
+    "facts_dimensions": "axes of facts",
+    "text_dimensions": "axes of novels",
 }
 
 
@@ -136,8 +136,11 @@ def table(runs: Runs) -> Exhibit:
     first = data["test"].iloc[0] if len(data) else "1k"
     caption = (
         f"<b>How codes lie.</b> {badges(runs.scale, runs.freshness)} Codes of lines as they stand "
-        f"in the memory, contexts of {first} tokens: medians over questions, then over seeds. The "
-        "number of axes is an effective one, (Σλ)² / Σλ² of the eigenvalues λ of the covariance."
+        f"in the memory, contexts of {first} tokens: medians over questions, then over seeds. "
+        "<em>Room</em>: from what was read to the nearest line of the novel, per distance to the "
+        "wanted line. <em>Distance</em>: from the mean of the facts to that of the novel's lines; "
+        "<em>spread</em>: of the novel's lines; both per spread of the facts. <em>Axes</em>: how "
+        "many either spreads along, (Σλ)² / Σλ² of the eigenvalues λ of the covariance."
     )
     name = f"{runs.page}-codes"
     if data.empty:
