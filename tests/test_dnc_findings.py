@@ -9,6 +9,7 @@ from handmade import amounts
 
 from relength.papers.dnc import findings, printed_p
 from relength.papers.dnc.experiments import EXPERIMENTS
+from relength.papers.dnc.recounts import STATELESS
 from relength.paths import BOOK
 from relength.report import passages
 from relength.report.outcomes import NOTHING
@@ -99,6 +100,27 @@ def test_who_leads_after_longer_training(tmp_path):
     assert "does not catch up" not in others
 
 
+def test_selected_weights_that_forget_trained_lengths_are_counted(tmp_path):
+    """Of two stateless runs on Sort one has selected weights that know no length, its last ones do.
+
+    By the last weights the stateless baseline is ahead in the median, by the others it is not.
+    """
+    store = Store(tmp_path)
+    for spec in FOUND.specs("reduced", range(2)):
+        if spec.task.name == "dnc_sort" and spec.row in ("STATEFUL-BASELINE", STATELESS, "COMPR"):
+            able = 0.97 if spec.row == STATELESS else 0.6
+            record = handmade.record(spec, lambda *_, a=able: a, experiment=FOUND.name)
+            if spec.row == STATELESS and spec.seed:
+                chosen = record["checkpoints"]["selected"]
+                worse = {k: 0.1 for k, v in chosen["tests"]["15"].items() if isinstance(v, float)}
+                chosen["tests"] = {n: m | worse for n, m in chosen["tests"].items()}
+            store.append("dnc", record)
+    state = made_of(store)
+    assert "In 1 of 6 runs the weights that length 30 selects" in findings.reach(state)
+    assert f"{STATELESS}: 1" in findings.reach(state)
+    assert amounts(findings.stateless(state)) == [30, 0, 1, 1, 1]
+
+
 def test_what_later_seeds_change_is_told_apart_from_the_seeds_of_verdicts(tmp_path):
     store = Store(tmp_path)
     for spec in FOUND.specs("reduced", range(7)):
@@ -114,8 +136,8 @@ def test_what_later_seeds_change_is_told_apart_from_the_seeds_of_verdicts(tmp_pa
 def test_loops_are_counted_where_runs_generalise_and_where_not(survey):
     """All of these runs have loops, and those of COMPR alone generalise."""
     said, clusters, rows = findings.loops(survey).split("\n\n", 2)
-    # those that generalise, from where on, and how many of them loop; then the reverse
-    assert amounts(said) == [2, 90, 2, 6, 2]
+    # those that generalise, from where on, and how many of them loop; then the reverse, on Sort
+    assert amounts(said) == [2, 90, 2, 6, 2, 2] and "Sort: 2" in said
     row = next(line for line in rows.splitlines() if line.startswith("| Sort"))
     good, near, good_loops, _, poor, poor_near, poor_loops, _ = row.split("|")[2:-1]
     assert list(map(int, (good, near, good_loops))) == [2, 2, 2]

@@ -90,6 +90,17 @@ def test_distances_have_a_panel_per_reading_and_hop(runs):
     assert nearest.count(("2", "2")) >= 3  # by reading
 
 
+def test_traces_of_a_second_execution_are_told_apart(tmp_path):
+    runs_of(tmp_path, traced=0)
+    store = Store(tmp_path)
+    for record in list(store.records()):
+        if record["spec"]["model"]["name"] == "MemReasoner" and record["spec"]["seed"] == 0:
+            again = {"run_id": f"f{record['run_id'][1:]}", "reads": [trace("0k"), trace("64k")]}
+            store.append("memreasoner", record | again)
+    runs = Runs.read(FOUND, "reduced", 2, Store(tmp_path))
+    assert amounts(hops_read.counted(runs)) == [3, 6, 3]
+
+
 def test_means_of_some_runs_say_of_how_many(tmp_path):
     runs = runs_of(tmp_path, traced=1)
     assert hops_read.counted(runs) == "3 of 6"

@@ -51,7 +51,7 @@ HALF, NEARLY_ALL = 0.5, 0.9
 WORDS = "Largely", "In part", "Hardly"
 BEGUN = "Too few runs yet"  # instead, where fewer numbers have the seeds of a verdict
 FEWEST = 20
-OTHER = "Only at small size"  # instead, where no model is what the paper's is
+OTHER = "Tested at small size only"  # instead, where no model is what the paper's is
 SHADES = {
     "reproduced": LIGHT.first,
     "contradicted": LIGHT.warning,
@@ -275,7 +275,8 @@ def sentence(paper: str, data: pd.DataFrame) -> str:
         (share,) = {guessing(paper, task) for task in shown["task"][guessed]}
         said += (
             f" {easy.of} more {verb(easy.of, 'are')} printed within {room:g} points of "
-            f"{share:.3g} %, which a model has that always gives the same answer; {easy.near} of "
+            f"{share:.3g} %, what a model has on average that always gives the same answer; "
+            f"{easy.near} of "
             f"them {verb(easy.near, 'do')}."
         )
     far = shown[~shown["near"].astype(bool)]
@@ -363,9 +364,14 @@ def _used(data: pd.DataFrame, survey: Survey) -> list[str]:
     return list(dict.fromkeys(found.loc[first, "run_id"]))
 
 
+def _at(test: str) -> str:
+    """Name a test behind its task: *at 1k* if it is a length, else *, median*."""
+    return (f" at {test}" if test[0].isdigit() else f", {test}") if test else ""
+
+
 def _told(row: Any) -> str:
     """One number in words: who, on what, printed and ours."""
-    at = f" at {row.test}" if row.test else ""
+    at = _at(row.test)
     reading = f" ({ARM_LABELS[row.arm]})" if row.arm != "released" else ""
     seeds = (
         f" ({claims.plural(row.seeds, 'seed')})" if row.seeds < load_margins().least_seeds else ""
@@ -525,7 +531,7 @@ def _names(axes: "Axes", named: pd.DataFrame, layout: Layout) -> None:
     order = order.sort_values("ours", kind="stable")
     heights = spaced([row.ours for row in order.itertuples()], 13.0, low=4.0, high=100.0)
     for row, height in zip(order.itertuples(), heights, strict=True):
-        words = f"{row.model} on {title(row.task)}{f' at {row.test}' if row.test else ''}"
+        words = f"{row.model} on {title(row.task)}{_at(row.test)}"
         axes.annotate(
             f"{words}\n{row.printed:g} printed, {row.ours:.0f} here",
             (row.printed, row.ours),

@@ -86,9 +86,9 @@ def conclusion(
         ]
         lists.append("")
     counts = answered(paper, survey)
-    kinds = [plural(counts.sentences, "sentence") + " of the paper"]
-    if counts.silent:
-        kinds += [f"{counts.silent} that its tables and figures make without words"]
+    kinds = [f"{counts.quoted} in the paper's own words"]
+    if counts.reworded:
+        kinds += [f"{counts.reworded} in ours"]
     parts = [
         f"Of {plural(len(said), 'claim')} ({' and '.join(kinds)}) {int(decided.sum())} "
         f"{verb(decided.sum(), 'are')} decided. The others: "

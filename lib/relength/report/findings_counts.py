@@ -27,10 +27,10 @@ SPEED = "about speed, on a processor's core"
 
 
 class Answered(NamedTuple):
-    """A paper's claims in words: by whom they are said, and which have an answer."""
+    """A paper's claims in words: in whose words they are, and which have an answer."""
 
-    sentences: int  # of the paper
-    silent: int  # that its tables and figures make without words
+    quoted: int  # in the paper's own words
+    reworded: int  # in ours
     decided: dict[str, list[str]]  # {label: claims}
     open: dict[str, int]  # {verdict: claims}
 
@@ -38,10 +38,10 @@ class Answered(NamedTuple):
 def answered(paper: str, survey: Survey) -> Answered:
     """Count the claims in words of a paper, in a ledger that is not empty."""
     said = survey.ledger[(survey.ledger["paper"] == paper) & survey.ledger["prose"]]
-    silent, still_open = int((said["quote"] == "").sum()), said["verdict"].isin(LEFT_OPEN)
+    reworded, still_open = int((said["quote"] == "").sum()), said["verdict"].isin(LEFT_OPEN)
     return Answered(
-        sentences=len(said) - silent,
-        silent=silent,
+        quoted=len(said) - reworded,
+        reworded=reworded,
         decided=said[~still_open].groupby("label")["claim"].agg(list).to_dict(),
         open=said["verdict"][still_open].value_counts().to_dict(),
     )

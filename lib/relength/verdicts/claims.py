@@ -544,7 +544,8 @@ def _trained(claim: Claim, learnt: float | None, cautious: bool, whole: rules.De
 def caution(paper: str, outcome: str) -> str:
     """Say what alone may have decided, where :attr:`Verdict.cautious` is set."""
     known = registry.papers().get(paper)
-    why = "the model is small" if known and known.parameters else "training was cut"
+    small = "the model is small and " if known and known.parameters else ""
+    why = f"{small}training was cut"
     return f"may {'hold' if outcome == 'reproduced' else 'fail'} only because {why}"
 
 

@@ -1,11 +1,14 @@
 """Passages of the chapter on what the runs of this paper show."""
 
+from collections import Counter
+
 import numpy as np
 import pandas as pd
 
 from relength.papers.dnc import budget, portraits, printed_p, states, when
 from relength.papers.dnc.by_length import ABOVE, LAST, MEASURES, TRAINED, curves, summaries
 from relength.papers.dnc.lengths import CONSTRAINED, STATEFUL, Beside, beside_stateful
+from relength.papers.dnc.recounts import STATELESS
 from relength.report.markdown import table
 from relength.report.outcomes import NOTHING, busiest
 from relength.report.runs import Runs
@@ -60,6 +63,7 @@ def _ahead(runs: Runs) -> str:
     leaders = {task: (_leaders(selected[task]), _leaders(at_the_end[task])) for task in selected}
     changed = [title(task) for task, (chosen, last) in leaders.items() if chosen != last]
     choice = f" For {words(changed)}, this choice decides which are." if changed else ""
+    choice += _forgotten(runs)
     single = sum(found.seeds == 1 for found in selected.values())
     alone = f" On {plural(single, 'task')} the baseline has one run." if single else ""
     known = _learned(runs)
@@ -80,6 +84,43 @@ def _ahead(runs: Runs) -> str:
         f"alike, each would be ahead on half of the tasks.{alone}{weak} Medians of the mean "
         f"accuracy over lengths {TRAINED.span}:\n\n{lines}"
     )
+
+
+def _forgotten(runs: Runs) -> str:
+    """Count the runs whose last weights know the trained lengths, and whose selected do not."""
+    longest = {spec.task.name: spec.task.iid_length for spec in runs.specs}
+    known = []
+    for memory in (TRAINED, LAST):
+        data = curves(runs, memory)
+        data = data[data["length"] == data["task"].map(longest)]
+        known.append(data.set_index(["task", "model", "seed"])["accuracy"] > ABOVE)
+    chosen, last = known
+    lost = chosen.index[~chosen & last.reindex(chosen.index, fill_value=False)]
+    if lost.empty:
+        return ""
+    by_cell = Counter((task, model) for task, model, _ in lost)
+    named = words(f"{title(task)}, {model}: {count}" for (task, model), count in by_cell.items())
+    return (
+        f" In {len(lost)} of {plural(len(chosen), 'run')} the weights that length 30 selects do "
+        f"not know the longest inputs trained on, and the last ones do ({named})."
+    )
+
+
+def stateless(survey: Survey) -> str:
+    """Compare the stateless baseline with the stateful one, by either choice of weights."""
+    runs = busiest(survey, EXPERIMENT)
+    said = []
+    for words_of, memory in (("that length 30 selects", TRAINED), ("of the last step", LAST)):
+        table = summaries(runs, memory).pivot(index="task", columns="model", values="median")
+        if not {STATEFUL, STATELESS} <= set(table):
+            return NOTHING
+        both = table[[STATEFUL, STATELESS]].dropna()
+        if both.empty:
+            return NOTHING
+        ahead = both.index[both[STATELESS] > both[STATEFUL]]
+        named = f" ({words(map(title, ahead))})" if len(ahead) else ""
+        said.append(f"with the weights {words_of} on {len(ahead)} of {len(both)} tasks{named}")
+    return f"In the median it is ahead of the stateful baseline {words(said)}.\n"
 
 
 def _learned(runs: Runs) -> set[str]:
@@ -281,13 +322,14 @@ def loops(survey: Survey) -> str:
     good = data[data["accuracy"] >= states.GENERALISES]
     looping = data[data["state_returns"] >= states.LOOPS]
     clustered = data[data["state_neighbours"] >= states.CLUSTERED]
-    both = len(good.index.intersection(looping.index))
+    circling = data.loc[good.index.intersection(looping.index)]
+    both = len(circling)
     near = len(good.index.intersection(clustered.index))
     said = (
         f"Of {plural(len(good), 'run')} that generalise (a mean accuracy of "
         f"{short(states.GENERALISES)} % or more), {both} {verb(both, 'have')} loops; "
         f"of {plural(len(looping), 'run')} with loops, {both} "
-        f"{verb(both, 'generalise')}. The stateless baseline has no state to "
+        f"{verb(both, 'generalise')}{_on_tasks(circling)}. The stateless baseline has no state to "
         f"come back to and is left out.\n\n**Clusters.** {near} of the {len(good)} that generalise "
         f"have clusters, and {len(clustered) - near} of the {len(data) - len(good)} others. A run "
         f"has clusters if {short(states.CLUSTERED)} % or more of the nearest states were reached "
@@ -320,6 +362,12 @@ def loops(survey: Survey) -> str:
     )
 
 
+def _on_tasks(runs: pd.DataFrame) -> str:
+    """Name the tasks of some runs with their numbers; empty without any."""
+    counts = runs["task"].value_counts(sort=False)
+    return f" ({words(f'{title(task)}: {n}' for task, n in counts.items())})" if len(runs) else ""
+
+
 def significance(survey: Survey) -> str:
     """Say what the printed p values tell of their own making; no run is needed."""
     found = (
@@ -337,6 +385,7 @@ def significance(survey: Survey) -> str:
 
 PASSAGES = {
     "findings_dnc_reach": reach,
+    "findings_dnc_without_state": stateless,
     "findings_dnc_when": when_it_comes,
     "findings_dnc_longer": longer,
     "findings_dnc_loops": loops,

@@ -34,21 +34,21 @@ LEVEL = 3  # lengths that have to agree before an accuracy is said to stay
 
 
 class Asked(NamedTuple):
-    """A task whose accuracy by length stands beside a printed table, and what readers call it."""
+    """A task whose accuracy by length stands beside printed tables, and what readers call it."""
 
     experiment: str
     task: str
     said: str
-    artifact: str
+    artifacts: tuple[str, ...]
 
 
 READ = (
-    Asked(ONE, "babi_one_fact", TASKS[ONE], "memreasoner-table-2"),
-    Asked(LONG, "babi_two_facts", TASKS[LONG], "memreasoner-table-3"),
+    Asked(ONE, "babi_one_fact", TASKS[ONE], ("memreasoner-table-1", "memreasoner-table-2")),
+    Asked(LONG, "babi_two_facts", TASKS[LONG], ("memreasoner-table-1", "memreasoner-table-3")),
 )
 CHAINS = (
-    Asked("memreasoner_variable_tracking", "vt_1hop", "one hop", "memreasoner-table-13"),
-    Asked("memreasoner_variable_tracking", "vt_2hop", "two hops", "memreasoner-table-14"),
+    Asked("memreasoner_variable_tracking", "vt_1hop", "one hop", ("memreasoner-table-13",)),
+    Asked("memreasoner_variable_tracking", "vt_2hop", "two hops", ("memreasoner-table-14",)),
 )
 
 
@@ -73,8 +73,8 @@ def _by_length(survey: Survey, asked: Iterable[Asked], name: str, caption: str) 
 
 def _beside_print(runs: Runs, asked: Asked) -> list[tuple]:
     """Rows of accuracy by length on a task: one per reading, and MemReasoner's printed one."""
-    _, task, said, artifact = asked
-    rows, lengths, paper = [], runs.tests[task], printed(artifact)
+    _, task, said, artifacts = asked
+    rows, lengths, paper = [], runs.tests[task], printed(*artifacts)
     for row, arm in runs.rows:
         found = _medians(runs, row, arm, task, runs.tested(row, arm, task))
         if found:
@@ -123,7 +123,8 @@ def _level(runs: Runs, asked: Asked) -> list[str]:
         if len(by_seed) > 1 and len(tested) - first >= LEVEL and any(v[-1] for v in by_seed):
             found.append(
                 f"{runs.label(row, arm)} on {asked.said} from {tested[first]} on "
-                f"({words(sorted({short(v[-1]) for v in by_seed}, key=float))} %, by run)"
+                f"({words(sorted({short(v[-1]) for v in by_seed}, key=float))} % in "
+                f"{plural(len(by_seed), 'run')})"
             )
     return found
 
@@ -216,16 +217,16 @@ def deciding(survey: Survey) -> str:
         ]
         found[agreed[0] if agreed else "open"].append(said)
     said = [
-        f"{head}: {words(found[kind])}."
-        for kind, head in {
-            "idle": "No run knows even bAbI's own test, so that a novel tells nothing of it",
-            "fewer": f"Every seed answers fewer questions at {losses.SHORT} than with all terms",
-            "more": f"Every seed answers more questions at {losses.SHORT} than with all terms",
-            "open": "Seeds disagree, are too few, or differ by less than the margin",
+        f"- {words(found[kind])}: {told}."
+        for kind, told in {
+            "idle": "not even bAbI's own test is known in any run, so that a novel tells nothing",
+            "fewer": f"every seed answers fewer questions at {losses.SHORT} than with all terms",
+            "more": f"every seed answers more questions at {losses.SHORT} than with all terms",
+            "open": "seeds disagree, are too few, or differ by less than the margin",
         }.items()
         if found[kind]
     ]
-    return " ".join([*said, _near(runs)]).rstrip() + "\n" if said else NOTHING
+    return "\n".join([*said, "", _near(runs)]).rstrip() + "\n" if said else NOTHING
 
 
 def _near(runs: Runs) -> str:
@@ -238,12 +239,13 @@ def _near(runs: Runs) -> str:
     far = words(f"{room.median():.2f} at {length}" for length, room in by_length.items())
     nearer = words(f"{(room < 1).sum()} at {length}" for length, room in by_length.items())
     first = own[own["test"] == next(iter(by_length))][["between", "spread"]].median()
+    seeds = plural(own["seed"].nunique(), "run")
     return (
         f"With *{whole}* the distance from what the first hop reads to the nearest line of a "
         f"novel, over that to the wanted line, is {far}: medians over questions, then over "
-        f"{plural(own['seed'].nunique(), 'run')}. In the median question the novel is nearer in so "
-        f"many of the runs: {nearer}. At {next(iter(by_length))} the novel's codes spread "
-        f"{first['spread']:.2f} times as far as those of the facts, and the two means are "
+        f"{seeds}. Of {seeds} the novel is nearer in the median question in {nearer}. At "
+        f"{next(iter(by_length))} the novel's codes spread {first['spread']:.2f} times as far as "
+        f"those of the facts, and the two means are "
         f"{first['between']:.2f} times that spread of the facts apart."
     )
 
@@ -274,7 +276,7 @@ def first_wrong(survey: Survey) -> str:
 
 
 def large(survey: Survey) -> str:
-    """List the claims that no small model can test, each with its reason."""
+    """List the claims that no run here can test, each with its reason."""
     known = survey.ledger
     if known.empty:
         return NOTHING
@@ -285,9 +287,9 @@ def large(survey: Survey) -> str:
         for row in idle.itertuples()
     )
     return (
-        f"{len(idle)} of the {plural(len(own), 'claim')} cannot be tested at our size, and no "
-        "verdict is given on them.\n\n"
-        f":::{{dropdown}} Claims that only large models could test\n{listed}\n:::\n"
+        f"{len(idle)} of the {plural(len(own), 'claim')} cannot be tested by any run of ours, and "
+        "no verdict is given on them; each is listed with its reason.\n\n"
+        f":::{{dropdown}} Claims without a verdict\n{listed}\n:::\n"
     )
 
 
@@ -371,17 +373,22 @@ def _cost_of_order(runs: Runs, short_one: str, long_one: str) -> str:
         return ""
     least, most = (pick(median(drops) for drops in lost.values()) for pick in (min, max))
     said = (
-        f"\nFrom {short_one} to {long_one} a run without any order loses at most "
-        f"{short(max(none))} points ({plural(len(none), 'run')}); with an order the median run "
+        f"\nFrom {short_one} to {long_one} {_loses(max(none))} without any order "
+        f"({plural(len(none), 'run')}); with an order the median run "
         f"loses {short(least)} to {short(most)}, by its kind. "
     )
     if max(none) < load_margins().measures["accuracy"].around(0) < least:
         said += (
-            "This points to the order that is mixed into the codes: it makes them alike, whatever "
-            "the lines say. But without it, a person's last line is not told from the earlier "
-            "ones."
+            "A likely reason, which is not measured: the order is added to the code of each line, "
+            "and codes that share a part are harder to tell apart. But without an order, a "
+            "person's last line is not told from the earlier ones."
         )
     return f"{said}\n"
+
+
+def _loses(points: float) -> str:
+    """Word the most that some runs lose, in points."""
+    return f"a run loses at most {short(points)} points" if points > 0 else "no run loses anything"
 
 
 def supervision(survey: Survey) -> str:
@@ -424,7 +431,8 @@ def chains(survey: Survey) -> str:
 
 def decoders(survey: Survey) -> str:
     """Say what the printed numbers tell of larger decoders; no run is needed."""
-    return f"{gptj_in_words()} {qwen()}\n"
+    lines = [*gptj_in_words().splitlines(), f"Tables 8 to 11, without their averages. {qwen()}"]
+    return "\n".join(f"- {line}" for line in lines) + "\n"
 
 
 PASSAGES = {

@@ -80,10 +80,16 @@ def traced(runs: Runs) -> Iterator[tuple[tuple[str, str, str, int], list[dict[st
 
 
 def counted(runs: Runs) -> str:
-    """Say how many runs of the readings shown have traces: *1 of 5*."""
+    """Say how many runs of the readings shown have traces: *1 of 5*; and of which execution."""
     seeds = [who for who, _ in traced(runs)]
-    cells_there = {(model, arm, task) for model, arm, task, _ in seeds}
-    return f"{len(seeds)} of {sum(len(runs.cell(*cell)) for cell in cells_there)}"
+    there = [
+        record
+        for cell in {(model, arm, task) for model, arm, task, _ in seeds}
+        for record in runs.cell(*cell)
+    ]
+    later = len(seeds) - sum(1 for record in there if record.get("reads"))
+    said = f"{len(seeds)} of {len(there)}"
+    return f"{said}, {later} of them executed once more for these" if later else said
 
 
 def again(runs: Runs) -> str:
