@@ -12,6 +12,7 @@ from relength.papers.memreasoner import hops_read, one_question
 from relength.report.runs import Runs
 from relength.runs.store import Store
 from relength.specs.experiments import experiment
+from relength.specs.spec import RunSpec
 from relength.training.traces import small_integers
 
 FOUND = experiment("memreasoner_two_facts")
@@ -90,15 +91,18 @@ def test_distances_have_a_panel_per_reading_and_hop(runs):
     assert nearest.count(("2", "2")) >= 3  # by reading
 
 
-def test_traces_of_a_second_execution_are_told_apart(tmp_path):
-    runs_of(tmp_path, traced=0)
+def test_traces_of_a_later_execution_are_told_apart(tmp_path):
+    """Each reading's first seed has traces from the start, the second from a later execution."""
+    runs_of(tmp_path, traced=1)
     store = Store(tmp_path)
     for record in list(store.records()):
-        if record["spec"]["model"]["name"] == "MemReasoner" and record["spec"]["seed"] == 0:
-            again = {"run_id": f"f{record['run_id'][1:]}", "reads": [trace("0k"), trace("64k")]}
-            store.append("memreasoner", record | again)
+        if record["spec"]["model"]["name"] == "MemReasoner" and record["spec"]["seed"] == 1:
+            again = handmade.record(RunSpec.recorded(record["spec"]), lambda *_: 0.62)
+            again |= {"run_id": f"f{record['run_id'][1:]}", "experiment": record["experiment"]}
+            store.append("memreasoner", again | {"reads": [trace("0k"), trace("64k")]})
     runs = Runs.read(FOUND, "reduced", 2, Store(tmp_path))
-    assert amounts(hops_read.counted(runs)) == [3, 6, 3]
+    # traces, of runs; from later executions; how far these are apart in points
+    assert amounts(hops_read.counted(runs)) == [6, 6, 3, 2]
 
 
 def test_means_of_some_runs_say_of_how_many(tmp_path):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from handmade import amounts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -247,6 +248,14 @@ def test_a_claim_of_many_parts_is_corrected_for_all_of_them():
     others = ["11111"] * 7
     assert claim(*others, "0000000", enough=7).whole.outcome == "inconclusive"
     assert claim(*others, "00000000", enough=8).whole.outcome == "contradicted"
+
+
+def test_parts_without_votes_are_counted_by_what_they_would_be():
+    one = rules.fact(True)
+    kinds = ("reproduced", "reproduced", "contradicted", "inconclusive")
+    parts = [one._replace(outcome=kind, agree=None) for kind in kinds]
+    assert amounts(rules.conjunction(parts, MARGINS).seen) == [2, 4, 1]
+    assert "none" in rules.conjunction(parts[:2], MARGINS).seen
 
 
 @given(st.lists(st.text("01", min_size=5, max_size=10), min_size=1, max_size=5), st.data())

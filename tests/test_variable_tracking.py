@@ -221,6 +221,17 @@ def test_runs_read_as_often_as_chains_have_lines():
     assert others == {(m, t, "text") for m in ("RMT", "Larimar") for t in ("vt_1hop", "vt_2hop")}
 
 
+def test_rulers_names_with_one_hop_are_trained_longer_at_scale_reduced_alone():
+    for scale in ("smoke", "reduced", "paper"):
+        epochs = {
+            (s.task.hops, s.task.reading): s.training.epochs
+            for s in variable_tracking(scale, 0)
+            if s.row == "MemReasoner"
+        }
+        longer = {who for who, most in epochs.items() if most > epochs[who[0], "text"]}
+        assert longer == ({(1, "ruler")} if scale == "reduced" else set())
+
+
 @pytest.mark.skipif(bool(why := TwoHops().lacks()), reason=f"the books: {why}")
 def test_a_question_fits_into_two_segments_and_an_answer_beside_them():
     """RMT's two segments on two hops, as in the text; its places end with an answer's."""

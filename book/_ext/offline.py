@@ -46,7 +46,7 @@ def _drop_what_no_reader_loads(app, exception):
 def _drop_outputs_of_downloads(app, exception):
     """Leave each notebook's outputs to its page alone; a download is there to be executed.
 
-    They would double the size of the book.
+    They would be a third of the book.
     """
     if exception is None and app.builder.format == "html":
         for file in (Path(app.outdir) / "_sources").rglob("*.ipynb"):

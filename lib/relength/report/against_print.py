@@ -275,7 +275,7 @@ def sentence(paper: str, data: pd.DataFrame) -> str:
         (share,) = {guessing(paper, task) for task in shown["task"][guessed]}
         said += (
             f" {easy.of} more {verb(easy.of, 'are')} printed within {room:g} points of "
-            f"{share:.3g} %, what a model has on average that always gives the same answer; "
+            f"{share:.3g} %, which a model that always gives the same answer has on average; "
             f"{easy.near} of "
             f"them {verb(easy.near, 'do')}."
         )

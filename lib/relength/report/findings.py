@@ -86,11 +86,9 @@ def conclusion(
         ]
         lists.append("")
     counts = answered(paper, survey)
-    kinds = [f"{counts.quoted} in the paper's own words"]
-    if counts.reworded:
-        kinds += [f"{counts.reworded} in ours"]
+    quoted = f" ({counts.quoted} with the paper's sentence beside it in the ledger)"
     parts = [
-        f"Of {plural(len(said), 'claim')} ({' and '.join(kinds)}) {int(decided.sum())} "
+        f"Of {plural(len(said), 'claim')}{quoted if counts.quoted else ''} {int(decided.sum())} "
         f"{verb(decided.sum(), 'are')} decided. The others: "
         f"{counted(said['verdict'][~decided].value_counts().to_dict()) or 'none'}."
     ]

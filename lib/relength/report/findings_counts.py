@@ -27,10 +27,9 @@ SPEED = "about speed, on a processor's core"
 
 
 class Answered(NamedTuple):
-    """A paper's claims in words: in whose words they are, and which have an answer."""
+    """A paper's claims in words: how many are quoted, and which have an answer."""
 
-    quoted: int  # in the paper's own words
-    reworded: int  # in ours
+    quoted: int  # with the paper's sentence in the ledger
     decided: dict[str, list[str]]  # {label: claims}
     open: dict[str, int]  # {verdict: claims}
 
@@ -38,10 +37,9 @@ class Answered(NamedTuple):
 def answered(paper: str, survey: Survey) -> Answered:
     """Count the claims in words of a paper, in a ledger that is not empty."""
     said = survey.ledger[(survey.ledger["paper"] == paper) & survey.ledger["prose"]]
-    reworded, still_open = int((said["quote"] == "").sum()), said["verdict"].isin(LEFT_OPEN)
+    still_open = said["verdict"].isin(LEFT_OPEN)
     return Answered(
-        quoted=len(said) - reworded,
-        reworded=reworded,
+        quoted=int((said["quote"] != "").sum()),
         decided=said[~still_open].groupby("label")["claim"].agg(list).to_dict(),
         open=said["verdict"][still_open].value_counts().to_dict(),
     )

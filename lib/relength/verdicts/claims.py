@@ -242,7 +242,7 @@ class Verdict(_Frozen):
     seeds: int = 0  # judged in every cell needed, of what contradicts a claim where it is
     seen: str = ""  # one sentence
     learnt: float | None = None  # of what is to fail: the lowest median on lengths trained on
-    cautious: bool = False  # may hold, or may fail, only because training was cut
+    cautious: bool = False  # may hold, or may fail, only for what :func:`caution` names
     full_scale: FullScale | None = None  # beside a verdict at reduced scale
     p_for: float | None = None
     p_against: float | None = None
@@ -525,8 +525,8 @@ def _learnt(
 
 
 def _cautious(claim: Claim, run: Reading, whole: rules.Decision) -> bool:
-    """Tell whether cut training alone may have decided: a failure is reproduced at reduced scale,
-    or a claim is contradicted there.
+    """Tell whether the scale alone may have decided: a failure is reproduced at reduced scale, or
+    a claim is contradicted there.
     """
     if run.scale != "reduced":
         return False
@@ -544,7 +544,7 @@ def _trained(claim: Claim, learnt: float | None, cautious: bool, whole: rules.De
 def caution(paper: str, outcome: str) -> str:
     """Say what alone may have decided, where :attr:`Verdict.cautious` is set."""
     known = registry.papers().get(paper)
-    small = "the model is small and " if known and known.parameters else ""
+    small = "the model is small or " if known and known.parameters else ""
     why = f"{small}training was cut"
     return f"may {'hold' if outcome == 'reproduced' else 'fail'} only because {why}"
 

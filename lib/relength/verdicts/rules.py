@@ -331,8 +331,8 @@ def _together(parts: Sequence[Decision]) -> str:
     lost = sum(part.outcome == "contradicted" for part in parts)
     if held or lost:
         return (
-            f"of {len(parts)} parts, each on its own, {held or 'none'} would be reproduced, and in "
-            f"{lost or 'none'} the seeds are against the claim"
+            f"taken alone, {held or 'none'} of {len(parts)} parts would be reproduced and "
+            f"{lost or 'none'} contradicted"
         )
     leaning = sum(part.p_for < part.p_against for part in parts)
     alone = max(part.n for part in parts) == 1

@@ -15,7 +15,7 @@ from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import title
 from relength.report.tables import number, short
-from relength.report.wording import words
+from relength.report.wording import sentences, words
 from relength.verdicts.wording import plural, verb
 
 EXPERIMENT = "dnc_generalization"
@@ -63,7 +63,7 @@ def _ahead(runs: Runs) -> str:
     leaders = {task: (_leaders(selected[task]), _leaders(at_the_end[task])) for task in selected}
     changed = [title(task) for task, (chosen, last) in leaders.items() if chosen != last]
     choice = f" For {words(changed)}, this choice decides which are." if changed else ""
-    choice += _forgotten(runs)
+    choice += _known_by_choice(runs)
     single = sum(found.seeds == 1 for found in selected.values())
     alone = f" On {plural(single, 'task')} the baseline has one run." if single else ""
     known = _learned(runs)
@@ -86,52 +86,63 @@ def _ahead(runs: Runs) -> str:
     )
 
 
-def _forgotten(runs: Runs) -> str:
-    """Count the runs whose last weights know the trained lengths, and whose selected do not."""
+def _known_by_choice(runs: Runs) -> str:
+    """Count the runs of which one choice of weights knows the trained lengths, the other not."""
+    data = _on_the_longest_trained(runs).unstack("weights", sort=False)
+    kept = "the last weights", "those that length 30 selects"
+    names, said = (LAST.checkpoint, TRAINED.checkpoint), []
+    for better, worse in (0, 1), (1, 0):
+        lost = data.index[data[names[better]] & ~data[names[worse]]]
+        if len(lost):
+            of = Counter((task, model) for task, model, _ in lost)
+            listed = words(f"{n} of {model} on {title(task)}" for (task, model), n in of.items())
+            said.append(
+                f"in {len(lost)} of {plural(len(data), 'run')} {kept[better]} know the longest "
+                f"inputs trained on, and {kept[worse]} do not ({listed})"
+            )
+    return f" {sentences(*said)}" if said else ""
+
+
+def _on_the_longest_trained(runs: Runs) -> "pd.Series[bool]":
+    """Whether a run is above ABOVE there, by task, model, seed and weights."""
     longest = {spec.task.name: spec.task.iid_length for spec in runs.specs}
-    known = []
-    for memory in (TRAINED, LAST):
-        data = curves(runs, memory)
-        data = data[data["length"] == data["task"].map(longest)]
-        known.append(data.set_index(["task", "model", "seed"])["accuracy"] > ABOVE)
-    chosen, last = known
-    lost = chosen.index[~chosen & last.reindex(chosen.index, fill_value=False)]
-    if lost.empty:
-        return ""
-    by_cell = Counter((task, model) for task, model, _ in lost)
-    named = words(f"{title(task)}, {model}: {count}" for (task, model), count in by_cell.items())
-    return (
-        f" In {len(lost)} of {plural(len(chosen), 'run')} the weights that length 30 selects do "
-        f"not know the longest inputs trained on, and the last ones do ({named})."
+    both = pd.concat(
+        [curves(runs, memory).assign(weights=memory.checkpoint) for memory in (TRAINED, LAST)]
     )
+    there = both[both["length"] == both["task"].map(longest)]
+    return there.set_index(["task", "model", "seed", "weights"])["accuracy"] > ABOVE
 
 
 def stateless(survey: Survey) -> str:
     """Compare the stateless baseline with the stateful one, by either choice of weights."""
     runs = busiest(survey, EXPERIMENT)
-    said = []
-    for words_of, memory in (("that length 30 selects", TRAINED), ("of the last step", LAST)):
-        table = summaries(runs, memory).pivot(index="task", columns="model", values="median")
-        if not {STATEFUL, STATELESS} <= set(table):
+    said, single = [], 0
+    for weights, memory in ("that length 30 selects", TRAINED), ("of the last step", LAST):
+        found = summaries(runs, memory).set_index(["model", "task"])
+        own, other = (found.loc[model].dropna(subset="median") for model in (STATELESS, STATEFUL))
+        tasks = [task for task in runs.tasks if task in own.index and task in other.index]
+        if not tasks:
             return NOTHING
-        both = table[[STATEFUL, STATELESS]].dropna()
-        if both.empty:
-            return NOTHING
-        ahead = both.index[both[STATELESS] > both[STATEFUL]]
-        named = f" ({words(map(title, ahead))})" if len(ahead) else ""
-        said.append(f"with the weights {words_of} on {len(ahead)} of {len(both)} tasks{named}")
-    return f"In the median it is ahead of the stateful baseline {words(said)}.\n"
+        ahead = [task for task in tasks if own["median"][task] > other["median"][task]]
+        named = f" ({words(map(title, ahead))})" if ahead else ""
+        said.append(
+            f"on {len(ahead)} of {plural(len(tasks), 'task')} with the weights {weights}{named}"
+        )
+        single = sum(min(own["seeds"][task], other["seeds"][task]) == 1 for task in tasks)
+    alone = f" On {plural(single, 'task')} one of them has a single run." if single else ""
+    return (
+        f"The median run of {STATELESS} has a higher mean accuracy over lengths {TRAINED.span} "
+        f"than that of {STATEFUL} {words(said)}.{alone}\n"
+    )
 
 
 def _learned(runs: Runs) -> set[str]:
     """The tasks on which a run of the stateful baseline or of a constrained controller knows the
-    longest inputs that it was trained on.
+    longest inputs that it was trained on, by either choice of weights.
     """
-    longest = {spec.task.name: spec.task.iid_length for spec in runs.specs}
-    data = curves(runs)
-    trained = data["length"] == data["task"].map(longest)
-    asked = data["model"].isin([STATEFUL, *CONSTRAINED])
-    return set(data.loc[trained & asked & (data["accuracy"] > ABOVE), "task"])
+    known = _on_the_longest_trained(runs)
+    asked = known.index.get_level_values("model").isin([STATEFUL, *CONSTRAINED])
+    return set(known.index[known & asked].get_level_values("task"))
 
 
 def _later_seeds(runs: Runs) -> str:

@@ -32,10 +32,10 @@ TICKS = (0.5, 1, 2)
 # What the table has, and the heads of its columns; its caption says in what units.
 MEASURES = {
     "room": "room",
-    "between": "distance",
+    "between": "apart",
     "spread": "spread",
-    "facts_dimensions": "axes of facts",
-    "text_dimensions": "axes of novels",
+    "facts_dimensions": "axes (facts)",
+    "text_dimensions": "axes (novel)",
 }
 
 
@@ -134,23 +134,22 @@ def table(runs: Runs) -> Exhibit:
     """Say how codes lie at the shortest length with lines of novels, a row per choice of terms."""
     data = codes(runs)
     first = data["test"].iloc[0] if len(data) else "1k"
+    seeds = data.groupby("terms")["seed"].nunique()
+    over = span(seeds, "run") if len(seeds) else "runs"
     caption = (
         f"<b>How codes lie.</b> {badges(runs.scale, runs.freshness)} Codes of lines as they stand "
-        f"in the memory, contexts of {first} tokens: medians over questions, then over seeds. "
+        f"in the memory, contexts of {first} tokens: medians over questions, then over {over}. "
         "<em>Room</em>: from what was read to the nearest line of the novel, per distance to the "
-        "wanted line. <em>Distance</em>: from the mean of the facts to that of the novel's lines; "
-        "<em>spread</em>: of the novel's lines; both per spread of the facts. <em>Axes</em>: how "
-        "many either spreads along, (Σλ)² / Σλ² of the eigenvalues λ of the covariance."
+        "wanted line. <em>Apart</em>: from the mean of the facts to that of the novel's lines; "
+        "<em>spread</em>: of the novel's lines; both per spread of the facts. "
+        "<em>Axes</em>: along how many the codes of either spread, (Σλ)² / Σλ² of the eigenvalues "
+        "λ of the covariance."
     )
     name = f"{runs.page}-codes"
     if data.empty:
         return exhibits.waiting(caption, name, again(runs), data)
-    seeds = data.groupby("terms")["seed"].nunique()
-    columns = {"terms": "text", "seeds": "number", **dict.fromkeys(MEASURES.values(), "number")}
-    rows = [
-        (terms, str(seeds.get(terms, 0)), *_cells(data, terms, first, f"<small>{NOT_RUN}</small>"))
-        for terms in LOSSES
-    ]
+    columns = {"terms": "text", **dict.fromkeys(MEASURES.values(), "number")}
+    rows = [(terms, *_cells(data, terms, first, f"<small>{NOT_RUN}</small>")) for terms in LOSSES]
     links = [exhibits.csv(name, data), exhibits.notebook(runs.page)]
     html = exhibits.table(rows_table(columns, rows), caption, name, links)
     return Exhibit(html, f"{len(seeds)} of {len(LOSSES)} choices of terms have traces.", data)

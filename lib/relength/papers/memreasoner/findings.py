@@ -379,9 +379,9 @@ def _cost_of_order(runs: Runs, short_one: str, long_one: str) -> str:
     )
     if max(none) < load_margins().measures["accuracy"].around(0) < least:
         said += (
-            "A likely reason, which is not measured: the order is added to the code of each line, "
-            "and codes that share a part are harder to tell apart. But without an order, a "
-            "person's last line is not told from the earlier ones."
+            "A likely reason, which is not measured: an order changes the code of each line with "
+            "its place, so that a question has more codes to know a line by. But without an order, "
+            "a person's last line is not told from the earlier ones."
         )
     return f"{said}\n"
 
@@ -431,8 +431,7 @@ def chains(survey: Survey) -> str:
 
 def decoders(survey: Survey) -> str:
     """Say what the printed numbers tell of larger decoders; no run is needed."""
-    lines = [*gptj_in_words().splitlines(), f"Tables 8 to 11, without their averages. {qwen()}"]
-    return "\n".join(f"- {line}" for line in lines) + "\n"
+    return "\n".join(f"- {line}" for line in (*gptj_in_words().splitlines(), qwen())) + "\n"
 
 
 PASSAGES = {

@@ -25,8 +25,9 @@ from relength.report import exhibits
 from relength.report.exhibits import Exhibit
 from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
-from relength.report.runs import Runs
+from relength.report.runs import Record, Runs
 from relength.report.style import LIGHT, Layout, aligned, colour, title
+from relength.report.tables import short
 from relength.specs.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -68,28 +69,42 @@ def traced(runs: Runs) -> Iterator[tuple[tuple[str, str, str, int], list[dict[st
 
     A run's first usable execution that has traces counts.
     """
-    found: dict[str, list[dict[str, Any]]] = {}
+    for cell, (record, executed) in _executions(runs):
+        yield (*cell, RunSpec.recorded(record["spec"]).seed), executed["reads"]
+
+
+def _executions(runs: Runs) -> Iterator[tuple[tuple[str, str, str], tuple[Record, Record]]]:
+    """((model, arm, task), (the run that tables have, its execution with traces)), in order."""
+    found: dict[str, Record] = {}
     for record in (*runs.records, *runs.further):
-        if traces := record.get("reads"):
-            found.setdefault(record["key"], traces)
+        if record.get("reads"):
+            found.setdefault(record["key"], record)
     for model, arm in runs.rows:
         for task in runs.tasks:
             for record in runs.cell(model, arm, task):
-                if traces := found.get(record["key"]):
-                    yield (model, arm, task, RunSpec.recorded(record["spec"]).seed), traces
+                if executed := found.get(record["key"]):
+                    yield (model, arm, task), (record, executed)
 
 
 def counted(runs: Runs) -> str:
     """Say how many runs of the readings shown have traces: *1 of 5*; and of which execution."""
-    seeds = [who for who, _ in traced(runs)]
-    there = [
-        record
-        for cell in {(model, arm, task) for model, arm, task, _ in seeds}
-        for record in runs.cell(*cell)
-    ]
-    later = len(seeds) - sum(1 for record in there if record.get("reads"))
-    said = f"{len(seeds)} of {len(there)}"
-    return f"{said}, {later} of them executed once more for these" if later else said
+    found = list(_executions(runs))
+    said = f"{len(found)} of {sum(len(runs.cell(*cell)) for cell in {cell for cell, _ in found})}"
+    later = [pair for _, pair in found if pair[0] is not pair[1]]
+    if not later:
+        return said
+    apart = max(_apart(*pair) for pair in later)
+    return (
+        f"{said}, {len(later)} of them from a later execution than the tables have, with "
+        f"accuracies up to {short(apart)} points apart"
+    )
+
+
+def _apart(first: Record, later: Record) -> float:
+    """The largest difference of two executions' accuracies at a test, in points."""
+    tests, again = (one["checkpoints"]["selected"]["tests"] for one in (first, later))
+    name = "answer_accuracy"
+    return max(100 * abs(tests[test][name] - again[test][name]) for test in tests if test in again)
 
 
 def again(runs: Runs) -> str:

@@ -11,9 +11,9 @@ from relength.specs.spec import RunSpec, Scale
 # Reading of the task, and the arm that stands for it: the paper's words first.
 READINGS = {"paper": "text", "ruler": "ruler"}
 HOPS = {"vt_1hop": 1, "vt_2hop": 2}
-# At scale reduced: two hops take longer to learn than one, as in bAbI. Names of RULER's are five
-# letters each; in a trial the first of them was right after eleven epochs. Two hops of them would
-# take longer than the 20 minutes of a core that a run should cost.
+# At scale reduced: two hops take longer to learn than one, as in bAbI. A name of RULER's is five
+# letters, of which a trial had the first ones right from the ninth epoch on. One hop has what fits
+# in 20 minutes of a core that does nothing else; so many epochs of two hops take three times that.
 EPOCHS = {"vt_1hop": {"text": 4, "ruler": 24}, "vt_2hop": {"text": 8, "ruler": 8}}
 # Words of a segment of RMT: a sample of training has two at most (Appendix A.6), of letters and
 # digits that are a word each.
