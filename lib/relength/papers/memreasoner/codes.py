@@ -34,8 +34,8 @@ MEASURES = {
     "room": "room",
     "between": "apart",
     "spread": "spread",
-    "facts_dimensions": "axes (facts)",
-    "text_dimensions": "axes (novel)",
+    "facts_dimensions": "axes",
+    "text_dimensions": "novel axes",
 }
 
 
@@ -142,8 +142,8 @@ def table(runs: Runs) -> Exhibit:
         "<em>Room</em>: from what was read to the nearest line of the novel, per distance to the "
         "wanted line. <em>Apart</em>: from the mean of the facts to that of the novel's lines; "
         "<em>spread</em>: of the novel's lines; both per spread of the facts. "
-        "<em>Axes</em>: along how many the codes of either spread, (Σλ)² / Σλ² of the eigenvalues "
-        "λ of the covariance."
+        "<em>Axes</em>: along how many the codes of facts spread, <em>novel axes</em>: those of "
+        "the novel's lines; (Σλ)² / Σλ² of the eigenvalues λ of the covariance."
     )
     name = f"{runs.page}-codes"
     if data.empty:
