@@ -98,6 +98,11 @@ def test_a_paper_of_larger_models_has_no_word(state, monkeypatch):
     assert sizes[1] == "1,000"
 
 
+def test_a_length_stands_behind_at_and_another_test_behind_a_comma():
+    names = [against_print._at(test) for test in ("1k", "128", "median", "")]
+    assert names == [" at 1k", " at 128", ", median", ""]
+
+
 def test_training_is_counted_in_samples(state):
     data = against_print.numbers("mla", state)
     one = data[data["experiment"] == "mla_table2"].head(1)

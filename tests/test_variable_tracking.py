@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from handmade import amounts
 from test_memreasoner import SIZES as SMALL
 from test_memreasoner import WORDS, alone, batch
 
@@ -11,7 +12,8 @@ from relength.models.language.rmt import ANSWER
 from relength.models.language.texts import ending_together
 from relength.models.language.variant_configs import EachHopConfig
 from relength.models.language.variants import EachHop
-from relength.papers.memreasoner.variable_experiments import variable_tracking
+from relength.papers.memreasoner.variable_experiments import EPOCHS, variable_tracking
+from relength.paths import BOOK, NOTEBOOKS
 from relength.tasks import bpe
 from relength.tasks.base import EOS, PAD
 from relength.tasks.batch import Answered
@@ -230,6 +232,16 @@ def test_rulers_names_with_one_hop_are_trained_longer_at_scale_reduced_alone():
         }
         longer = {who for who, most in epochs.items() if most > epochs[who[0], "text"]}
         assert longer == ({(1, "ruler")} if scale == "reduced" else set())
+
+
+def test_the_page_and_the_deviation_say_how_long_each_reading_is_trained():
+    one, two = (EPOCHS[task] for task in ("vt_1hop", "vt_2hop"))
+    assert two["text"] == two["ruler"]
+    page = (NOTEBOOKS / "memreasoner_variable_tracking.ipynb").read_text()
+    listed = (BOOK / "deviations" / "memreasoner.yml").read_text()
+    for text in (page, " ".join(listed.split())):
+        said = text.index(f"{one['text']} epochs with one hop and {two['text']} with two, but ")
+        assert amounts(text[said : said + 60])[:3] == [one["text"], two["text"], one["ruler"]]
 
 
 @pytest.mark.skipif(bool(why := TwoHops().lacks()), reason=f"the books: {why}")

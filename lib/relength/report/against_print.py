@@ -276,8 +276,7 @@ def sentence(paper: str, data: pd.DataFrame) -> str:
         said += (
             f" {easy.of} more {verb(easy.of, 'are')} printed within {room:g} points of "
             f"{share:.3g} %, which a model that always gives the same answer has on average; "
-            f"{easy.near} of "
-            f"them {verb(easy.near, 'do')}."
+            f"{easy.near} of them {verb(easy.near, 'do')}."
         )
     far = shown[~shown["near"].astype(bool)]
     if len(far):
@@ -371,7 +370,6 @@ def _at(test: str) -> str:
 
 def _told(row: Any) -> str:
     """One number in words: who, on what, printed and ours."""
-    at = _at(row.test)
     reading = f" ({ARM_LABELS[row.arm]})" if row.arm != "released" else ""
     seeds = (
         f" ({claims.plural(row.seeds, 'seed')})" if row.seeds < load_margins().least_seeds else ""
@@ -379,7 +377,7 @@ def _told(row: Any) -> str:
     whole = "" if np.isnan(row.full) else f", {row.full:.0f} at the paper's own scale"
     verdict = "; ".join([row.label, *row.marks])
     return (
-        f"{row.model}{reading} on {title(row.task)}{at}: printed {row.printed:g}, ours "
+        f"{row.model}{reading} on {title(row.task)}{_at(row.test)}: printed {row.printed:g}, ours "
         f"{row.ours:.0f}{seeds}{whole} ({verdict})"
     )
 

@@ -63,10 +63,11 @@ def _ahead(runs: Runs) -> str:
     leaders = {task: (_leaders(selected[task]), _leaders(at_the_end[task])) for task in selected}
     changed = [title(task) for task, (chosen, last) in leaders.items() if chosen != last]
     choice = f" For {words(changed)}, this choice decides which are." if changed else ""
-    choice += _known_by_choice(runs)
+    on_trained = _on_the_longest_trained(runs)
+    choice += _known_by_choice(on_trained)
     single = sum(found.seeds == 1 for found in selected.values())
     alone = f" On {plural(single, 'task')} the baseline has one run." if single else ""
-    known = _learned(runs)
+    known = _learned(on_trained)
     lost = [title(task) for task in selected if task not in known]
     weak = (
         f" On {words(lost)} no run knows the longest inputs trained on, so that a lead says little."
@@ -86,25 +87,25 @@ def _ahead(runs: Runs) -> str:
     )
 
 
-def _known_by_choice(runs: Runs) -> str:
+def _known_by_choice(on_trained: "pd.Series[bool]") -> str:
     """Count the runs of which one choice of weights knows the trained lengths, the other not."""
-    data = _on_the_longest_trained(runs).unstack("weights", sort=False)
-    kept = "the last weights", "those that length 30 selects"
-    names, said = (LAST.checkpoint, TRAINED.checkpoint), []
-    for better, worse in (0, 1), (1, 0):
-        lost = data.index[data[names[better]] & ~data[names[worse]]]
+    data, said = on_trained.unstack("weights", sort=False), []
+    last = LAST.checkpoint, "the last weights"
+    chosen = TRAINED.checkpoint, "those that length 30 selects"
+    for (better, these), (worse, those) in (last, chosen), (chosen, last):
+        lost = data.index[data[better] & ~data[worse]]
         if len(lost):
             of = Counter((task, model) for task, model, _ in lost)
             listed = words(f"{n} of {model} on {title(task)}" for (task, model), n in of.items())
             said.append(
-                f"in {len(lost)} of {plural(len(data), 'run')} {kept[better]} know the longest "
-                f"inputs trained on, and {kept[worse]} do not ({listed})"
+                f"in {len(lost)} of {plural(len(data), 'run')} {these} know the longest inputs "
+                f"trained on, and {those} do not ({listed})"
             )
     return f" {sentences(*said)}" if said else ""
 
 
 def _on_the_longest_trained(runs: Runs) -> "pd.Series[bool]":
-    """Whether a run is above ABOVE there, by task, model, seed and weights."""
+    """Tell whether a run is above ABOVE there, by task, model, seed and weights."""
     longest = {spec.task.name: spec.task.iid_length for spec in runs.specs}
     both = pd.concat(
         [curves(runs, memory).assign(weights=memory.checkpoint) for memory in (TRAINED, LAST)]
@@ -116,7 +117,7 @@ def _on_the_longest_trained(runs: Runs) -> "pd.Series[bool]":
 def stateless(survey: Survey) -> str:
     """Compare the stateless baseline with the stateful one, by either choice of weights."""
     runs = busiest(survey, EXPERIMENT)
-    said, single = [], 0
+    said = []
     for weights, memory in ("that length 30 selects", TRAINED), ("of the last step", LAST):
         found = summaries(runs, memory).set_index(["model", "task"])
         own, other = (found.loc[model].dropna(subset="median") for model in (STATELESS, STATEFUL))
@@ -128,7 +129,7 @@ def stateless(survey: Survey) -> str:
         said.append(
             f"on {len(ahead)} of {plural(len(tasks), 'task')} with the weights {weights}{named}"
         )
-        single = sum(min(own["seeds"][task], other["seeds"][task]) == 1 for task in tasks)
+    single = sum(min(own["seeds"][task], other["seeds"][task]) == 1 for task in tasks)
     alone = f" On {plural(single, 'task')} one of them has a single run." if single else ""
     return (
         f"The median run of {STATELESS} has a higher mean accuracy over lengths {TRAINED.span} "
@@ -136,13 +137,12 @@ def stateless(survey: Survey) -> str:
     )
 
 
-def _learned(runs: Runs) -> set[str]:
+def _learned(on_trained: "pd.Series[bool]") -> set[str]:
     """The tasks on which a run of the stateful baseline or of a constrained controller knows the
     longest inputs that it was trained on, by either choice of weights.
     """
-    known = _on_the_longest_trained(runs)
-    asked = known.index.get_level_values("model").isin([STATEFUL, *CONSTRAINED])
-    return set(known.index[known & asked].get_level_values("task"))
+    asked = on_trained.index.get_level_values("model").isin([STATEFUL, *CONSTRAINED])
+    return set(on_trained.index[on_trained & asked].get_level_values("task"))
 
 
 def _later_seeds(runs: Runs) -> str:

@@ -104,7 +104,7 @@ def _apart(first: Record, later: Record) -> float:
     """The largest difference of two executions' accuracies at a test, in points."""
     tests, again = (one["checkpoints"]["selected"]["tests"] for one in (first, later))
     name = "answer_accuracy"
-    return max(100 * abs(tests[test][name] - again[test][name]) for test in tests if test in again)
+    return max(100 * abs(tests[test][name] - again[test][name]) for test in tests)
 
 
 def again(runs: Runs) -> str:

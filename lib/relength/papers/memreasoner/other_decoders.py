@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from relength.papers.memreasoner.recounts import LONG, OURS, SHORT, WITH_QWEN
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges
 from relength.report.grid import NOT_RUN
@@ -26,7 +27,6 @@ from relength.specs.spec import Scale
 
 PAGE = "memreasoner_other_decoders"
 
-OURS = "MemReasoner-1.4B (bAbi)"
 LARGER = "MemReasoner (GPTJ-6B decoder)"
 # Table, its columns of one test setting, and what that is.
 QWEN = (
@@ -36,14 +36,10 @@ QWEN = (
 )
 # Columns of Table 12, and the table that has the same with the usual decoder.
 GPTJ = (("babilong/task1", "memreasoner-table-2"), ("babilong/task2", "memreasoner-table-3"))
-AVERAGES = ("avg<=8k", "avg>=16k")
+AVERAGES = (SHORT, LONG)
 # Tables with Qwen2.5, and whose runs are the same with our models.
-BESIDE = {
-    "memreasoner-table-8": "memreasoner_babilong",
-    "memreasoner-table-9": "memreasoner_two_facts",
-    "memreasoner-table-10": "memreasoner_locations",
-    "memreasoner-table-11": "memreasoner_hops",
-}
+RUNS = "memreasoner_babilong", "memreasoner_two_facts", "memreasoner_locations", "memreasoner_hops"
+BESIDE = dict(zip(WITH_QWEN, RUNS, strict=True))
 OF_EQUAL_SIZE = ("GPT", "MemReasoner")
 PRINTED, TRAINED = "printed", "ours, of equal size"
 

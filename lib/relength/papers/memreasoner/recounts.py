@@ -5,9 +5,11 @@ from collections.abc import Callable
 import pandas as pd
 
 from relength.report.wording import grid, number, numbers, words
+from relength.specs.published import name_of
 
 OURS = "MemReasoner-1.4B (bAbi)"
 SHORT, LONG = "avg<=8k", "avg>=16k"
+WITH_QWEN = tuple(f"memreasoner-table-{number}" for number in (8, 9, 10, 11))
 
 
 def _lengths(artifact: str) -> pd.DataFrame:
@@ -123,24 +125,21 @@ def epochs() -> str:
     return f"Table 20, new locations, legible cells: {words(found)}."
 
 
-WITH_QWEN = ("8", "9", "10", "11")
-
-
 def qwen() -> str:
     """Cells with Qwen2.5, averages left out, in which it is above MemReasoner."""
     found = []
     for name in WITH_QWEN:
-        cells = grid(f"memreasoner-table-{name}")
+        cells = grid(name)
         cells = cells.loc[:, ~cells.columns.str.contains("avg")]
         for row in cells.index.drop(OURS):
             found += [
-                f"{row.removesuffix(' (bAbi)')} in Table {name}, {column.rpartition('/')[2]} "
+                f"{row.removesuffix(' (bAbi)')} in {name_of(name)}, {column.rpartition('/')[2]} "
                 f"({number(value)} against {number(cells.loc[OURS, column])})"
                 for column, value in cells.loc[row].items()
                 if value > cells.loc[OURS, column]
             ]
-    ends = WITH_QWEN[0], WITH_QWEN[-1]
-    return f"In Tables {' to '.join(ends)}, averages left out, MemReasoner is below {words(found)}."
+    ends = f"{name_of(WITH_QWEN[0])} to {name_of(WITH_QWEN[-1])}"
+    return f"In {ends}, averages left out, MemReasoner is below {words(found)}."
 
 
 RECOUNTS: tuple[Callable[[], str], ...] = (
