@@ -297,14 +297,18 @@ def test_refresh_stores_what_a_cell_prints_and_leaves_a_notebook_that_fails(tmp_
     made = nbformat.read(path, 4)
     made.cells[1].metadata["tags"] = [CHECKED]
     nbformat.write(made, path)
-    refresh(path)
+    refresh([path])
     declared, shown = nbformat.read(path, 4).cells
     assert declared.source == "results: str = ''" and declared.outputs == []
     assert shown.outputs[0]["text"] == "0\n"
     notebook(path, "results: str = ''", "raise ValueError('no way')")
     before = path.read_bytes()
     with pytest.raises(RelengthError, match=r"a\.ipynb failed with ValueError: no way"):
-        refresh(path)
+        refresh([path])
+    assert path.read_bytes() == before
+    notebook(tmp_path / "other" / "a.ipynb", "results: str = ''")
+    with pytest.raises(RelengthError, match=r"2 notebooks are named a\.ipynb"):
+        refresh([path, tmp_path / "other" / "a.ipynb"])
     assert path.read_bytes() == before
 
 

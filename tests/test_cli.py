@@ -240,7 +240,7 @@ def test_a_part_is_recorded_beside_what_is_known_and_merged_later(relength, tmp_
         assert code == 0 and f"{missing} of 2 runs to train" in out
     assert [len(Store(folder).records()) for folder in (mine, part)] == [1, 1]
     code, out, _ = relength("merge", part, "--results", mine)
-    assert code == 0 and out.startswith("1 new records")
+    assert code == 0 and out.startswith("1 new record ")
 
 
 def test_one_run_is_trained_again_by_its_key(relength, tmp_path):
@@ -286,9 +286,9 @@ def test_a_key_that_nothing_has_and_what_is_no_key_are_refused(relength, tmp_pat
 def test_status_shows_what_is_begun_and_counts_the_rest(relength, tmp_path):
     code, out, _ = relength("status", "--results", tmp_path)
     assert code == 0 and "mla-table-2" in out and "0/320" in out and "unknown" in out
-    assert "panm-table-10 " not in out and "not begun: panm" in out
+    assert "panm-table-10 " not in out and "of their own: panm" in out
     code, out, _ = relength("status", "--results", tmp_path, "--all")
-    assert code == 0 and "panm-table-10" in out and "not begun" not in out
+    assert code == 0 and "panm-table-10" in out and "of their own" not in out
     code, out, _ = relength("status", "--results", tmp_path, "--json")
     row = json.loads(out)["artifacts"]["mla-table-2"]
     assert row["rest"]["paper"] == {"runs": 320, "hours": 0.0, "unpriced": 320}
@@ -465,7 +465,9 @@ def test_merge_counts_what_is_new(relength, tmp_path, make_record):
     Store(tmp_path / "other").append("mla", make_record(1))
     for new in (1, 0):
         code, out, _ = relength("merge", tmp_path / "other", "--results", tmp_path / "mine")
-        assert code == 0 and out.startswith(f"{new} new records")
+        assert code == 0 and out.startswith(f"{new} new record")
+    code, out, _ = relength("merge", tmp_path / "other" / "mla", "--results", tmp_path / "mine")
+    assert code == 0 and out.startswith(f"{tmp_path / 'other' / 'mla'} has no records")
 
 
 COMMANDS = typer.main.get_command(cli.app).commands
@@ -631,6 +633,8 @@ def test_every_claim_is_shown_with_its_verdict_from_the_recorded_runs(relength, 
 def test_a_paper_without_claims_and_a_damaged_freshness_file_are_named(relength, tmp_path):
     code, _, problems = relength("claims", "pnam", "--results", tmp_path)
     assert code == 2 and "'pnam'" in problems and "mla" in problems
+    code, _, problems = relength("claims", "mla-001", "--results", tmp_path)
+    assert code == 2 and "mla-001 names a claim" in problems
     (tmp_path / "freshness.json").write_text("{")
     code, _, problems = relength("claims", "--results", tmp_path)
     assert code == 2 and "freshness.json is damaged: remove it" in problems
@@ -643,6 +647,15 @@ def test_what_is_not_permitted_is_one_sentence_with_its_name(relength, tmp_path,
     monkeypatch.setattr(bookbuild, "render", forbidden)
     code, _, problems = relength("render", "--out", tmp_path)
     assert code == 2 and "book/executed" in problems and "Traceback" not in problems
+    file = tmp_path / "a file"
+    file.touch()
+    code, _, problems = relength("render", "--out", file)
+    assert code == 2 and f"{file} is a file" in problems.replace("\n", "")
+    code, _, problems = relength("refresh", file)
+    assert code == 2 and f"{file} is no notebook" in problems.replace("\n", "")
+    (tmp_path / "mla" / "mla_table2.runs.jsonl").mkdir(parents=True)
+    code, _, problems = relength("status", "--results", tmp_path)
+    assert code == 2 and "mla_table2.runs.jsonl is in the way" in problems.replace("\n", "")
 
     def none(**_):
         raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")

@@ -95,7 +95,7 @@ def test_what_is_not_measured_is_not_run_and_says_how_it_would_be(tmp_path):
     rows = computed.ledger(Store(tmp_path)).set_index("claim")
     assert rows.loc["panm-077", ["verdict", "seeds"]].tolist() == ["not run", 0]
     assert rows.loc["panm-077", "needed"] == "relength bench --paper panm"
-    assert rows.loc["panm-018", "verdict"] == "reproduced"  # arithmetic needs no measurement
+    assert rows.loc["panm-018", "verdict"] == "contradicted"  # arithmetic needs no measurement
     assert rows.loc[["panm-018", "panm-039"], "unit"].tolist() == ["calculation"] * 2
 
 

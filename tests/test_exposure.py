@@ -97,6 +97,8 @@ def test_what_is_said_of_claims_is_what_was_computed(simulated):
     assert found["panm-016"].decision.outcome == "inconclusive"
     assert "panm-015" not in found  # of the order of anything is no claim that could fail
     assert all(found[c].decision.outcome == "reproduced" for c in ("panm-013", "panm-017"))
+    # 1,000 letters are asked about after five examples as long: more than there are addresses.
+    assert found["panm-018"].decision.outcome == "contradicted"
     assert (training["needed"] < training["seen"]).all()
 
 

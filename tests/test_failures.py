@@ -165,7 +165,7 @@ def test_both_pages_can_be_shown_from_any_store(tmp_path, seeds):
         *(focus.paths(paths, number=1), focus.table(paths), focus.ways(paths, number=2)),
     ]
     for shown in exhibits:
-        assert shown._repr_html_() and "\n\n" not in repr(shown)
+        assert shown.html and "\n\n" not in repr(shown)
         if 'role="img"' in shown.html:
             assert shown.html.count("<svg") == 2 and "var(--rl-" in shown.html
     for text in (failures.numbers(wrong), focus.numbers(paths)):

@@ -143,7 +143,7 @@ def test_records_that_do_not_say_where_outputs_fail_are_left_out(tmp_path):
     runs = with_errors(tmp_path, [0] * 10)
     del runs.records[0]["checkpoints"]["selected"]["tests"]["1000"]["first_errors"]
     assert lengths.still_right(runs).empty and lengths.halves(runs).empty
-    assert lengths.halves_table(runs)._repr_html_()
+    assert lengths.halves_table(runs).html
     assert NOT_COUNTED in lengths.course_figure(runs, 1).html
 
 
@@ -192,7 +192,7 @@ def test_success_counts_seeds_with_an_exact_interval(tmp_path):
     low, high = rates.loc[("recopy", "paper"), ["low", "high"]]
     assert (low, high) == (pytest.approx(34.75, abs=0.01), pytest.approx(93.33, abs=0.01))
     assert rates.loc[("copy", "paper"), "high"] == 100
-    assert lengths.success_figure(runs, 1)._repr_html_() and lengths.numbers(runs)
+    assert lengths.success_figure(runs, 1).html and lengths.numbers(runs)
 
 
 def test_without_runs_the_page_says_so(tmp_path):

@@ -97,7 +97,7 @@ def test_numbers_on_the_page_are_those_of_the_medians(three):
 def test_every_exhibit_can_be_shown_with_and_without_runs(seeds, tmp_path):
     runs = runs_of(tmp_path, seeds, "without facts")
     for shown in (losses.figure(runs, number=1), losses.table(runs), appendix.costs(runs)):
-        assert shown._repr_html_() and "\n\n" not in repr(shown)
+        assert shown.html and "\n\n" not in repr(shown)
     drawn, table = losses.figure(runs, number=1), losses.table(runs)
     assert drawn.waits == table.waits == (not seeds)
     if seeds:

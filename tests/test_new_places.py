@@ -174,4 +174,4 @@ def test_right_lines_are_told_from_right_answers(tmp_path):
     assert len(middle) == 2
     for _, row in middle.iterrows():
         assert row.tolist() == pytest.approx([16, 4, 64, 16, 0])
-    assert split.figure(runs, number=1)._repr_html_()
+    assert split.figure(runs, number=1).html

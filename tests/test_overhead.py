@@ -71,12 +71,20 @@ def test_the_last_measurement_of_its_kind_is_shown(tmp_path):
     assert shares[overhead.LSTM] == pytest.approx(75) and "a core of a processor" in shown.html
     assert overhead.MORE_POINTERS not in shares  # the paper's band is about backbones
     assert page.table(found).html.count("75 %") > len(overhead.PAIRS)
+    assert page.before(store).count(" 90 %") == len(overhead.PAIRS)
+    store.append_benchmark(measured(0.6))
+    assert page.before(store).count(" 75 to 90 %") == len(overhead.PAIRS)
 
 
 def test_five_rounds_within_the_margin_reproduce_and_outside_of_it_contradict():
     verdicts = dict(page.decisions(measured(0.75)))
     assert verdicts["panm-076"].outcome == verdicts["panm-077"].outcome == "reproduced"
     assert verdicts["panm-080"].outcome == "contradicted"  # the larger one gains nothing
+    large = measured(0.75)  # PANM with six layers a third faster than they are alone
+    large["pairs"]["Transformer, 6 layers"]["with"] = [
+        rate / 0.75 for rate in large["pairs"]["Transformer, 6 layers"]["bare"]
+    ]
+    assert dict(page.decisions(large))["panm-080"].outcome == "contradicted"
     assert verdicts["panm-074"].outcome == "reproduced"  # a third more, claimed 20 to 30 %
     assert dict(page.decisions(measured(1.0)))["panm-074"].outcome == "contradicted"  # nothing more
     assert verdicts["panm-090"].outcome == "reproduced"

@@ -327,7 +327,7 @@ def test_every_exhibit_of_every_page_can_be_shown(stores, seeds):
         appendix.costs(lengths),
     ]
     for shown in exhibits:
-        assert shown._repr_html_() and "\n\n" not in repr(shown)
+        assert shown.html and "\n\n" not in repr(shown)
         assert seeds or shown.waits or NOT_RUN in shown.html, shown.text
     for shown in exhibits:
         if 'role="img"' in shown.html:

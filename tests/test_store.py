@@ -17,8 +17,16 @@ from relength.errors import RelengthError
 from relength.report import run_index
 from relength.runs import progress
 from relength.runs import store as store_module
-from relength.runs.prices import Device, device_seconds, pace_of
-from relength.runs.store import Store, accuracies, frame, further, on_generated_data, usable
+from relength.runs.prices import Device, pace_of
+from relength.runs.store import (
+    Store,
+    accuracies,
+    device_seconds,
+    frame,
+    further,
+    on_generated_data,
+    usable,
+)
 from relength.specs.spec import make_spec
 from relength.tasks import TASKS
 

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -246,6 +247,32 @@ def test_runs_with_other_settings_enter_no_table_and_need_no_probe(tmp_path):
     store, _ = recorded(tmp_path, training={"name": "epochs", "epochs": 1, "tie": 0.5})
     assert list(verify.probes(usable(store.records()))) == []
     assert verify.sample(store, 1) == []
+
+
+def test_what_lacks_its_data_here_keeps_its_earlier_outcome(tmp_path, monkeypatch):
+    store, record = recorded(tmp_path)
+    rewrite(store, lambda r: r["first_losses"].__setitem__(2, r["first_losses"][2] * 1.01))
+    done = [probe for _, _, probe in verify.probes(usable(store.records()))]
+    verify.write(store, done)
+    assert store.stale == {record["run_id"]}
+    task = type(EXPERIMENT.spec_of(record).task)
+    monkeypatch.setattr(task, "lacks", lambda self: "it was deleted")
+    every = usable(store.records())
+    (left_out,) = verify.without_data(every)
+    assert left_out["run_id"] == record["run_id"] and not [*verify.probes(every)]
+    verify.write(store, [], [left_out])
+    assert store.stale == {record["run_id"]}
+    monkeypatch.setattr(verify, "code_fingerprint", lambda: "another")
+    verify.write(store, [], [left_out])
+    assert store.stale == {record["run_id"]}, "seen to be stale, and not seen otherwise"
+    (fresh,) = [replace(probe, difference=0.0) for probe in done]
+    verify.write(store, [fresh])
+    verify.write(store, [], [left_out])
+    (kept,) = store.replayed()["probes"]
+    assert kept["outcome"] == "fresh" and kept["run_ids"] == [record["run_id"]]
+    monkeypatch.setattr(verify, "code_fingerprint", lambda: "a third one")
+    verify.write(store, [], [left_out])
+    assert store.replayed()["probes"][0]["outcome"] == "not comparable"
 
 
 def test_nothing_is_replayed_whose_outcome_could_not_be_kept(store, make_record, monkeypatch):

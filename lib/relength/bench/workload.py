@@ -6,7 +6,6 @@ from relength.errors import RelengthError
 from relength.specs import registry
 from relength.specs.paper import Paper
 from relength.specs.spec import RunSpec, Scale
-from relength.tasks import TASKS
 
 
 def timed(task: str, scale: Scale, seed: int) -> RunSpec:
@@ -26,8 +25,8 @@ def _paper(task: str) -> Paper:
 
     Raises RelengthError for a task or a paper that is not there.
     """
-    if task not in TASKS:
-        raise RelengthError(f"There is no task {task!r}: choose one of {', '.join(TASKS)}.")
+    if task not in (known := registry.tasks()):
+        raise RelengthError(f"There is no task {task!r}: choose one of {', '.join(known)}.")
     papers = [paper for paper in registry.papers().values() if paper.speed]
     if not papers:
         raise RelengthError("No paper says which model is timed: give one a `speed`.")

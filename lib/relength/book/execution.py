@@ -2,6 +2,8 @@
 
 import os
 import tempfile
+from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -10,8 +12,16 @@ from types import ModuleType
 from relength.errors import RelengthError
 
 
-def execute_all(sources: list[Path], folder: Path, results: Path) -> list[Path]:
-    """Execute notebooks on the records in ``results``, on all cores; return what is written."""
+def execute_all(sources: Sequence[Path], folder: Path, results: Path | None = None) -> list[Path]:
+    """Execute notebooks on all cores, see :func:`execute`; return what is written.
+
+    Raises RelengthError for two notebooks of one name, which would be one file.
+    """
+    for name, times in Counter(source.name for source in sources).items():
+        if times > 1:
+            raise RelengthError(
+                f"{times} notebooks are named {name}: execute them one after another."
+            )
     from relength.book import warm
 
     warm.share_records()

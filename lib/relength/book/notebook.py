@@ -165,9 +165,9 @@ def runs(
     shown = Runs.of_specs(found, chosen.scale, specs, store, artifacts)
     if page:
         shown = replace(shown, artifacts=(), page=page)
-    said = f"{_counted(shown)} at scale {chosen.scale} are in {_place(store)}."
+    said = f"{_counted(shown)} at scale {chosen.scale} ({found.heading}) are in {_place(store)}."
     print(wrapped(said))
-    if shown.gaps:
+    if shown.gaps and (shown.records or shown.broken):
         print(wrapped(shown.gaps))
     if shown.on_generated_data:
         print(wrapped(shown.on_generated_data.strip()))
@@ -284,21 +284,21 @@ def glue(name: str, value: Any) -> None:
 # Notebook files
 
 
-def refresh(path: Path | str) -> Path:
-    """Execute a notebook file in place on ``results/`` and bring it into the form that is
+def refresh(paths: Sequence[Path]) -> None:
+    """Execute notebook files in place on their own records and bring them into the form that is
     committed.
 
-    Raises RelengthError when a cell fails; the file is then left as it was.
+    Raises RelengthError when a cell fails; all files are then left as they were.
     """
     import nbformat
 
-    path, folder = Path(path), Path(tempfile.mkdtemp(prefix="relength-"))
-    execution.execute(path, folder / path.name)  # if it fails, its traceback stays there
-    notebook = nbformat.read(folder / path.name, as_version=4)
+    folder = Path(tempfile.mkdtemp(prefix="relength-"))
+    executed = execution.execute_all(paths, folder)  # if one fails, its traceback stays there
+    for path, made in zip(paths, executed, strict=True):
+        notebook = nbformat.read(made, as_version=4)
+        normalise(notebook)
+        nbformat.write(notebook, path)
     shutil.rmtree(folder)
-    normalise(notebook)
-    nbformat.write(notebook, path)
-    return path
 
 
 def normalise(notebook: "NotebookNode") -> None:

@@ -39,6 +39,7 @@ def verify(
     from relength.runs import contributions
     from relength.runs import verify as check
     from relength.runs.store import usable
+    from relength.verdicts.wording import plural
 
     collect_garbage_again()
     store = store_of(results)
@@ -64,14 +65,26 @@ def verify(
         if not (task or model) and store.path.exists():
             with store.locked(store.freshness):  # nobody waits for what could not be kept
                 pass
-        done = _probe(filter(chosen, usable(store.records())))
+        asked = [*filter(chosen, usable(store.records()))]
+        left_out = check.without_data(asked)
+        if left_out:
+            console.print(
+                f"Left out: {plural(len(left_out), 'record')} whose data are not on this machine.",
+                soft_wrap=True,
+            )
+        done = _probe(asked)
+        if not done and left_out:
+            raise RelengthError(
+                "No record can be replayed: let RELENGTH_DATA name the folder that has their data."
+            )
         if not done:
             raise RelengthError(
                 f"No record of a table in {store.path} fits: name another folder with --results, "
                 "or other tasks and models."
             )
         if not (task or model):
-            console.print(f"Written to {check.write(store, done)}", soft_wrap=True)
+            written = check.write(store, done, left_out)
+            console.print(f"Written to {written}", soft_wrap=True)
         _no_stale(done)
         again = check.sample(store, count, chosen)
     else:

@@ -28,6 +28,7 @@ COMMANDS = {  # in the order of the help
 }
 
 FORBIDDEN = (errno.EROFS, errno.EACCES, errno.EPERM)
+IN_THE_WAY = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST)  # a folder for a file, or the reverse
 
 for name, command in COMMANDS.items():
     app.command(name)(command)
@@ -45,8 +46,10 @@ def main() -> NoReturn:
     except RelengthError as error:
         _refuse(str(error))
     except OSError as error:
-        if error.errno not in FORBIDDEN or not error.filename:
+        if error.errno not in (*FORBIDDEN, *IN_THE_WAY) or not error.filename:
             raise
+        if error.errno in IN_THE_WAY:
+            _refuse(f"{error.filename} is in the way ({error.strerror}): move it elsewhere.")
         _refuse(
             f"{error.filename} cannot be read or written ({error.strerror}): change its "
             "permissions, or work in a copy of the checkout."

@@ -27,6 +27,8 @@ def render(
     from relength.book import build as bookbuild
     from relength.book import editions
 
+    if out.exists() and not out.is_dir():
+        raise RelengthError(f"{out} is a file: name a folder for the book with --out.")
     if pdf:
         editions.chromium()  # missing, it is said now and not when all else is done
     index = bookbuild.render(store_of(results).path, Path(out))
@@ -57,10 +59,10 @@ def refresh(
 
     chosen = notebooks or sorted(NOTEBOOKS.glob("*.ipynb"))
     for path in chosen:  # before any of them is executed
+        if path.suffix != ".ipynb":
+            raise RelengthError(f"{path} is no notebook: name files of notebooks/.")
         if not os.access(path, os.W_OK):
             raise RelengthError(f"{path} is read-only: refresh it in a checkout of your own.")
-    for path in chosen:
-        store_outputs(path)
-        console.print(f"Refreshed {path}", soft_wrap=True)
-    for path in exports.write(Store(RESULTS)):
+    store_outputs(chosen)
+    for path in (*chosen, *exports.write(Store(RESULTS))):
         console.print(f"Refreshed {path}", soft_wrap=True)

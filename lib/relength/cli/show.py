@@ -66,7 +66,7 @@ def plan(
     store = store_of(results)
     steps = agenda.agenda(store, priced, wanted)
     print_table(
-        ("cell", "seeds", "hours", "completes", "why"),
+        ("cell", "seed", "hours", "completes", "why"),
         [
             (
                 *(step.label, step.seeds),

@@ -22,6 +22,7 @@ def run(
         int | None,
         typer.Option(
             min=1,
+            max=1000,
             help="How many seeds, counted from 0.",
             show_default="5; at scale smoke 1; with --plan all in it",
         ),
@@ -222,11 +223,18 @@ def merge(
     """
     from relength.runs.contributions import refuse_strangers
     from relength.runs.store import Store
+    from relength.verdicts.wording import plural
 
     if not other.is_dir():
         raise RelengthError(
             f"{other} is not a folder of records: name the folder given to --results."
         )
     refuse_strangers(record for _, record in Store(results).lacking(Store(other)))
+    if not Store(other).files():
+        console.print(
+            f"{other} has no records in the form PAPER/EXPERIMENT.runs.jsonl: name the folder "
+            "given to --results or --out.",
+            soft_wrap=True,
+        )
     new = Store(results).merge(Store(other))
-    console.print(f"{new} new records in {Store(results).path}", soft_wrap=True)
+    console.print(f"{plural(new, 'new record')} in {Store(results).path}", soft_wrap=True)

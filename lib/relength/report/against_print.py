@@ -80,7 +80,7 @@ def numbers(paper: str, survey: Survey) -> pd.DataFrame:
     gives, always the same), eased (reproduced, and it is known how easily), hardly (of these: could
     hardly fail).
     """
-    known = {claim.id: claim for claim in claims.load(paper)} if paper in claims.papers() else {}
+    known = claims.by_id()
     mine = survey.ledger[(survey.ledger["paper"] == paper) & ~survey.ledger["prose"].astype(bool)]
     evidence: dict[str, Evidence] = {}
     rows = []
@@ -294,7 +294,7 @@ def asides(paper: str, data: pd.DataFrame, survey: Survey) -> str:
     shown = enough if len(enough) else data
     facts = [f"{printed(paper) - len(shown)} more have too few runs", _trained(shown)]
     if reproduced := int(shown["label"].map(verdict_kind).eq("reproduced").sum()):
-        facts.append(f"in {reproduced} of the {count(shown).near} all seeds agree")
+        facts.append(f"{reproduced} of the {count(shown).near} have the verdict *reproduced*")
     if hardly := int(shown["hardly"].sum()):
         facts.append(f"{hardly} of these {{ref}}`could hardly fail <severity>`")
     if size := registry.papers()[paper].parameters:
@@ -371,9 +371,8 @@ def _at(test: str) -> str:
 def _told(row: Any) -> str:
     """One number in words: who, on what, printed and ours."""
     reading = f" ({ARM_LABELS[row.arm]})" if row.arm != "released" else ""
-    seeds = (
-        f" ({claims.plural(row.seeds, 'seed')})" if row.seeds < load_margins().least_seeds else ""
-    )
+    usual = row.seeds == load_margins().least_seeds  # what tables show, even after stage two
+    seeds = "" if usual else f" ({claims.plural(row.seeds, 'seed')})"
     whole = "" if np.isnan(row.full) else f", {row.full:.0f} at the paper's own scale"
     verdict = "; ".join([row.label, *row.marks])
     return (

@@ -151,7 +151,7 @@ def _stage_two(
     wanted: dict[tuple[str, str, int], dict[str, list[Run]]] = {}
     wishes: list[Wish] = []
     runs: dict[str, Run] = {}
-    every = {claim.id: claim for paper in claims.papers() for claim in claims.load(paper)}
+    every = claims.by_id()
     for row in judged.itertuples():
         if row.outcome != "inconclusive":
             continue
@@ -356,7 +356,7 @@ def to_run_next(survey: Survey) -> str:
         "not on this machine. `relength plan` lists all cells.\n\n"
     )
     heads = (
-        *("", "cell", "seeds", "what for"),
+        *("", "cell", "seed", "what for"),
         *("hours", "claims completed", "claims so far", "hours so far"),
     )
     return words + table(
@@ -364,8 +364,9 @@ def to_run_next(survey: Survey) -> str:
         rows,
         name="tab-next",
         caption=f"The first {len(rows)} cells to run. *Hours* are those of the device, or of "
-        "another of its kind where only that has trained such runs. *Claims completed* counts the "
-        "claims that then have the seeds of their stage and so can be decided.",
+        "another of its kind where only that has trained such runs. *Seed* is the number "
+        "of the run's seed, counted from 0. *Claims completed* counts the claims, printed numbers "
+        "among them, that then have the seeds of their stage and so can be decided.",
         numbers=(*heads[:1], *heads[4:]),
     )
 

@@ -35,7 +35,7 @@ def deviations(paper: str) -> Exhibit:
     every = load(paper) if paper in papers() else []
     entries = [entry for entry in every if entry.kind in LISTED]
     columns = dict.fromkeys(("what", "the paper", "here, and why", "expected effect"), "prose")
-    data = pd.DataFrame([e.model_dump(exclude={"measure", "recount"}) for e in entries])
+    data = pd.DataFrame([e.model_dump(exclude={"measures", "recount"}) for e in entries])
     name = f"{paper}-deviations"
     caption = (
         f"<b>What we do differently, or had to choose, {len(entries)} points.</b> The book's page "
@@ -204,6 +204,6 @@ def cap_check(runs: Runs) -> Exhibit:
     )
     if not rows:
         return exhibits.waiting(caption, name, exhibits.training(runs, scale="paper"), data)
-    caption += f" {_what_shorter_training_changes(data, runs)}"
+    caption += f" {_what_shorter_training_changes(data, runs)}{_shared(runs)}"
     html = exhibits.table(rows_table(columns, rows), caption, name, [csv(name, data)])
     return Exhibit(html, f"{len(rows)} runs trained at both scales.", data)

@@ -123,13 +123,12 @@ def of_claims(shown: Iterable[str], survey: Survey) -> str:
     rows = [ledger.loc[claim] for claim in shown if claim in ledger.index]
     arms = _other_arms(rows)
     body = grid(
-        ("claim", "verdict", *(ARM_LABELS[arm] for arm in arms), "our runs"),
+        ("claim", "verdict", "our runs"),
         (
             (
                 f"{plain(row.statement)} {{ref}}`{row.name} <claim-{row.name}>`"
                 + ("" if row.scope in said_of_all else f" *{plain(row.scope)}*"),
-                badges(row),
-                *(_verdict_of(row, arm, survey) for arm in arms),
+                " ".join([badges(row), *_in_other_readings(row, arms, survey)]),
                 plain(told(row)),
             )
             for row in rows
@@ -174,6 +173,19 @@ def _other_arms(rows: Iterable[Any]) -> list[str]:
     )
 
 
+def _in_other_readings(row: Any, arms: Iterable[str], survey: Survey) -> list[str]:
+    """A claim's verdict in each other reading that has runs, a line each below the judged one.
+
+    A column per reading would leave the text of three columns no room.
+    """
+    found = {arm: _verdict_of(row, arm, survey) for arm in arms}
+    return [
+        f"[{ARM_LABELS[arm]}: {verdict}]{{.reading}}"
+        for arm, verdict in found.items()
+        if verdict not in ("", badge("not run"))
+    ]
+
+
 def _verdict_of(row: Any, arm: str, survey: Survey) -> str:
     """Word a claim's verdict in another reading, and how many seeds agree."""
     verdict = row.beside.get(arm) if isinstance(row.beside, dict) else None
@@ -186,7 +198,7 @@ def _verdict_of(row: Any, arm: str, survey: Survey) -> str:
 
 def _failed(row: Any, arm: str, survey: Survey) -> int:
     """Count the runs of a claim's cells that all failed in a reading."""
-    claim = next(one for one in claims.load(row.paper) if one.id == row.name)
+    claim = claims.by_id()[row.name]
     broken = busiest(survey, claim.source.experiment).broken
     return sum(len(broken.get((model, arm, task), ())) for model, task in claim.cells)
 
@@ -256,18 +268,15 @@ def sizes_in_words(ours: Iterable[int], printed: float) -> str:
 
 
 def claims_on(page: str, survey: Survey) -> pd.DataFrame:
-    """The rows of the ledger that a page shows."""
-    shown = shown_by(page)
-    if shown is None:
-        ids = survey.ledger[survey.ledger["page"] == page]["claim"]
-    else:
-        experiment, _ = shown
+    """The rows of the ledger that a page shows: those of its runs, and those that it computes."""
+    ids: list[str] = []
+    if (shown := shown_by(page)) is not None:
         ids = [
             claim.id
-            for claim in claims.load(experiment.paper)
+            for claim in claims.load(shown[0].paper)
             if page_of(claim.artifact, claim.source.experiment) == page
         ]
-    return survey.ledger[survey.ledger["claim"].isin(ids)]
+    return survey.ledger[survey.ledger["claim"].isin(ids) | (survey.ledger["page"] == page)]
 
 
 def verdicts_on(page: str, survey: Survey) -> dict[str, int]:

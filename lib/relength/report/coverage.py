@@ -46,7 +46,7 @@ def notes(state: dict[str, Any], every: bool) -> Iterator[str]:
     }
     if not every and any(waiting.values()):
         listed = ", ".join(f"{paper} {n}" for paper, n in waiting.items() if n)
-        yield f"Tables and figures not begun: {listed}; --all lists them."
+        yield f"Tables and figures without runs of their own: {listed}; --all lists them."
 
 
 def _device(kind: str, name: str) -> str:

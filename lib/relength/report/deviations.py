@@ -13,8 +13,8 @@ from relength.report.tables import signed
 from relength.specs import registry
 from relength.specs.margins import load_margins
 from relength.verdicts import deviations
-from relength.verdicts.claims import plural
 from relength.verdicts.deviations import Deviation, Effect
+from relength.verdicts.wording import plural, verb
 
 NOT_MEASURED = "Not measured yet."
 SECTIONS = {
@@ -43,19 +43,20 @@ SECTIONS = {
 def page(paper: str, survey: Survey) -> str:
     """Every entry of a paper, in sections by kind, with what the store says of its effect."""
     entries = deviations.load(paper)
+    effects = {entry.title: measured(entry, survey.runs) for entry in entries}
     parts = []
     for kind, (heading, opening) in SECTIONS.items():
         chosen = [entry for entry in entries if entry.kind == kind]
         if chosen:
             parts.append(f"## {heading}\n\n{opening}\n")
-            parts += [_entry(paper, entry, survey.runs) for entry in chosen]
-    return "\n".join([_opening(entries, survey.runs), *parts])
+            parts += [_entry(paper, entry, effects[entry.title]) for entry in chosen]
+    return "\n".join([_opening(entries, effects), *parts])
 
 
-def _opening(entries: list[Deviation], runs: pd.DataFrame) -> str:
+def _opening(entries: list[Deviation], effects: dict[str, str]) -> str:
     counts = {kind: sum(entry.kind == kind for entry in entries) for kind in SECTIONS}
     named = [plural(n, kind) for kind, n in counts.items() if n]
-    measured = sum(bool(_effects(entry, runs)) for entry in entries)
+    measured = sum(effect != NOT_MEASURED for effect in effects.values())
     recounted = sum(entry.recount is not None for entry in entries)
     return (
         f"{len(entries)} entries: {', '.join(named)}. For {recounted or 'none'} of them the "
@@ -69,13 +70,13 @@ def anchor(paper: str, entry: Deviation) -> str:
     return f"{entry.kind}-{paper}-{slug(entry.title)}"
 
 
-def _entry(paper: str, entry: Deviation, runs: pd.DataFrame) -> str:
+def _entry(paper: str, entry: Deviation, effect: str) -> str:
     where = f" [{plain(entry.where)}]{{.where}}" if entry.where else ""
     sides = [
         ("Paper says", _said(entry.paper)),
         ("Released code does", _said(entry.released)),
         ("We do", f"{_said(entry.here)} [{plain(entry.why)}]{{.aside}}"),
-        _effect(entry, runs),
+        _effect(entry, effect),
     ]
     definitions = "\n\n".join(f"{term}\n: {text}" for term, text in sides)
     recount = (
@@ -97,12 +98,8 @@ def _said(text: str) -> str:
 
 def measured(entry: Deviation, runs: pd.DataFrame) -> str:
     """Word what the recorded runs say of an entry's effect."""
-    return plain(" ".join(map(in_words, _effects(entry, runs)))) or NOT_MEASURED
-
-
-def _effects(entry: Deviation, runs: pd.DataFrame) -> list[Effect]:
     found = (deviations.effect(measure, runs) for measure in entry.measures)
-    return [effect for effect in found if effect is not None]
+    return plain(" ".join(in_words(effect) for effect in found if effect)) or NOT_MEASURED
 
 
 class Moves(NamedTuple):
@@ -155,9 +152,10 @@ def in_words(found: Effect) -> str:
     spread = f", from {signed(counts.low)} to {signed(counts.high)}" if total > 1 else ""
     said = (
         f"From {found.measure.first} to {found.measure.second}: {_pairs(counts.pairs)}, "
-        f"{_seeds(counts.seeds)}. At the longest test {counts.same} agree within the "
-        f"margin, {counts.more} rise and {counts.fewer} fall. The median change is "
-        f"{signed(counts.median)} {unit}{spread}."
+        f"{_seeds(counts.seeds)}. At the longest test {counts.same} "
+        f"{verb(counts.same, 'agree')} within the margin, {counts.more} "
+        f"{verb(counts.more, 'rise')} and {counts.fewer} {verb(counts.fewer, 'fall')}. The "
+        f"median change is {signed(counts.median)} {unit}{spread}."
     )
     most = counts.most
     if most["difference"]:
@@ -196,11 +194,11 @@ def _seeds(seeds: pd.Series) -> str:
     return most if seeds.min() == seeds.max() else f"{seeds.min()} to {most} per cell"
 
 
-def _effect(entry: Deviation, runs: pd.DataFrame) -> tuple[str, str]:
-    """Measured effect if runs can show it, beside the expected one; else the expected one."""
+def _effect(entry: Deviation, effect: str) -> tuple[str, str]:
+    """The last row of an entry: the expected effect, and the measured one if runs can show it."""
     if not entry.measures:
         return "Expected effect", _said(entry.effect)
-    return "Measured effect", f"{measured(entry, runs)} [Expected: {_said(entry.effect)}]{{.aside}}"
+    return "Measured effect", f"{effect} [Expected: {_said(entry.effect)}]{{.aside}}"
 
 
 PASSAGES = {f"deviations_{paper}": partial(page, paper) for paper in deviations.papers()}

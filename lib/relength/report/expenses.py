@@ -20,13 +20,12 @@ from relength.runs.prices import (
     OwnRun,
     Prices,
     Timed,
-    device_seconds,
     measured_on,
     own_runs,
     timed,
 )
 from relength.runs.progress import clock
-from relength.runs.store import Record, Store
+from relength.runs.store import Record, Store, device_seconds
 from relength.specs import registry
 from relength.specs.experiments import Experiment, anchor_of, experiments
 from relength.verdicts import claims
@@ -66,7 +65,8 @@ def prices(survey: Survey) -> str:
         name="tab-prices",
         caption=f"The price of each artifact: {plan.least_seeds()} seeds of every run of its "
         "experiment, with all readings. Runs that another experiment's file keeps are *shared* and "
-        "count in both. *Judged* are the runs of cells that claims judge. *Spent* is the "
+        "count in both. *Judged* are the runs of cells that claims judge; *recorded* are those "
+        "made on whatever device. *Spent* is the "
         "wall-clock time of the runs recorded on this device, with any other work that it did. "
         "*Missing* and *in all* multiply the runs' steps by the seconds per step of the fastest "
         "run of the same kind there; a kind that was never trained there has the pace of a few "
@@ -75,7 +75,7 @@ def prices(survey: Survey) -> str:
         numbers=("trainings", "judged", "recorded", *hours),
     )
     whole = table(
-        ("rebuilds", "judged", "steps", "device", "time (h)", "without a price"),
+        ("rebuilds", "trainings", "steps", "device", "time (h)", "without a price"),
         [
             _at_the_papers_scale(experiment, device, known[device])
             for experiment, found in devices.items()
@@ -83,10 +83,10 @@ def prices(survey: Survey) -> str:
             if device is not None
         ],
         name="tab-papers-scale",
-        caption="The trainings at the paper's own scale that claims judge, "
+        caption="The trainings at the paper's own scale in the readings that claims judge, "
         f"{plan.least_seeds()} seeds of each, and how long one device takes for those that have a "
         "price there.",
-        numbers=("judged", "steps", "time (h)", "without a price"),
+        numbers=("trainings", "steps", "time (h)", "without a price"),
     )
     return f"{each}\n{whole}"
 

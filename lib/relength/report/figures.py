@@ -1,6 +1,6 @@
 """The figures of a notebook, drawn from recorded runs.
 
-Every seed is drawn, beside it a median, or a mean where the paper prints means.
+Every seed is drawn, and beside the seeds their median.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from relength.report.seeds import swarm
 from relength.report.style import LAYOUTS, LIGHT, Layout, beside, canvas, colour, style, svg, title
 from relength.report.tables import flat, printed
 from relength.report.wording import capital
-from relength.runs.store import Record, accuracies, epochs_of
+from relength.runs.store import Record, accuracies, device_seconds, epochs_of
 from relength.specs import published, registry
 from relength.specs.kinds import TOKENS
 from relength.specs.margins import load_margins
@@ -478,8 +478,7 @@ def cost(runs: Runs, number: int) -> Exhibit:
                 **_who(record),
                 "epochs": epochs_of(record),
                 "steps": record["cost"]["steps"],
-                "seconds": record["cost"]["training_seconds"]
-                + record["cost"]["evaluation_seconds"],
+                "seconds": device_seconds(record),
                 "device": record["provenance"]["device_name"],
             }
             for record in runs.records
@@ -519,7 +518,7 @@ def cost(runs: Runs, number: int) -> Exhibit:
     caption = (
         "What a training takes. A dot is the wall-clock time of a run with its evaluation, on a "
         "logarithmic axis. The bar marks the median; the total stands at the right. All runs "
-        f"together took {hours:.1f} hours, on one core each."
+        f"together took {hours:.1f} hours of a core or of a GPU."
         if len(data)
         else "What a training takes. Nothing is recorded at this scale yet."
     )

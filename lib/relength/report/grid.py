@@ -27,7 +27,7 @@ class Grid:
     """Panels in inches on one canvas: a column per task, a row per model; y runs from 0 to 1
     upwards.
 
-    On a narrow page the tasks come in two blocks of four, one above the other.
+    On a narrow page the tasks come in blocks of at most four, one below the other.
     """
 
     def __init__(self, runs: Runs, layout: Layout, key: Sequence[tuple[str, str]]):

@@ -310,7 +310,7 @@ def links(paper: str) -> Iterable[str]:
 
 def answers(survey: Survey) -> str:
     """A box to ask in, and an answer for every claim: the numbers' and those in words."""
-    known = {claim.id: claim for paper in claims.papers() for claim in claims.load(paper)}
+    known = claims.by_id()
     once = survey.runs.drop_duplicates(["experiment", "run_id"]).sort_values("seed", kind="stable")
     runs, priced = RunsByCell(once), _priced(survey)
     seen = states(survey.store, dict(zip(once["run_id"], once["code"], strict=True)))
@@ -511,8 +511,7 @@ def cited(survey: Survey) -> str:
     if rows.empty:
         return "*No claim on a printed number is judged yet.*\n"
     (row,) = rows.itertuples()
-    (claim,) = (claim for claim in claims.load(row.paper) if claim.id == row.claim)
-    says = f"“{_question(row, claim)[0]}” is *{row.label}*"
+    says = f"“{_question(row, claims.by_id()[row.claim])[0]}” is *{row.label}*"
     at = f" at {row.scale} scale" if row.scale else ""
     return (
         f"> {says}{at} in ReLength {__version__} (commit `…`, claim `{row.claim}`, "

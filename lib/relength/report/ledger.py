@@ -106,7 +106,7 @@ class RunsByCell:
 def claims_list(survey: Survey) -> str:
     """The summary, the claims of the text paper by paper, then the printed numbers by artifact."""
     judged = survey.ledger
-    known = {claim.id: claim for paper in judged["paper"].unique() for claim in claims.load(paper)}
+    known = claims.by_id()
     once = survey.runs.drop_duplicates(["experiment", "run_id"]).sort_values("seed", kind="stable")
     runs = RunsByCell(once)
     prose, cells = judged[judged["prose"]], judged[~judged["prose"]]

@@ -99,7 +99,7 @@ def error_rates(survey: Survey) -> str:
         "procedure at scale reduced, for claims of so many parts. *Promised* rows keep 5 %, most "
         "at their worst case; in the others the seeds hide the truth, or the printed number is "
         f"itself a draw: no rule can promise anything. Another {REPEATS:,} claims would move a "
-        f"rate of 5 % by {200 * (0.05 * 0.95 / REPEATS) ** 0.5:.0f} points or less, 19 times in "
+        f"rate of 5 % by {200 * (0.05 * 0.95 / REPEATS) ** 0.5:.1f} points or less, 19 times in "
         "20.",
         numbers=("rate",),
     )

@@ -16,8 +16,8 @@ from relength.kept import kept
 from relength.report import computed
 from relength.runs import plan
 from relength.runs.executors import gpu_here
-from relength.runs.prices import Prices, device_seconds, own_runs, timed
-from relength.runs.store import Record, Store
+from relength.runs.prices import Device, Prices, own_runs, timed
+from relength.runs.store import Record, Store, device_seconds
 from relength.specs import registry
 from relength.specs.experiments import Experiment, experiments
 from relength.specs.published import artifacts as published_artifacts
@@ -246,6 +246,8 @@ def ledger(store: Store, paper: str = "") -> pd.DataFrame:
     if not paper:
         return survey(store).ledger
     if paper not in known_papers():
+        if (of := paper.partition("-")[0]) in known_papers():
+            raise RelengthError(f"{paper} names a claim and no paper: ask for those of {of}.")
         known = ", ".join(known_papers())
         raise RelengthError(f"There are no claims of {paper!r}: choose from {known}.")
     tables = [judged.ledger(paper, store)]
@@ -283,7 +285,7 @@ def costs(
         {
             "experiment": record["experiment"],
             "scale": record["spec"]["scale"],
-            "device": record["provenance"]["device_name"],
+            "device": Device.of(record).name,
             "torch": record["provenance"]["torch"],
             "trainings": int(record["status"] == "ok"),
             "failed": int(record["status"] == "failed"),

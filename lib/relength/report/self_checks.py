@@ -41,10 +41,10 @@ def _margin() -> float:
 
 def trained_again(survey: Survey) -> str:
     """Every run of the store that was made more than once, execution beside execution."""
-    found = [(one, _outcome(one, survey.store.stale)) for one in repeats(survey.store)]
+    found = _executions(survey)
     if not found:
         return NOTHING
-    return f"{_in_words(again(survey))}\n\n" + table(
+    return f"{_in_words(_counted(found))}\n\n" + table(
         ("run", "arm", "task", "scale", "seed", "first", "again", "outcome", *NUMBERS),
         (_row(*pair) for pair in found),
         name="tab-again",
@@ -55,6 +55,11 @@ def trained_again(survey: Survey) -> str:
         numbers=NUMBERS,
         classes="sortable dated",
     )
+
+
+def _executions(survey: Survey) -> list[tuple[Comparison, str]]:
+    """Every further execution beside the first one, with its outcome."""
+    return [(one, _outcome(one, survey.store.stale)) for one in repeats(survey.store)]
 
 
 def _outcome(one: Comparison, stale: frozenset[str]) -> str:
@@ -85,7 +90,10 @@ class Again(NamedTuple):
 
 def again(survey: Survey) -> Again:
     """Count the executions of runs that were made more than once."""
-    found = [(one, _outcome(one, survey.store.stale)) for one in repeats(survey.store)]
+    return _counted(_executions(survey))
+
+
+def _counted(found: Sequence[tuple[Comparison, str]]) -> Again:
     fair = [one for one, outcome in found if outcome != STALE]
     same = [one for one in fair if _code(one.earlier) == _code(one.later)]
     elsewhere = [one for one in fair if one.elsewhere]

@@ -1,6 +1,6 @@
 """The tables of a notebook, made from recorded runs and published numbers; nothing is typed.
 
-Every function takes :class:`relength.report.runs.Runs`. Where nothing is recorded the tables say
+Most functions take :class:`relength.report.runs.Runs`. Where nothing is recorded the tables say
 *not run*, and where all runs failed *failed*. Only runs of the scales ``reduced`` and ``paper`` get
 verdicts.
 """
@@ -8,6 +8,7 @@ verdicts.
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from html import escape
 from math import isnan
 from typing import Any, NamedTuple
@@ -65,6 +66,7 @@ def signed(value: float) -> str:
     return f"{value:+.1f}".replace("-", "−") if abs(value) >= 0.05 else "0"
 
 
+@cache  # the callers of a page ask for the same tables, and none of them changes them
 def printed(*artifacts: str) -> dict[tuple[str, str, str], float]:
     """{(model, task, test): value} of published tables."""
     tables = [published.table(artifact).dropna(subset="value") for artifact in artifacts]
@@ -310,7 +312,7 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
         f"{_statistic(runs, artifact)} {runs.shown.in_unit}.{both} The lower, smaller one is "
         f"what the paper prints. {coloured}{some_solve}✓ marks a reproduced claim, ≠ a "
         "contradicted one. ↓ and ↑ mark results at reduced scale that are worse or better than "
-        "printed in every seed, before stage two has judged them. Brackets mark what could "
+        "printed beyond chance, before stage two has judged them. Brackets mark what could "
         f"hardly fail: at least {load_margins().hardly_fails:.0%} of the other rows come out at "
         f"the printed number as well{one_symbol}; point at a cell to see how many. A question mark "
         "stands where other executions of the same runs change the verdict: it is fragile."
@@ -432,8 +434,8 @@ def _cell_verdicts(runs: Runs, artifact: str) -> dict[tuple[str, str, str, str],
     for row in ledger[ledger["claim"].str.startswith(f"{artifact}/")].itertuples():
         _, model, task, test = row.claim.split("/")
         verdicts[model, row.arm, task, test] = row.verdict
-        for arm, _, verdict in (other.partition(": ") for other in row.others.split("; ") if other):
-            verdicts[model, arm, task, test] = verdict.removesuffix(" (reduced)")
+        for arm, other in row.beside.items():
+            verdicts[model, arm, task, test] = other.verdict
     return verdicts
 
 

@@ -198,17 +198,20 @@ def code_of(commit: str, root: Path = ROOT) -> str | None:
     return fingerprint(files)
 
 
+@cache
 def _margins_of(commit: str, root: Path) -> str | None:
     content = git.output(root, "show", f"{commit}:{MARGINS.relative_to(ROOT).as_posix()}")
     return None if content is None else hashlib.sha256(content).hexdigest()
 
 
+@cache
 def _claims_of(commit: str, experiment: str, root: Path) -> str | None:
     name = file_of(experiments()[experiment].paper).relative_to(ROOT).as_posix()
     content = git.output(root, "show", f"{commit}:{name}")
     return None if content is None else digest_of(said(content))
 
 
+@cache
 def _date_of(commit: str, root: Path) -> str:
     """Return the date of a commit, as records have it."""
     shown = git.output(root, "log", "-1", "--format=%cd", "--date=format-local:%FT%TZ", commit)

@@ -1,5 +1,6 @@
 """List the runs to train: everything that the experiments want, or what is chosen of it."""
 
+import re
 from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -66,7 +67,11 @@ def choose(
             where = f"{', '.join(asked)}: no" if asked else "No experiment has a"
             way_out = f"choose from {', '.join(known)}"
             if kind == "key":
-                way_out = "its entry on the book's page of provenance has the command that finds it"
+                way_out = (
+                    "its entry on the book's page of provenance has the command that finds it"
+                    if re.fullmatch("[0-9a-f]{12}", unknown[0])
+                    else "a key has 12 hex digits, and the book's page of provenance lists them"
+                )
             raise RelengthError(f"{where} {kind} {unknown[0]!r} at scale {scale}: {way_out}.")
         runs = [run for run in runs if not chosen or NAMES[kind](run.spec) in chosen]
     number, of = shard

@@ -20,7 +20,7 @@ from functools import cache
 from statistics import median, median_high
 from typing import NamedTuple
 
-from relength.runs.store import Record, Store
+from relength.runs.store import Record, Store, device_seconds
 from relength.specs.experiments import Experiment, experiments
 from relength.specs.spec import RunSpec, spec_of_key, text_sizes
 from relength.training.provenance import device_kind, device_name
@@ -149,9 +149,8 @@ def own_runs(*stores: Store) -> list[OwnRun]:
     """The usable records of all experiments' own specs, each spec once."""
     found: dict[str, OwnRun] = {}
     for store in stores:
-        records = store.usable()
         for experiment in experiments().values():
-            for run in own(experiment, records):
+            for run in own(experiment, store.usable(*experiment.files)):
                 found.setdefault(run.spec.key, run)
     return list(found.values())
 
@@ -182,16 +181,6 @@ def own(experiment: Experiment, records: Iterable[Record]) -> Iterator[OwnRun]:
     for record in records:
         if (spec := experiment.spec_of(record)) is not None:
             yield OwnRun(spec, record)
-
-
-def device_seconds(record: Record) -> float:
-    """Return the seconds that a run took of a core, or its share of a GPU's; 0 if it failed.
-
-    Evaluation is included.
-    """
-    cost = record.get("cost", {})
-    seconds = cost.get("training_seconds", 0.0) + cost.get("evaluation_seconds", 0.0)
-    return seconds / cost.get("sharing", 1)
 
 
 @cache  # plans ask for it again and again, of ten thousands of runs

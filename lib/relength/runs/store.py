@@ -44,6 +44,7 @@ CODE = (  # that it follows from whether a line is a record, and what a record s
     *("models.__init__", "models.config", "models.*.__init__", "models.*.*configs"),
     *("models.seq2seq.attentions", "training.__init__", "training.protocols"),
     *("papers.*.__init__", "papers.*.*experiments", "papers.*.published"),
+    *("papers.*.tasks", "papers.*.models", "papers.*.protocols"),
 )
 SUFFIX = ".runs.jsonl"
 LOCK_SECONDS = 30.0
@@ -544,6 +545,16 @@ def epochs_of(record: Record) -> int:
     return record["curve"][-1]["epoch"] + 1
 
 
+def device_seconds(record: Record) -> float:
+    """Return the seconds that a run took of a core, or its share of a GPU's; 0 if it failed.
+
+    Evaluation is included.
+    """
+    cost = record.get("cost", {})
+    seconds = cost.get("training_seconds", 0.0) + cost.get("evaluation_seconds", 0.0)
+    return seconds / cost.get("sharing", 1)
+
+
 def frame(records: Iterable[Record]) -> "pd.DataFrame":
     """One row per run, checkpoint and test; accuracies in percent. Failed runs have no rows.
 
@@ -566,7 +577,7 @@ def frame(records: Iterable[Record]) -> "pd.DataFrame":
             "arm": spec["model"]["arm"],
             "epochs": epochs_of(record),
             "steps": record["cost"]["steps"],
-            "seconds": record["cost"]["training_seconds"] + record["cost"]["evaluation_seconds"],
+            "seconds": device_seconds(record),
             **{
                 name: provenance[name]
                 for name in (

@@ -12,8 +12,8 @@ part. One record per task, model and arm stands for all that the same code made.
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -111,15 +111,14 @@ def differences(ours: list[float], theirs: list[float]) -> np.ndarray:
 def probes(records: Iterable[Record]) -> Iterator[tuple[int, int, Probe]]:
     """Replay a record per task, model, arm and code version; yield (number, of how many, probe).
 
-    Only records of the experiments' own specs count: the others enter no table. Those whose task
-    lacks its data here are left out.
+    Only records of the experiments' own specs count: the others enter no table. Those that
+    :func:`without_data` has are left out.
     """
     groups: dict[tuple[str, ...], list[Record]] = {}
-    for record in records:
-        spec, code = record["spec"], record["provenance"]["code"]
-        found = experiment(record["experiment"]).spec_of(record)
-        if found is not None and not found.task.lacks():
-            kind = (spec["task"]["name"], spec["model"]["name"], spec["model"]["arm"], code)
+    for spec, record in _of_tables(records):
+        if not spec.task.lacks():
+            code = record["provenance"]["code"]
+            kind = (spec.task.name, spec.model.name, spec.model.arm, code)
             groups.setdefault(kind, []).append(record)
     for number, records in enumerate(groups.values(), start=1):
         spec = RunSpec.recorded(records[0]["spec"])
@@ -136,9 +135,24 @@ def probes(records: Iterable[Record]) -> Iterator[tuple[int, int, Probe]]:
         )
 
 
-def write(store: Store, done: Iterable[Probe]) -> Path:
-    """Keep the outcome beside the records, where tables and badges find it."""
-    done = list(done)
+def without_data(records: Iterable[Record]) -> list[Record]:
+    """The records of experiments' own specs whose task lacks its data here."""
+    return [record for spec, record in _of_tables(records) if spec.task.lacks()]
+
+
+def _of_tables(records: Iterable[Record]) -> Iterator[tuple[RunSpec, Record]]:
+    for record in records:
+        spec = experiment(record["experiment"]).spec_of(record)
+        if spec is not None:
+            yield spec, record
+
+
+def write(store: Store, done: Iterable[Probe], left_out: Iterable[Record] = ()) -> Path:
+    """Keep the outcome beside the records, where tables and badges find it.
+
+    left_out: records that could not be replayed here, which keep their earlier outcome
+    """
+    done = [*done, *_earlier(store, {record["run_id"] for record in left_out})]
     file = store.freshness
     file.parent.mkdir(parents=True, exist_ok=True)
     state = {
@@ -149,6 +163,19 @@ def write(store: Store, done: Iterable[Probe]) -> Path:
     }
     file.write_text(json.dumps(state, indent=1) + "\n")
     return file
+
+
+def _earlier(store: Store, run_ids: Collection[str]) -> Iterator[Probe]:
+    """The last probes of some records: with other code than today's a stale one stays stale, and of
+    the others nothing is known.
+    """
+    last = store.replayed()
+    same = last["code"] == code_fingerprint()
+    for known in last["probes"]:
+        if kept := tuple(run_id for run_id in known["run_ids"] if run_id in run_ids):
+            values = {name: known[name] for name in ("key", "label", "recorded_with", "difference")}
+            probe = Probe(**values, run_ids=kept)
+            yield probe if same or probe.outcome == "stale" else replace(probe, difference=None)
 
 
 def _comparable(spec: RunSpec, record: Record) -> bool:

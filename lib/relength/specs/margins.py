@@ -39,7 +39,7 @@ class Margin(_Frozen):
 
 
 class Level(_Frozen):
-    """The meaning of a word such as "solves", in percent of sequences right to the last token."""
+    """The meaning of a word such as "solves", in percent of what a metric counts as right."""
 
     at_least: float | None = Field(default=None, ge=0, le=100)
     below: float | None = Field(default=None, ge=0, le=100)
@@ -112,10 +112,14 @@ def load_margins() -> Margins:
     """The margins. RelengthError where their file is missing or says something impossible."""
     try:
         return _parsed(MARGINS.read_bytes())
-    except (OSError, yaml.YAMLError, ValidationError) as error:
+    except (OSError, yaml.YAMLError) as error:
         raise RelengthError(
             f"The margins cannot be read: {error}. They belong in {MARGINS}."
         ) from error
+    except ValidationError as error:
+        from relength.specs.spec import explain  # which a run that is trained does not need
+
+        raise RelengthError(f"{MARGINS} is no file of margins: {explain(error)}.") from None
 
 
 @lru_cache(maxsize=8)  # every claim asks

@@ -37,7 +37,8 @@ def artifacts() -> "pd.DataFrame":
     """Tables and figures of all papers.
 
     Columns: artifact ("<paper>-table-2"), paper, kind (table or figure), title, metric, protocol,
-    needs, values (file below this folder, or empty), notes. Empty cells are empty strings.
+    needs, values (file below the paper's folder ``published``, or empty), notes. Empty cells are
+    empty strings.
     """
     return _every("artifacts.csv").copy()
 

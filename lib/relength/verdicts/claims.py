@@ -95,6 +95,11 @@ def load(paper: str, folder: Path = FOLDER) -> list[Claim]:
     return list(_claims(paper, path, content))
 
 
+def by_id() -> dict[str, Claim]:
+    """The claims of all papers, each by its id."""
+    return {claim.id: claim for paper in papers() for claim in load(paper)}
+
+
 # A page asks for them many times. They depend on nothing but the file and the package's own tables.
 @lru_cache(maxsize=16)
 def _claims(paper: str, path: Path, content: bytes) -> tuple[Claim, ...]:
@@ -302,25 +307,16 @@ class Verdict(_Frozen):
         return f"{self.verdict} ({self.scale}{' in part' if self.in_part else ''})"
 
 
-def judge(
-    claim: Claim,
-    frame: pd.DataFrame,
-    margins: Margins | None = None,
-    current_margins: str | None = None,
-) -> Verdict:
+def judge(claim: Claim, frame: pd.DataFrame) -> Verdict:
     """The verdict on a claim from the runs of a frame (usable ones: one per spec).
 
     Judged in two stages (:func:`relength.verdicts.rules.staged`). A part whose cells have five
     seeds at scale paper is judged by these alone. The other parts are judged at the scale that has
     more seeds of them. Runs of two scales are never compared. The verdicts of other arms stand in
     `others`.
-
-    margins, current_margins: default to margins.yml and its hash as they are now.
     """
-    margins = margins or load_margins()
-    current = current_margins or margins_hash()
     evidence = Evidence(claim.source, frame)
-    return _judge_arms(claim, evidence, margins, current)
+    return _judge_arms(claim, evidence, load_margins(), margins_hash())
 
 
 def _judge_own(claim: Claim, evidence: Evidence, margins: Margins, current: str | None) -> Verdict:

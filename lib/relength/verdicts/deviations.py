@@ -24,6 +24,7 @@ from pydantic import (
 from relength.errors import RelengthError
 from relength.paths import BOOK
 from relength.specs import registry
+from relength.specs.spec import explain
 
 FOLDER = BOOK / "deviations"
 
@@ -135,10 +136,12 @@ def load(paper: str, folder: Path = FOLDER) -> list[Deviation]:
     try:
         entries = yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader)
         return TypeAdapter(list[Deviation]).validate_python(entries)
-    except (OSError, yaml.YAMLError, ValidationError) as error:
+    except (OSError, yaml.YAMLError) as error:
         raise RelengthError(
             f"The deviations cannot be read: {error}. They belong in {path}."
         ) from None
+    except ValidationError as error:
+        raise RelengthError(f"{path} is no file of deviations: {explain(error)}.") from None
 
 
 class Effect(NamedTuple):

@@ -245,11 +245,13 @@ def staged(
     return Staged(whole, tuple(now), lost, waiting)
 
 
-def conjunction(parts: Sequence[Decision], margins: Margins) -> Decision:
+def conjunction(parts: Sequence[Decision], margins: Margins, unit: str = "seed") -> Decision:
     """Several parts: reproduced if every one is, contradicted if one is after Holm's correction.
 
     p_for is the largest of the parts (all must hold), p_against the smallest corrected one. It
     exceeds when one of the parts that contradict it does.
+
+    unit: what votes, for the words alone
     """
     if len(parts) == 1:
         return parts[0]
@@ -258,7 +260,8 @@ def conjunction(parts: Sequence[Decision], margins: Margins) -> Decision:
     n = min(part.n for part in parts)
     against = [part for part, p in zip(parts, corrected, strict=True) if p <= margins.level]
     exceeds = any(part.exceeds for part in against)
-    return _decide(n, p_for, float(min(corrected)), _together(parts), margins, exceeds=exceeds)
+    p_against = float(min(corrected))
+    return _decide(n, p_for, p_against, _together(parts, unit), margins, exceeds=exceeds)
 
 
 def seeds_for_parts(
@@ -307,26 +310,25 @@ def _decide(
     )
 
 
-def _together(parts: Sequence[Decision]) -> str:
+def _together(parts: Sequence[Decision], unit: str = "seed") -> str:
     votes = [part for part in parts if part.agree is not None]
     if len(votes) == len(parts):
         unanimous = sum(part.agree == part.n for part in parts)
         if unanimous == len(parts):
             fewest, most = (limit(part.n for part in parts) for limit in (min, max))
             if most == 1:
-                return f"the only seed agrees in each of {len(parts)} parts"
-            seeds = (
-                f"{most} of {most} seeds" if fewest == most else f"all seeds, {fewest} to {most},"
-            )
-            return f"{seeds} agree in each of {len(parts)} parts"
+                return f"the only {unit} agrees in each of {len(parts)} parts"
+            if fewest == most:
+                return f"{most} of {most} {unit}s agree in each of {len(parts)} parts"
+            return f"all {unit}s, {fewest} to {most}, agree in each of {len(parts)} parts"
         against = sum(part.agree == 0 for part in parts)
         if against == len(parts):
-            return f"no seed agrees in any of {len(parts)} parts"
+            return f"no {unit} agrees in any of {len(parts)} parts"
         if not unanimous:
-            words = f"in none of {len(parts)} parts do all seeds agree"
-            return f"{words}; in {against} no seed does" if against else words
-        words = f"all seeds agree in {unanimous} of {len(parts)} parts"
-        return f"{words} and no seed in {against}" if against else words
+            words = f"in none of {len(parts)} parts do all {unit}s agree"
+            return f"{words}; in {against} no {unit} does" if against else words
+        words = f"all {unit}s agree in {unanimous} of {len(parts)} parts"
+        return f"{words} and no {unit} in {against}" if against else words
     held = sum(part.outcome == "reproduced" for part in parts)
     lost = sum(part.outcome == "contradicted" for part in parts)
     if held or lost:
@@ -336,10 +338,8 @@ def _together(parts: Sequence[Decision]) -> str:
         )
     leaning = sum(part.p_for < part.p_against for part in parts)
     alone = max(part.n for part in parts) == 1
-    return (
-        f"{'one seed alone leans' if alone else 'the seeds lean'} towards the claim in "
-        f"{leaning or 'none'} of {len(parts)} parts"
-    )
+    who = f"one {unit} alone leans" if alone else f"the {unit}s lean"
+    return f"{who} towards the claim in {leaning or 'none'} of {len(parts)} parts"
 
 
 def _two_dimensional(values: ArrayLike) -> np.ndarray:

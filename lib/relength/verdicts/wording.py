@@ -194,6 +194,12 @@ def tally(found: Tally, order: Sequence[str]) -> str:
         if verdicts
     ]
     came_out = f": {', '.join(groups)}" if groups else ""
+    wrong = (
+        f" No correction is made across claims: at {found.level:.0%} each, up to {found.wrong:.1f} "
+        "wrong verdicts of either kind are to be expected."
+        if found.judged
+        else ""
+    )
     fragile = (
         f" {found.fragile} of the verdicts {verb(found.fragile, 'are')} fragile: with "
         "other executions of the same runs, another verdict."
@@ -202,9 +208,7 @@ def tally(found: Tally, order: Sequence[str]) -> str:
     )
     return (
         f"{found.judged} of {found.claims} claims have the {found.seeds} seeds that judging "
-        f"takes{came_out}. No correction is made across claims: at {found.level:.0%} each, up to "
-        f"{found.wrong:.1f} wrong verdicts of either kind are to be expected."
-        f"{fragile}"
+        f"takes{came_out}.{wrong}{fragile}"
     )
 
 
@@ -217,26 +221,33 @@ def numbers(found: Numbers) -> str:
         f"{plural(found.judged, 'printed number')} {verb(found.judged, 'are')} judged; "
         f"{found.reproduced} {verb(found.reproduced, 'are')} reproduced."
     ]
-    if found.reproduced:
+    if found.hardly:
         said.append(
             f"{found.hardly} of these could hardly fail, and are weak evidence: at least "
             f"{found.share:.0%} of the other rows of the column match as well, or one symbol of "
             "the input does, written over and over."
         )
     if found.unknown:
-        said.append(f"Of {found.unknown} it is unknown, as their columns have no other row.")
+        said.append(
+            f"Of {found.unknown} it is unknown, as no other row of their columns has the seeds "
+            "that a verdict takes."
+        )
     if found.between:
         said.append(
             f"{found.between} {verb(found.between, 'are')} printed strictly between "
             f"{low:g} and {high:g} %, neither at the floor nor at the ceiling; "
             f"{found.between_reproduced} of them "
             f"{verb(found.between_reproduced, 'are')} reproduced"
-            + (
-                f", {found.between_hardly} of which could hardly fail."
-                if found.between_hardly
-                else "."
-            )
+            + _hardly_of(found.between_reproduced, found.between_hardly)
         )
     if found.fragile:
         said.append(f"{found.fragile} of the verdicts {verb(found.fragile, 'are')} fragile.")
     return " ".join(said)
+
+
+def _hardly_of(reproduced: int, hardly: int) -> str:
+    """The end of a sentence: how many of the reproduced numbers could hardly fail."""
+    if not hardly:
+        return "."
+    some = "all" if hardly == reproduced else f"{hardly}"
+    return f", {'which' if reproduced == 1 else f'{some} of which'} could hardly fail."

@@ -15,7 +15,7 @@ from relength.report.grid import NOT_RUN
 from relength.report.style import ARM_LABELS, aligned, title
 from relength.report.wording import grid, words
 from relength.runs.prices import Device
-from relength.runs.store import Store
+from relength.runs.store import Store, device_seconds
 from relength.specs.experiments import experiments
 from relength.specs.margins import load_margins
 from relength.specs.spec import RunSpec
@@ -138,8 +138,8 @@ def trained(store: Store) -> pd.DataFrame:
             on_core = spec.scale == "reduced" and record["provenance"]["device"] == "cpu"
             if on_core and found.keeper(spec) is found:
                 arm = "" if spec.model.arm == "paper" else f", {ARM_LABELS[spec.model.arm]}"
-                took = record["cost"]["training_seconds"] + record["cost"]["evaluation_seconds"]
-                rows.append((found.heading, f"{spec.row}{arm}", spec.task.name, took / 60))
+                minutes = device_seconds(record) / 60
+                rows.append((found.heading, f"{spec.row}{arm}", spec.task.name, minutes))
     return pd.DataFrame(rows, columns=["page", "model", "task", "minutes"])
 
 

@@ -14,7 +14,7 @@ CLAIMS = {
     "findings_mla_distance": ("mla-002", "mla-006", "mla-054"),
     "findings_mla_content": ("mla-003", "mla-049"),
     "findings_mla_walking": ("mla-010", "mla-011", "mla-012", "mla-013", "mla-014", "mla-015"),
-    "findings_mla_motion": ("mla-055", "mla-056", "mla-057", "mla-011", "mla-058", "mla-059"),
+    "findings_mla_motion": ("mla-055", "mla-056", "mla-057", "mla-058", "mla-059"),
     "findings_mla_freedom": (
         *("mla-007", "mla-008", "mla-009", "mla-017", "mla-024"),
         *("mla-025", "mla-026", "mla-028", "mla-063"),

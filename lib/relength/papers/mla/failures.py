@@ -194,7 +194,7 @@ def _panel(grid: Grid, i: int, j: int, model: str, tests: list[pd.DataFrame]) ->
 
 
 def tenths(runs: Runs) -> pd.DataFrame:
-    """Draw where first errors are at the longest test: a row per run and tenth of the target.
+    """Tabulate where first errors are at the longest test: a row per run and tenth of the target.
 
     Of each run the first execution that counted them. Columns: task, model, arm, seed, test, part
     (tenths that are written, 0 to 10) and failed (percent of the outputs that fail, whose first

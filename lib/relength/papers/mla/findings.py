@@ -29,7 +29,7 @@ from relength.report.tables import printed, short
 from relength.runs.store import Store
 from relength.specs.experiments import experiment
 from relength.specs.margins import load_margins
-from relength.verdicts.claims import plural
+from relength.verdicts.wording import plural, verb
 
 TWICE = "RMonoAttn"  # as released the same function as MonoAttn, printed in a row of its own
 FAREST = "1000"  # the longest test beyond the paper's
@@ -89,10 +89,11 @@ def _luck(survey: Survey) -> Iterator[str]:
         yield (
             f"**One function, two rows.** As released, {' and '.join(SAME)} compute the same, from "
             "the same first weights and data. Only the last digit of a sum may differ. Of "
-            f"{plural(len(data), 'pair')} of runs on one make of processor **{apart}** end more "
-            f"than the margin apart at the longest test. The furthest are {furthest:.0f} points "
-            f"apart. Of the {plural(len(used), 'pair')} that tables are made from, whatever they "
-            f"ran on, **{apart_used}** are more than the margin apart. {{doc}}`self_checks` counts "
+            f"{plural(len(data), 'pair')} whose two runs were made on one kind of processor, "
+            f"**{apart}** {verb(apart, 'end')} more than the margin apart at the longest test. The "
+            f"furthest are {furthest:.0f} points apart. Of the {plural(len(used), 'pair')} that "
+            f"tables are made from, whatever they ran on, **{apart_used}** "
+            f"{verb(apart_used, 'are')} more than the margin apart. {{doc}}`self_checks` counts "
             "how often one model trained again on another processor ends elsewhere."
         )
 

@@ -152,7 +152,7 @@ def _shown(row) -> str:
 
 
 def still_right(runs: Runs) -> pd.DataFrame:
-    """Draw how many outputs have no error yet, over their course: a row per run, test and tenth.
+    """Tabulate the outputs without an error yet, over their course: a row per run, test and tenth.
 
     The end apart: an output that is right but for its end is right here. Columns: task, model, arm,
     seed, test, symbols (of an output, on average, without its end), items, part (tenths of the

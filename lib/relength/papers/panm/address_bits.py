@@ -23,6 +23,7 @@ from relength.report.runs import Runs
 from relength.report.seeds import swarm
 from relength.report.style import ARM_LABELS, LIGHT, Layout, aligned, canvas, colour, title
 from relength.report.tables import printed, short
+from relength.report.wording import words
 from relength.specs.spec import RunSpec
 from relength.tasks.algorithmic import CLASSES
 from relength.training.traces import TRACED
@@ -522,7 +523,7 @@ def outcome(runs: Runs) -> str:
     found = tested(runs)
     if found is None:
         return "No run of another training length is recorded yet."
-    agree = [f"{n} at {test} symbols" for test, n in found.agree.items()]
+    agree = [f"{n} in copies of {test} symbols" for test, n in found.agree.items()]
     parts = [
         f"up to {trained}: {', '.join(f'{steps:.0f}' for steps in right)} (predicted {most})"
         for (trained, most), right in found.right.items()
@@ -533,8 +534,8 @@ def outcome(runs: Runs) -> str:
     count = plural(found.runs, "run")
     return (
         f"{count} test the prediction, {each} per training length. It names for each training "
-        "length how many symbols of a copy are written right. How many runs are nearest, by ratio, "
-        f"to the number of their own training length? In copies of {', '.join(agree)}. Symbols "
+        "length how many symbols of a copy are written right. So many runs are nearest, by ratio, "
+        f"to the number of their own training length: {words(agree)}. Symbols "
         f"written right in the longest copy, chance taken off, after training {'; '.join(parts)}."
     )
 

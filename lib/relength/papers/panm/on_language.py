@@ -23,6 +23,7 @@ from relength.report.style import title
 from relength.report.tables import number
 from relength.report.wording import words
 from relength.specs.margins import ROUNDING, load_margins
+from relength.verdicts.wording import plural
 
 
 class Kind(NamedTuple):
@@ -227,11 +228,10 @@ def summary(kind: Kind, runs: Runs, found: list[Setting]) -> str:
     said = [f"in {count} {ANSWERS[answer]}" for answer, count in counts.items() if count]
     compared = len([one for one in found if one.other])
     without = f"; in {len(found) - compared} there is no other network to compare with"
-    seeds = [one.seeds for one in found]
-    span = f"{min(seeds)}" if min(seeds) == max(seeds) else f"{min(seeds)} to {max(seeds)}"
+    fewest = plural(min(one.seeds for one in found), "seed")
     return (
-        f"**{kind.words}** ({len(found)} test{'s' * (len(found) > 1)}, {span} "
-        f"seed{'s' * (max(seeds) > 1)}, scale *{runs.scale}*): {', '.join(said)}"
+        f"**{kind.words}** ({plural(len(found), 'test')}, at least {fewest} of each network, "
+        f"scale *{runs.scale}*): {', '.join(said)}"
         f"{without if compared < len(found) else ''}."
     )
 

@@ -3,7 +3,7 @@ one.
 """
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -139,6 +139,13 @@ def _shown_scale(runs: Runs) -> str:
     return "reduced" if runs.scale == "smoke" else runs.scale
 
 
+def _span(cell: Any) -> str:
+    """The smallest and the largest difference of several pairs."""
+    if cell.seeds < 2:
+        return ""
+    return f"<br><small>{signed(cell.low)} to {signed(cell.high)}</small>"
+
+
 def table(main: Runs, second: Runs) -> Exhibit:
     """A row per contrast and task, the difference at each test length across."""
     data = differences(main, second)
@@ -149,10 +156,7 @@ def table(main: Runs, second: Runs) -> Exhibit:
     rows = []
     for (what, task), cells in data.groupby(["what", "task"], sort=False):
         shown = [
-            f"<b>{signed(cell.median)}</b><br><small>{signed(cell.low)} to {signed(cell.high)}"
-            "</small>"
-            if cell.seeds
-            else f"<i>{NOT_RUN}</i>"
+            f"<b>{signed(cell.median)}</b>{_span(cell)}" if cell.seeds else f"<i>{NOT_RUN}</i>"
             for cell in cells.itertuples()
         ]
         rows.append((what, title(task), str(cells["seeds"].max()), *shown))
@@ -160,7 +164,8 @@ def table(main: Runs, second: Runs) -> Exhibit:
     caption = (
         f"<b>What each difference is worth.</b> {badges(main.scale, main.freshness)} One thing is "
         "changed between two runs of equal seed. A cell has the points of token accuracy that this "
-        "gains or loses: the median over the pairs, below it the smallest and the largest."
+        "gains or loses: the median over the pairs, and below it, where there are several, the "
+        "smallest and the largest."
     )
     if not (main.records and second.records):
         return exhibits.waiting(caption, name, exhibits.training(main, second), data)
