@@ -577,7 +577,7 @@ def test_a_letter_counts_the_claims_of_its_paper(three):
 
 def test_printed_numbers_are_counted_by_the_papers_own_statistic(three, empty):
     runs = outcomes.busiest(three, "mla_table2")
-    data = outcomes.judged_rows(runs, outcomes.beside_printed(runs))
+    data = runs.judged_rows(outcomes.beside_printed(runs))
     counts = findings_counts.near_print(runs, data)
     assert (counts.near, counts.cells) == (3, 9)
     assert (counts.near_longest, counts.longest) == (1, 3)

@@ -7,7 +7,7 @@ import pytest
 
 from relength.errors import RelengthError
 from relength.report.recounts import recount, recounts
-from relength.report.wording import grid, number, numbers, words
+from relength.report.wording import decimal, grid, numbers, words
 from relength.verdicts import deviations
 
 EVERY = [(paper, name) for paper, known in recounts().items() for name in known]
@@ -38,10 +38,10 @@ def test_an_unknown_recount_is_an_error_that_lists_the_known_ones():
 
 def test_numbers_are_rounded_as_on_paper():
     # Halves away from zero, and means of decimal fractions are exact: 0.15 + 0.15 + 0.15 is 0.45.
-    assert [number(x) for x in (74.4, 74.0, 0.45, -0.45, 21.25, (0.1 + 0.2) * 5)] == [
+    assert [decimal(x) for x in (74.4, 74.0, 0.45, -0.45, 21.25, (0.1 + 0.2) * 5)] == [
         *("74.4", "74", "0.5", "-0.5", "21.3", "1.5")
     ]
-    assert number(0.45078, 2) == "0.45"
+    assert decimal(0.45078, 2) == "0.45"
     assert numbers([1, 2.5, 3]) == "1, 2.5 and 3" and words(["a"]) == "a"
 
 

@@ -38,7 +38,7 @@ from relength.specs.spec import Scale
 from relength.verdicts import claims
 from relength.verdicts.claim_models import Claim, ValuePart
 from relength.verdicts.evidence import Evidence, Reading
-from relength.verdicts.wording import verb
+from relength.verdicts.wording import plural, verb
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -372,7 +372,7 @@ def _told(row: Any) -> str:
     """One number in words: who, on what, printed and ours."""
     reading = f" ({ARM_LABELS[row.arm]})" if row.arm != "released" else ""
     usual = row.seeds == load_margins().least_seeds  # what tables show, even after stage two
-    seeds = "" if usual else f" ({claims.plural(row.seeds, 'seed')})"
+    seeds = "" if usual else f" ({plural(row.seeds, 'seed')})"
     whole = "" if np.isnan(row.full) else f", {row.full:.0f} at the paper's own scale"
     verdict = "; ".join([row.label, *row.marks])
     return (

@@ -34,6 +34,7 @@ from relength.runs.store import Store
 from relength.specs.experiments import experiments
 from relength.verdicts import claims
 from relength.verdicts.claim_models import Claim
+from relength.verdicts.wording import plural
 
 SHOWN = 40  # steps on the page
 
@@ -289,7 +290,7 @@ def named(completed: Sequence[str]) -> str:
     """Claims in short: those in words by name, printed numbers counted."""
     words = [claim for claim in completed if "/" not in claim]
     numbers = len(completed) - len(words)
-    return ", ".join([*words, *([claims.plural(numbers, "number")] if numbers else [])]) or "–"
+    return ", ".join([*words, *([plural(numbers, "number")] if numbers else [])]) or "–"
 
 
 def most_recorded(store: Store, kinds: Sequence[str] = ("cpu", "cuda")) -> Device | None:

@@ -15,7 +15,6 @@ from relength.report.scoreboard import costs as spent
 from relength.report.scoreboard import priced
 from relength.report.self_checks import pairs_of_scales
 from relength.report.style import title
-from relength.report.tables import number
 from relength.runs.plan import least_seeds
 from relength.runs.prices import Prices, measured_on, own, timed
 from relength.runs.store import accuracies, usable
@@ -23,6 +22,7 @@ from relength.specs.experiments import experiment
 from relength.specs.margins import load_margins
 from relength.specs.spec import RunSpec, Scale
 from relength.verdicts.deviations import load, papers
+from relength.verdicts.wording import number
 
 # In the notebook's list; contradictions have a page of their own, book/deviations_<paper>.md.
 LISTED = ("deviation", "omission", "assumption")

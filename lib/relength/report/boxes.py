@@ -20,7 +20,7 @@ from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import ARM_LABELS, title
 from relength.report.tables import printed_cells
-from relength.report.wording import sentences, words
+from relength.report.wording import sentences, span, words
 from relength.runs.store import Store
 from relength.specs import registry
 from relength.specs.experiments import page_of, pages, shown_by
@@ -28,7 +28,7 @@ from relength.specs.margins import load_margins
 from relength.verdicts import claims, deviations, stats
 from relength.verdicts.claim_models import OrderPart, Part, PoolPart, SomePart, ValuePart
 from relength.verdicts.claims import PartVerdict
-from relength.verdicts.wording import verb
+from relength.verdicts.wording import plural, verb
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
@@ -81,7 +81,7 @@ def parts_table(rows: Iterable[Any]) -> str:
     if not listed:
         return ""
     count = len(listed)
-    heading = f"The {claims.plural(count, 'part')} that {verb(count, 'keep')} claims open"
+    heading = f"The {plural(count, 'part')} that {verb(count, 'keep')} claims open"
     body = grid(("claim", "part", "our runs"), listed)
     return f"\n\n:::{{dropdown}} {heading}\n\n{body}\n:::"
 
@@ -192,7 +192,7 @@ def _verdict_of(row: Any, arm: str, survey: Survey) -> str:
     if verdict is None:
         return ""
     if verdict.outcome == "not run" and (failed := _failed(row, arm, survey)):
-        return f"no result: {claims.plural(failed, 'run')} failed"
+        return f"no result: {plural(failed, 'run')} failed"
     return _with_votes(badge(verdict.label), verdict.votes)
 
 
@@ -291,7 +291,7 @@ def _verdicts_in_words(judged: dict[str, int], fragile: int) -> str:
     if not judged:
         return "No claim is judged on this page."
     counts = ", ".join(f"{count} {label}" for label, count in judged.items())
-    said = f"{claims.plural(sum(judged.values()), 'claim')}: {counts}."
+    said = f"{plural(sum(judged.values()), 'claim')}: {counts}."
     if not fragile:
         return said
     return f"{said} {fragile} of these verdicts {verb(fragile, 'are')} fragile."
@@ -345,8 +345,7 @@ def _numbers_in_words(found: Numbers | None, judged: claims.Numbers) -> str:
     if not found.run:
         return f"None of the {found.printed} printed numbers has a run at reduced scale yet."
     of = "All" if found.run == found.printed else f"{found.run} of the"
-    seeds = claims.plural(found.most, "seed")
-    seeds = seeds if found.fewest == found.most else f"{found.fewest} to {seeds}"
+    seeds = span((found.fewest, found.most), "seed")
     return (
         f"{of} {found.printed} printed numbers have runs of {seeds} at reduced scale. "
         f"{found.near} of them {verb(found.near, 'are')} {{doc}}`within the margin </how_to_read>`."

@@ -10,6 +10,7 @@ from relength.report.markdown import plain, slug
 from relength.report.scoreboard import Survey
 from relength.report.style import title
 from relength.report.tables import signed
+from relength.report.wording import span
 from relength.specs import registry
 from relength.specs.margins import load_margins
 from relength.verdicts import deviations
@@ -190,8 +191,7 @@ def _seeds(seeds: pd.Series) -> str:
     """Word the number of seeds of a model on a task at one scale: *5 seeds*, *1 to 5 seeds per
     cell*.
     """
-    most = plural(seeds.max(), "seed")
-    return most if seeds.min() == seeds.max() else f"{seeds.min()} to {most} per cell"
+    return span(seeds, "seed") + " per cell" * (seeds.nunique() > 1)
 
 
 def _effect(entry: Deviation, effect: str) -> tuple[str, str]:

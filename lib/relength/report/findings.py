@@ -35,7 +35,6 @@ from relength.report.outcomes import (
     busiest,
     cells_have,
     few_seeds,
-    judged_rows,
     main_runs,
     main_table,
     tabled,
@@ -54,9 +53,8 @@ from relength.verdicts.claims import (
     counted,
     numbers_in_words,
     once,
-    plural,
 )
-from relength.verdicts.wording import verb
+from relength.verdicts.wording import plural, verb
 
 
 def conclusion(
@@ -109,7 +107,7 @@ def conclusion(
 def printed_numbers(paper: str, survey: Survey) -> str:
     """Say how many printed numbers come out, by the paper's own statistic, and which do not."""
     runs = busiest(survey, main_table(paper))
-    data = judged_rows(runs, beside_printed(runs))
+    data = runs.judged_rows(beside_printed(runs))
     if data.empty:
         return NOTHING
     counts, fixed = near_print(runs, data), load_margins()
@@ -270,7 +268,7 @@ def standing(paper: str, survey: Survey) -> str:
 def _of_main_table(paper: str, survey: Survey, judged: pd.DataFrame) -> list[str]:
     """Say how near to print the runs of a paper's main table come."""
     parts, runs = [], busiest(survey, main_table(paper))
-    if len(beside := judged_rows(runs, beside_printed(runs))):
+    if len(beside := runs.judged_rows(beside_printed(runs))):
         tables = runs.experiment.tables
         names = dict.fromkeys(published.name_of(tables[place]) for place in (0, -1))
         parts.append(f"{' to '.join(names)}: {_come_out(runs, beside)}{few_seeds(beside['seeds'])}")

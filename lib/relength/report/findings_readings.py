@@ -37,7 +37,7 @@ from relength.report.wording import capital
 from relength.specs import registry
 from relength.specs.experiments import experiment
 from relength.specs.margins import load_margins
-from relength.verdicts.claims import plural
+from relength.verdicts.wording import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -28,6 +28,7 @@ from relength.report.outcomes import busiest
 from relength.report.reach import reach
 from relength.report.scoreboard import BEGUN, SCALES, Survey
 from relength.report.style import marks, readings, title, verdict_kind
+from relength.report.wording import from_to
 from relength.runs.prices import Device, Prices, own_runs, timed
 from relength.runs.progress import clock
 from relength.specs import published, registry
@@ -38,6 +39,7 @@ from relength.specs.spec import Scale
 from relength.verdicts import claims
 from relength.verdicts.claim_models import Claim
 from relength.verdicts.claims import VERDICTS, counted
+from relength.verdicts.wording import plural
 
 LISTED = 6  # answers that are there before anything is asked
 SHOWN = 5  # claims named in each column of outcomes
@@ -147,7 +149,7 @@ def _waiting(paper: Paper, survey: Survey) -> str:
     made = len(published.prose_claims().query("paper == @paper.name"))
     return (
         f"**Not run.** {begun} of its {len(board)} tables and figures have runs, and it makes "
-        f"{claims.plural(made, 'claim')} in words."
+        f"{plural(made, 'claim')} in words."
     )
 
 
@@ -356,7 +358,7 @@ def _answer(
         where, where_words = f"{page}#{table}-side-by-side", "the table, side by side"
     facts = [
         ("the paper", _printed(row, claim)),
-        ("our runs" if claim else claims.plural(row.seeds, row.unit), told(row)),
+        ("our runs" if claim else plural(row.seeds, row.unit), told(row)),
         *(_provenance(runs.of(claim, row.parts), seen) if claim else ()),
         ("other rows", severity_words(row)),
         ("other executions", executions_words(row)),
@@ -439,8 +441,7 @@ def _provenance(used: Sequence[UsedRun], seen: Mapping[str, State]) -> list[tupl
     if not used:
         return []
     cells = Counter((run.model, run.task) for run in used).values()
-    fewest, most = min(cells), max(cells)
-    seeds = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    seeds = from_to(min(cells), max(cells))
     scales = " and ".join(sorted({run.scale for run in used}))
     listed = f"{seeds} per cell, {len(used)} runs in all"
     if len(cells) == 1:

@@ -23,7 +23,7 @@ from relength.report.html import fill
 from relength.report.markdown import artifact_link, badges, plain, raw, slug
 from relength.report.scoreboard import Survey
 from relength.report.style import marks, readings, verdict_kind
-from relength.report.wording import sentences
+from relength.report.wording import from_to, sentences
 from relength.specs import registry
 from relength.specs.experiments import page_of, same_runs_as
 from relength.specs.margins import Margins, load_margins
@@ -42,7 +42,8 @@ from relength.verdicts.claim_models import (
     TrendPart,
     ValuePart,
 )
-from relength.verdicts.claims import PartVerdict, counted, numbers_in_words, plural, summary
+from relength.verdicts.claims import PartVerdict, counted, numbers_in_words, summary
+from relength.verdicts.wording import plural
 
 DOWNLOAD = (
     *("paper", "claim", "artifact", "kind", "statement", "where", "scope", "arm", "label"),
@@ -355,18 +356,15 @@ def expected(part: Part) -> str:
             some = f"at least {part.at_least} of {len(part.models)} models"
             return f"{some} on {part.task}: {level} at {where}"
         case RangePart():
-            low, high = f"{part.low:g}", f"{part.high:g}"
-            bound = low if low == high else f"{low} to {high}"
+            bound = from_to(f"{part.low:g}", f"{part.high:g}")
             over = f", less {_others(part.over)}" if part.over else ""
             return f"{part.model}{over}: {bound}, mean over the tests of {', '.join(part.tests)}"
         case PoolPart():
-            low, high = f"{part.low:g}", f"{part.high:g}"
-            bound = low if low == high else f"{low} to {high}"
+            bound = from_to(f"{part.low:g}", f"{part.high:g}")
             runs = f"the runs of {', '.join(part.models)} with one seed, on {', '.join(part.tests)}"
             return f"{runs}: {bound}, mean over those of which the measure says something"
         case LongestPart():
-            low, high = f"{part.low:g}", f"{part.high:g}"
-            bound = low if low == high else f"{low} to {high}"
+            bound = from_to(f"{part.low:g}", f"{part.high:g}")
             what = f"longest test above {part.above:g} %"
             over = "" if part.than is None else f", times that of {part.than}"
             return f"{part.model} on {part.task}: {what} {bound}{over}"

@@ -8,8 +8,8 @@ from relength.report.scoreboard import Survey
 from relength.specs import registry
 from relength.specs.margins import Margins, load_margins, margin_words
 from relength.verdicts import margin_history, rules
-from relength.verdicts.claims import plural
 from relength.verdicts.margin_history import History, Version
+from relength.verdicts.wording import plural
 
 MOST_PARTS = 24  # of a claim; more take more seeds by the same rule
 SHORT = 8  # digits of a fingerprint that tell versions apart

@@ -101,12 +101,6 @@ def beside_printed(runs: Runs) -> pd.DataFrame:
     return data.assign(near=data["apart"].eq(False))
 
 
-def judged_rows(runs: Runs, data: pd.DataFrame) -> pd.DataFrame:
-    """Keep the rows of data that belong to the readings on which claims are judged."""
-    rows = zip(data["model"], data["arm"], strict=True)
-    return data[np.array([runs.experiment.judges(*row) for row in rows], dtype=bool)]
-
-
 def beyond_next(runs: Runs, data: pd.DataFrame) -> pd.DataFrame:
     """Keep the rows of data that are of tests beyond L+1, the first unseen length."""
     far = [row.test not in runs.tests[row.task][:2] for row in data.itertuples()]

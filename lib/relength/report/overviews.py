@@ -9,10 +9,10 @@ import pandas as pd
 from relength.report import landing
 from relength.report.markdown import table
 from relength.report.scoreboard import BEGUN, Survey
-from relength.report.tables import number
 from relength.specs import published, registry
 from relength.specs.published import name_of
 from relength.verdicts.claims import counted
+from relength.verdicts.wording import number
 
 COLUMNS = registry.united("columns")
 

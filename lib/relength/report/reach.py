@@ -14,7 +14,17 @@ from relength.report.exhibits import Exhibit, badges
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.seeds import swarm
-from relength.report.style import LAYOUTS, LIGHT, Layout, canvas, colour, spaced, style, svg, title
+from relength.report.style import (
+    LAYOUTS,
+    LIGHT,
+    Layout,
+    colour,
+    grid_of_panels,
+    spaced,
+    style,
+    svg,
+    title,
+)
 from relength.report.tables import comparison, flat
 from relength.report.wording import capital
 from relength.specs import registry
@@ -66,9 +76,8 @@ def reach(runs: Runs, artifact: str, tasks: Sequence[str]) -> Exhibit:
 
 def judged(runs: Runs, artifact: str | None, tasks: Sequence[str]) -> pd.DataFrame:
     """The :func:`relength.report.tables.comparison` of some tasks, each row in its judged arm."""
-    data = comparison(runs, artifact)
-    keep = np.array([runs.experiment.judges(r.model, r.arm) for r in data.itertuples()])
-    return data[keep & data["task"].isin(tasks)]
+    data = runs.judged_rows(comparison(runs, artifact))
+    return data[data["task"].isin(tasks)]
 
 
 def judged_runs(runs: Runs, tasks: Sequence[str]) -> Runs:
@@ -80,15 +89,10 @@ def draw(runs: Runs, data: pd.DataFrame, tasks: Sequence[str], layout: Layout) -
     """A panel per task: what :func:`judged` gives, one line per model."""
     most = max(len(runs.tests[task]) for task in tasks)
     across = 1 if layout.narrow else len(tasks) if most <= CROWDED else 2
-    down = -(-len(tasks) // across)
-    pitch, block = layout.width / across, HEAD + TALL + FOOT
     room = max(LABELS, LETTER * max(len(_ending(*row)) for row in _ends_of(data)))
-    figure = canvas(layout, down * block)
-    for k, task in enumerate(tasks):
-        row, column = divmod(k, across)
-        left = 0.36
-        box = (column * pitch + left, (down - 1 - row) * block + FOOT, pitch - left - room, TALL)
-        axes = figure.add_axes(np.array(box) / ([layout.width, down * block] * 2))
+    around = {"head": HEAD, "foot": FOOT, "left": 0.36, "right": room}
+    figure, places, _ = grid_of_panels(layout, len(tasks), across, TALL, **around)
+    for axes, task in zip(places, tasks, strict=True):
         _panel(axes, task, data[data["task"] == task], runs)
     return figure
 

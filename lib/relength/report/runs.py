@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 
+import numpy as np
 import pandas as pd
 
 from relength.kept import digest, kept
@@ -290,6 +291,12 @@ class Runs:
             if records and not recorded.intersection(keys):
                 found[cell] = records
         return found
+
+    def judged_rows(self, data: pd.DataFrame) -> pd.DataFrame:
+        """Keep the rows of data that belong to the readings on which claims are judged."""
+        rows = zip(data["model"], data["arm"], strict=True)
+        judged = [self.experiment.judges(*row) for row in rows]
+        return data[np.array(judged, dtype=bool)]
 
     @property
     def gaps(self) -> str:

@@ -26,6 +26,7 @@ from relength.tasks.data import downloads
 from relength.training.provenance import device_name
 from relength.verdicts import claim_history, claims, judged
 from relength.verdicts.judged import own_records
+from relength.verdicts.wording import plural
 
 BEGUN = ("partly", "recorded", "decided")  # states of an artifact that has runs
 SCALES = ("reduced", "paper")  # smoke proves a code path and counts for nothing
@@ -302,4 +303,4 @@ def priced(known: str, unpriced: int, runs: int) -> str:
     """Word the price of runs, as far as it is known: *3.2*, *3.2 + 4 runs unknown*, *unknown*."""
     if runs and unpriced == runs:
         return "unknown"
-    return f"{known} + {claims.plural(unpriced, 'run')} unknown" if unpriced else known
+    return f"{known} + {plural(unpriced, 'run')} unknown" if unpriced else known

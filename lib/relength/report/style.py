@@ -182,6 +182,38 @@ def canvas(layout: Layout, height: float) -> "Figure":
     return figure
 
 
+def grid_of_panels(
+    layout: Layout,
+    count: int,
+    across: int,
+    tall: float,
+    *,
+    head: float,
+    foot: float,
+    left: float,
+    right: float,
+    top: float = 0.0,
+) -> "tuple[Figure, list[Axes], float]":
+    """An empty figure with a grid of panels, row by row; the panels, and its height in inches.
+
+    count       panels, of which so many stand ``across``
+    tall        inches of a panel
+    head, foot, left, right
+                inches around each panel, for what is written there
+    top         inches above all of them, for a key
+    """
+    down = -(-count // across)
+    pitch, block = layout.width / across, head + tall + foot
+    height = down * block + top
+    figure, places = canvas(layout, height), []
+    wide, high = (pitch - left - right) / layout.width, tall / height
+    for k in range(count):
+        row, column = divmod(k, across)
+        x, y = column * pitch + left, (down - 1 - row) * block + foot
+        places.append(figure.add_axes((x / layout.width, y / height, wide, high)))
+    return figure, places, height
+
+
 def spaced(
     wanted: Sequence[float], gap: float, low: float = -4.0, high: float = 104.0
 ) -> list[float]:

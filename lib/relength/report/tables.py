@@ -31,14 +31,14 @@ from relength.report.style import (
     title,
     verdict_kind,
 )
-from relength.report.wording import capital, sentences, wrapped
+from relength.report.wording import capital, sentences, span, wrapped
 from relength.specs import published, registry
 from relength.specs.experiments import anchor_of
 from relength.specs.margins import Margin, load_margins, margin_words
 from relength.specs.published import name_of
 from relength.tasks.metrics import Metric
 from relength.verdicts import claims, stats
-from relength.verdicts.wording import number
+from relength.verdicts.wording import number, plural
 
 VERDICT_COLUMNS = (
     *("claim", "kind", "statement", "verdict", "scale", "seeds", "seen", "needed"),
@@ -267,9 +267,7 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
             others = runs.elsewhere(model, arm, task)
             without = word_for_none(runs, model, arm, task)
             words = f"{' and '.join(others)} only" if others else without
-            hint = "; ".join(
-                f"{claims.plural(n, 'seed')} at scale {scale}" for scale, n in others.items()
-            )
+            hint = "; ".join(f"{plural(n, 'seed')} at scale {scale}" for scale, n in others.items())
             return f'<b class="none">{words}</b>{paper}', hint or without, np.nan
         told = beside.get((model, arm, task, test), Beside())
         mark = f"<s>{told.around(MARKS.get(verdict, ''))}</s>".replace("<s></s>", "")
@@ -328,8 +326,7 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
             exhibits.notebook(runs.page),
         ],
     )
-    judged = [runs.experiment.judges(row.model, row.arm) for row in data.itertuples()]
-    run = data[judged].groupby(["model", "task"])["seeds"].max()
+    run = runs.judged_rows(data).groupby(["model", "task"])["seeds"].max()
     return Exhibit(
         html, f"{artifact}: {(run > 0).sum()} of {len(run)} cells have runs.", flat(data)
     )
@@ -337,8 +334,7 @@ def side_by_side(runs: Runs, artifact: str) -> Exhibit:
 
 def printed_cells(runs: Runs, artifact: str) -> pd.DataFrame:
     """The rows of a :func:`comparison` with a printed number, in the judged reading."""
-    data = comparison(runs, artifact).dropna(subset="paper")
-    return data[[runs.experiment.judges(row.model, row.arm) for row in data.itertuples()]]
+    return runs.judged_rows(comparison(runs, artifact).dropna(subset="paper"))
 
 
 def _disagree(cell: dict) -> bool:
@@ -475,9 +471,7 @@ def _seeds_phrase(data: pd.DataFrame) -> str:
     counts = data[data["seeds"] > 0]["seeds"]
     if counts.empty:
         return "Nothing is recorded at this scale yet."
-    low, high = counts.min(), counts.max()
-    most = claims.plural(high, "seed")
-    return f"{most if low == high else f'{low} to {most}'} per cell."
+    return f"{span(counts, 'seed')} per cell."
 
 
 def flat(data: pd.DataFrame) -> pd.DataFrame:
@@ -656,7 +650,7 @@ def verdicts(runs: Runs) -> Exhibit:
     else:
         basis = "No run is recorded yet."
     if late := int((ledger["claim_changed"] != "").sum()):
-        basis += f" <b>{claims.plural(late, 'claim')}, printed numbers included, changed after "
+        basis += f" <b>{plural(late, 'claim')}, printed numbers included, changed after "
         basis += "the first run, or may have.</b>"
     besides = "".join(
         f" Claims about {', '.join(models)} are judged on <i>{ARM_LABELS.get(arm, arm)}</i>."

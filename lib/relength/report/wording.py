@@ -2,11 +2,12 @@
 
 import textwrap
 from collections.abc import Iterable
+from typing import Any
 
 import pandas as pd
 
 from relength.specs import published
-from relength.verdicts.wording import plural
+from relength.verdicts.wording import noun_for
 
 WIDTH = 66  # letters of a line that a page shows without scrolling
 MOST_DIGITS = 9  # beyond these a mean of printed numbers differs from its decimal form by rounding
@@ -27,7 +28,7 @@ def grid(artifact: str, of: str = "value") -> pd.DataFrame:
     return wide.loc[cells["row"].unique(), cells["column"].unique()]
 
 
-def number(value: float, digits: int = 1) -> str:
+def decimal(value: float, digits: int = 1) -> str:
     """A number with at most so many digits after the point, halves away from zero: 74.4, 60."""
     exact = round(float(value), MOST_DIGITS)
     shift = 10**digits
@@ -38,13 +39,17 @@ def number(value: float, digits: int = 1) -> str:
 def span(counts: Iterable[int], noun: str) -> str:
     """Counts of something from the fewest to the most: *5 seeds*, *1 to 5 seeds*, *1 seed*."""
     listed = sorted(counts)
-    few, many = listed[0], listed[-1]
-    return plural(many, noun) if few == many else f"{few} to {plural(many, noun)}"
+    return f"{from_to(listed[0], listed[-1])} {noun_for(listed[-1], noun)}"
+
+
+def from_to(low: Any, high: Any) -> str:
+    """Two ends, or the one value that both are: *1 to 5*, *5*."""
+    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def numbers(values: Iterable[float], digits: int = 1) -> str:
     """Several numbers: *53, 33 and 22*."""
-    return words(number(value, digits) for value in values)
+    return words(decimal(value, digits) for value in values)
 
 
 def words(items: Iterable[str]) -> str:

@@ -40,22 +40,6 @@ from relength.verdicts.claim_models import (
 from relength.verdicts.evidence import SCALES, Evidence, Reading, test_of
 from relength.verdicts.wording import FullScale, Need, Numbers, Tally, Votes, plural
 
-__all__ = [
-    "Claim",
-    "Numbers",
-    "PartVerdict",
-    "Verdict",
-    "judge",
-    "ledger",
-    "load",
-    "load_margins",
-    "margins_hash",
-    "papers",
-    "plural",
-    "summary",
-    "tally",
-]
-
 FOLDER = BOOK / "claims"
 # Shown at reduced scale for claims that stage one speaks against and stage two has not judged yet:
 # results below what is claimed, and results above it.

@@ -32,10 +32,10 @@ from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import aligned, title
-from relength.report.tables import number
-from relength.report.wording import words
+from relength.report.wording import from_to, words
 from relength.specs import published
 from relength.verdicts.stats import permutation_order
+from relength.verdicts.wording import number
 
 OURS = ("table", "task")  # corrected together; the printed numbers speak for the first
 SIDES = ("one", "two")
@@ -180,8 +180,7 @@ def decided(runs: Runs, memory: Memory = TRAINED) -> str:
     name = published.name_of(artifact_of(memory))
     if there.empty:
         return f"{name}: no pair of approaches has runs yet."
-    low, high = there[["few", "many"]].min().min(), there[["few", "many"]].max().max()
-    seeds = f"{low}" if low == high else f"{low} to {high}"
+    seeds = from_to(there[["few", "many"]].min().min(), there[["few", "many"]].max().max())
     lines = [
         f"{name}: {len(there)} of {len(data)} comparisons have runs, {seeds} of each approach.",
         f"Significant at {number(SIGNIFICANT)} of these {len(there)}:",

@@ -14,9 +14,9 @@ from relength.report.outcomes import NOTHING, busiest
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import title
-from relength.report.tables import number, short
+from relength.report.tables import short
 from relength.report.wording import sentences, words
-from relength.verdicts.wording import plural, verb
+from relength.verdicts.wording import number, plural, verb
 
 EXPERIMENT = "dnc_generalization"
 BUDGETS = "dnc_when"

@@ -24,10 +24,11 @@ from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.seeds import seed_lines
-from relength.report.style import LIGHT, VARIANTS, Layout, aligned, canvas, colour, title
-from relength.report.tables import number, short
+from relength.report.style import LIGHT, VARIANTS, Layout, aligned, colour, grid_of_panels, title
+from relength.report.tables import short
 from relength.specs import published
 from relength.specs.spec import RunSpec
+from relength.verdicts.wording import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,14 +103,9 @@ def _figure(runs: Runs, number: int, memory: Memory, caption: str, panel: str = 
 
     def draw(layout: Layout) -> "Figure":
         across = 1 if layout.narrow else min(2, len(panels))
-        down = -(-len(panels) // across)
-        pitch, block = layout.width / across, HEAD + TALL + FOOT
-        size = np.array([layout.width, down * block] * 2)
-        figure = canvas(layout, down * block)
-        for k, name in enumerate(panels):
-            row, column = divmod(k, across)
-            corner = column * pitch + LEFT, (down - 1 - row) * block + FOOT
-            axes = figure.add_axes(np.array([*corner, pitch - LEFT - LABELS[panel], TALL]) / size)
+        around = {"head": HEAD, "foot": FOOT, "left": LEFT, "right": LABELS[panel]}
+        figure, places, _ = grid_of_panels(layout, len(panels), across, TALL, **around)
+        for axes, name in zip(places, panels, strict=True):
             own = [part[part[panel] == name] for part in (data, table)]
             spec = next(s for s in runs.specs if s.task.name == own[1]["task"].iloc[0])
             heading = CONSTRAINTS[name] if panel == "constraint" else title(name)

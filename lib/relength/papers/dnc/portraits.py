@@ -18,7 +18,7 @@ from relength.report import figures, reach
 from relength.report.exhibits import Exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.style import LIGHT, Layout, aligned, canvas, colour, title
+from relength.report.style import LIGHT, Layout, aligned, canvas, colour, grid_of_panels, title
 from relength.runs.store import Record
 from relength.specs import registry
 
@@ -197,14 +197,9 @@ def loops(runs: Runs, number: int) -> Exhibit:
 
     def draw(layout: Layout) -> "Figure":
         across = min(len(tasks), 1 if layout.narrow else 2)
-        down = -(-len(tasks) // across)
-        pitch, block = layout.width / across, 2.5
-        figure = canvas(layout, down * block)
-        for k, task in enumerate(tasks):
-            row, column = divmod(k, across)
-            corner = column * pitch + 0.5, (down - 1 - row) * block + 0.5
-            size = np.array([layout.width, down * block] * 2)
-            axes = figure.add_axes(np.array([*corner, pitch - 1.75, block - 0.85]) / size)
+        around = {"head": 0.35, "foot": 0.5, "left": 0.5, "right": 1.25}
+        figure, places, _ = grid_of_panels(layout, len(tasks), across, tall=1.65, **around)
+        for axes, task in zip(places, tasks, strict=True):
             _loops_panel(axes, task, data, rows)
         return figure
 

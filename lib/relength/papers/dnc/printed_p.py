@@ -25,7 +25,7 @@ from relength.papers.dnc.by_length import EXTENDED, TRAINED
 from relength.papers.dnc.recounts import SIGNIFICANT, statistic
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, rows_table
-from relength.report.wording import grid, words
+from relength.report.wording import from_to, grid, words
 from relength.specs.published import name_of
 
 ROUNDED = 0.005  # a printed number stands for what is at most so far from it
@@ -184,16 +184,12 @@ def two_sided() -> str:
         perhaps = significant[2 * (significant - ROUNDED) <= SIGNIFICANT]
         lines.append(
             f"{name_of(artifact)}: {len(significant)} of {len(cells)} are at most {SIGNIFICANT}. "
-            f"Twice as large, {_from_to(len(surely), len(perhaps))} of these are."
+            f"Twice as large, {from_to(len(surely), len(perhaps))} of these are."
         )
         for task, gone in significant.drop(perhaps.index).groupby(level=1, sort=False):
             named = [f"{short_pair(pair)} ({p:.2f})" for (pair, _), p in gone.items()]
             lines.append(f"  no longer in {task}: {words(named)}")
     return "\n".join(lines)
-
-
-def _from_to(low: int, high: int) -> str:
-    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def short_pair(pair: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from relength.report.wording import grid, number, numbers, words
+from relength.report.wording import decimal, grid, numbers, words
 
 STATEFUL, STATELESS = "STATEFUL-BASELINE", "STATELESS-BASELINE"
 CONSTRAINED = ["COMPR", "REG", "COMPR&REG"]
@@ -26,7 +26,7 @@ def best_stateful_trial() -> str:
         others = median[task].drop(STATEFUL)
         below = others.index[others > best.loc[STATEFUL, task]]
         found.append(
-            f"in {task} it is {number(best.loc[STATEFUL, task])}, below {len(below)} of "
+            f"in {task} it is {decimal(best.loc[STATEFUL, task])}, below {len(below)} of "
             f"{len(others)} medians ({numbers(others)})"
         )
     return f"Table III: {words(found)}."
@@ -46,7 +46,7 @@ def longer_with_memory() -> str:
     before, after = grid("dnc-table-2"), grid("dnc-table-5")
     constrained = before.loc[CONSTRAINED].max(), after.loc[CONSTRAINED].max()
     grew = [
-        f"{task} ({number(constrained[0][task])} to {number(constrained[1][task])})"
+        f"{task} ({decimal(constrained[0][task])} to {decimal(constrained[1][task])})"
         for task in before.columns
         if constrained[1][task] > constrained[0][task]
     ]
@@ -61,12 +61,12 @@ def baselines_with_memory() -> str:
     """Count what the baselines still do with the extended memory."""
     before, after = grid("dnc-table-2"), grid("dnc-table-5")
     gains = [
-        f"{task} ({number(before.loc[STATEFUL, task])} to {number(after.loc[STATEFUL, task])})"
+        f"{task} ({decimal(before.loc[STATEFUL, task])} to {decimal(after.loc[STATEFUL, task])})"
         for task in before.columns
         if after.loc[STATEFUL, task] > before.loc[STATEFUL, task]
     ]
     best = statistic("dnc-table-6", "max").loc[STATEFUL]
-    high = [f"{number(value)} in {task}" for task, value in best.items() if value >= 95]
+    high = [f"{decimal(value)} in {task}" for task, value in best.items() if value >= 95]
     none = int((after.loc[STATELESS] == 0).sum())
     return (
         f"The stateful baseline gains in {words(gains)}, and its best trials reach {words(high)}. "
@@ -78,8 +78,8 @@ def stateless_in_sort() -> str:
     """The stateless controller beside the constrained approaches in sort."""
     length, median = grid("dnc-table-2")["sort"], statistic("dnc-table-3", "median")["sort"]
     return (
-        f"Sort: longest input {number(length[STATELESS])} against {numbers(length[CONSTRAINED])}, "
-        f"median accuracy {number(median[STATELESS])} against {numbers(median[CONSTRAINED])}."
+        f"Sort: longest input {decimal(length[STATELESS])} against {numbers(length[CONSTRAINED])}, "
+        f"median accuracy {decimal(median[STATELESS])} against {numbers(median[CONSTRAINED])}."
     )
 
 

@@ -23,7 +23,16 @@ from relength.report import exhibits, figures
 from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.style import LIGHT, Layout, aligned, beside, canvas, colour, title
+from relength.report.style import (
+    LIGHT,
+    Layout,
+    aligned,
+    beside,
+    canvas,
+    colour,
+    grid_of_panels,
+    title,
+)
 from relength.runs.store import Record
 from relength.specs.spec import RunSpec
 
@@ -303,23 +312,12 @@ def arrivals_figure(runs: Runs, number: int) -> Exhibit:
     budget = max((record["curve"][-1]["step"] for record in runs.records), default=1)
 
     def draw(layout: Layout) -> "Figure":
-        across = 1 if layout.narrow else 2
-        down = -(-len(tasks) // across)
-        left, row = 1.42, 0.085
+        across, row = 1 if layout.narrow else 2, 0.085
         seeds = max(1, data.groupby(["task", "model"])["seed"].nunique().max())
         tall = len(runs.rows) * (seeds * row + 0.12)
-        pitch, block = layout.width / across, 0.4 + tall + 0.34
-        figure = canvas(layout, down * block + 0.2)
-        height = down * block + 0.2
-        for k, task in enumerate(tasks):
-            y, x = divmod(k, across)
-            box = (
-                x * pitch + left,
-                height - 0.2 - (y + 1) * block + 0.34,
-                pitch - left - 0.3,
-                tall,
-            )
-            axes = figure.add_axes(np.array(box) / ([layout.width, height] * 2))
+        around = {"head": 0.4, "foot": 0.34, "left": 1.42, "right": 0.3, "top": 0.2}
+        figure, places, height = grid_of_panels(layout, len(tasks), across, tall, **around)
+        for axes, task in zip(places, tasks, strict=True):
             _arrivals_panel(axes, runs, task, data[data["task"] == task], budget, seeds)
         _key(figure, layout, height, _lengths(runs))
         return figure

@@ -20,12 +20,12 @@ from relength.report.markdown import plain, table
 from relength.report.outcomes import NOTHING, busiest
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
-from relength.report.tables import number, printed, short, signed
+from relength.report.tables import printed, short, signed
 from relength.report.wording import words
 from relength.specs.margins import load_margins
 from relength.tasks.facts import PLACES
 from relength.tasks.new_places import NEW
-from relength.verdicts.wording import plural
+from relength.verdicts.wording import number, plural
 
 ONE, LONG = "memreasoner_babilong", "memreasoner_two_facts"
 ORDERS, SUPERVISION = "memreasoner-table-17", "memreasoner-table-19"

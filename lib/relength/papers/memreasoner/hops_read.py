@@ -205,7 +205,7 @@ def distance_figure(runs: Runs, number: int) -> Exhibit:
 
     def draw(layout: Layout) -> "Figure":
         lines = len(KINDS) if layout.narrow else 1
-        drawing, height, places = in_a_grid(layout, len(panels), lines)
+        drawing, places, height = in_a_grid(layout, len(panels), lines)
         for axes, (panel, near) in zip(places, panels.items(), strict=True):
             _panel(axes, _named(runs, panel, list(panels)), panel[0], near, tests)
         _key(drawing, layout, height, next(iter(panels))[0])

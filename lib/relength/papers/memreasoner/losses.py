@@ -17,7 +17,7 @@ from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.seeds import seed_lines
-from relength.report.style import LIGHT, Layout, aligned, canvas, colour
+from relength.report.style import LIGHT, Layout, aligned, colour, grid_of_panels
 from relength.report.tables import signed
 from relength.report.wording import words, wrapped
 from relength.specs.margins import load_margins
@@ -120,16 +120,10 @@ def in_panels(layout: Layout, panel: "Callable[[Axes, str], None]") -> "Figure":
 
     panel  draws into axes what is known of a choice
     """
+    around = {"head": 0.34, "foot": 0.3, "left": 0.42, "right": 0.2}
     across = 1 if layout.narrow else 2
-    down = -(-len(LOSSES) // across)
-    head, tall, foot, left = 0.34, 1.05, 0.3, 0.42
-    block, pitch = head + tall + foot, layout.width / across
-    size = np.array([layout.width, down * block] * 2)
-    drawing = canvas(layout, down * block)
-    for k, terms in enumerate(LOSSES):
-        row, column = divmod(k, across)
-        corner = column * pitch + left, (down - 1 - row) * block + foot
-        axes = drawing.add_axes(np.array([*corner, pitch - left - 0.2, tall]) / size)
+    drawing, places, _ = grid_of_panels(layout, len(LOSSES), across, tall=1.05, **around)
+    for axes, terms in zip(places, LOSSES, strict=True):
         axes.patch.set_visible(False)
         panel(axes, terms)
         framed(axes, terms)

@@ -94,7 +94,7 @@ def figure(runs: Runs, number: int) -> Exhibit:
     hops = data["hop"].nunique()
 
     def draw(layout: Layout) -> "Figure":
-        drawing, height, places = in_a_grid(
+        drawing, places, height = in_a_grid(
             layout, len(panels), len(KINDS) if layout.narrow else 1, across=hops
         )
         for axes, ((test, hop), part) in zip(places, panels, strict=True):

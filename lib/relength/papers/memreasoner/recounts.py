@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from relength.report.wording import grid, number, numbers, words
+from relength.report.wording import decimal, grid, numbers, words
 from relength.specs.published import name_of
 
 OURS = "MemReasoner-1.4B (bAbi)"
@@ -32,8 +32,8 @@ def averages() -> str:
                 mean = cells.loc[row, lengths].mean()
                 if abs(mean - cells.loc[row, average]) > 0.3:  # 97.25 is printed as 97
                     wrong.append(
-                        f"{row} in Table {name}: printed {number(cells.loc[row, average])}, "
-                        f"recounted {number(mean)} from {numbers(cells.loc[row, lengths])}"
+                        f"{row} in Table {name}: printed {decimal(cells.loc[row, average])}, "
+                        f"recounted {decimal(mean)} from {numbers(cells.loc[row, lengths])}"
                     )
     return f"{checked - len(wrong)} of {checked} averages agree. {'; '.join(wrong)}."
 
@@ -42,7 +42,7 @@ def task_2_at_1k() -> str:
     """RMT and Mamba at 1k on task 2."""
     cells = _lengths("memreasoner-table-3")["1k"]
     found = [
-        f"{row} {number(cells[row])}" for row in cells.index if "(bAbi)" in row and row != OURS
+        f"{row} {decimal(cells[row])}" for row in cells.index if "(bAbi)" in row and row != OURS
     ]
     return f"Table 3 has at 1k: {words(found)}."
 
@@ -55,9 +55,9 @@ def half_the_window() -> str:
         for name in ("Phi-3", "Llama-3-8B")
     )
     return (
-        f"Table 2 gives Phi-3 {number(100 * phi['64k'] / phi['0k'], 0)} % of its 0k accuracy at "
-        f"64k, half its window, and {number(100 * phi['16k'] / phi['0k'], 0)} % at 16k; Llama-3 "
-        f"has {number(100 * llama['4k'] / llama['0k'], 0)} % at 4k, as the text says."
+        f"Table 2 gives Phi-3 {decimal(100 * phi['64k'] / phi['0k'], 0)} % of its 0k accuracy at "
+        f"64k, half its window, and {decimal(100 * phi['16k'] / phi['0k'], 0)} % at 16k; Llama-3 "
+        f"has {decimal(100 * llama['4k'] / llama['0k'], 0)} % at 4k, as the text says."
     )
 
 
@@ -79,7 +79,7 @@ def larimar_on_task_1() -> str:
     rivals = cells.loc[[r for r in cells.index if r.startswith(("RMT", "Mamba")) and "(bAbi)" in r]]
     best = rivals.max()
     found = [
-        f"{length} ({number(larimar[length])} against {number(best[length])})"
+        f"{length} ({decimal(larimar[length])} against {decimal(best[length])})"
         for length in cells.columns
         if larimar[length] <= best[length]
     ]
@@ -91,8 +91,8 @@ def larimar_on_task_2() -> str:
     cells = _lengths("memreasoner-table-3")[["16k", "32k", "64k", "128k"]]
     larimar = cells.loc[next(row for row in cells.index if "Larimar" in row)]
     return (
-        f"From 16k on Larimar has {numbers(larimar)} (mean {number(larimar.mean())}), MemReasoner "
-        f"{numbers(cells.loc[OURS])} (mean {number(cells.loc[OURS].mean())})."
+        f"From 16k on Larimar has {numbers(larimar)} (mean {decimal(larimar.mean())}), MemReasoner "
+        f"{numbers(cells.loc[OURS])} (mean {decimal(cells.loc[OURS].mean())})."
     )
 
 
@@ -100,7 +100,7 @@ def inference_time() -> str:
     """Compute how the time per input grows with length in Table 6."""
     seconds = _lengths("memreasoner-table-6").loc["MemReasoner"].dropna()
     factor = (seconds / seconds.shift()).dropna()
-    each = [f"{length} {number(value)}" for length, value in factor.items()]
+    each = [f"{length} {decimal(value)}" for length, value in factor.items()]
     return f"From each length to the next the time grows by factors: {', '.join(each)}."
 
 
@@ -110,8 +110,8 @@ def query_update() -> str:
     at_1k = cells["babilong/task2/1k"]
     main = _lengths("memreasoner-table-3").loc[OURS, "1k"]
     return (
-        f"Table 18 has {number(at_1k['alpha=1'])} at 1k with alpha = 1 and "
-        f"{number(at_1k['alpha=8'])} with alpha = 8; Table 3 prints {number(main)}."
+        f"Table 18 has {decimal(at_1k['alpha=1'])} at 1k with alpha = 1 and "
+        f"{decimal(at_1k['alpha=8'])} with alpha = 8; Table 3 prints {decimal(main)}."
     )
 
 
@@ -119,7 +119,7 @@ def epochs() -> str:
     """Robustness to new locations by training epochs in Table 20."""
     cells = grid("memreasoner-table-20")
     found = [
-        f"{row} {number(value)}"
+        f"{row} {decimal(value)}"
         for row, value in cells["babi_location_change/task2"].dropna().items()
     ]
     return f"Table 20, new locations, legible cells: {words(found)}."
@@ -134,7 +134,7 @@ def qwen() -> str:
         for row in cells.index.drop(OURS):
             found += [
                 f"{row.removesuffix(' (bAbi)')} in {name_of(name)}, {column.rpartition('/')[2]} "
-                f"({number(value)} against {number(cells.loc[OURS, column])})"
+                f"({decimal(value)} against {decimal(cells.loc[OURS, column])})"
                 for column, value in cells.loc[row].items()
                 if value > cells.loc[OURS, column]
             ]

@@ -15,7 +15,7 @@ from relength.report.exhibits import Exhibit
 from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.style import LIGHT, Layout, aligned, canvas, colour, title
+from relength.report.style import LIGHT, Layout, aligned, colour, grid_of_panels, title
 from relength.specs.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def stacked(runs: Runs, middle: pd.DataFrame, parts: dict[str, Part], layout: La
     lines = -(-len(parts) // beside)
     upright = any(len(test) > LONGEST for *_, test in middle.index)
     foot = 0.7 if upright else 0.28
-    drawing, height, places = in_a_grid(layout, len(panels), lines, foot=foot)
+    drawing, places, height = in_a_grid(layout, len(panels), lines, foot=foot)
     for axes, (cell, part) in zip(places, panels, strict=True):
         # The task stands below the row: side by side they are wider than a panel.
         below = f"\n{title(cell[2])}" if len(runs.tasks) > 1 else ""
@@ -140,26 +140,17 @@ def stacked(runs: Runs, middle: pd.DataFrame, parts: dict[str, Part], layout: La
 
 
 def in_a_grid(
-    layout: Layout, panels: int, lines: int, across: int = 3, foot: float = 0.28
-) -> "tuple[Figure, float, list[Axes]]":
-    """Make a figure with a grid of panels; return it, its height in inches, and the panels.
+    layout: Layout, count: int, lines: int, across: int = 3, foot: float = 0.28
+) -> "tuple[Figure, list[Axes], float]":
+    """Make a figure with a grid of panels, see :func:`relength.report.style.grid_of_panels`.
 
     lines   lines of the key above all panels
     across  panels in a row; on a phone there is one
     foot    inches below each panel
     """
-    across = 1 if layout.narrow else min(panels, across)
-    down = -(-panels // across)
-    head, tall, left, top = 0.48, 1.35, 0.42, 0.1 + 0.18 * lines
-    block, pitch = head + tall + foot, layout.width / across
-    height = down * block + top
-    drawing, size = canvas(layout, height), np.array([layout.width, height] * 2)
-    places = []
-    for k in range(panels):
-        row, column = divmod(k, across)
-        corner = column * pitch + left, (down - 1 - row) * block + foot
-        places.append(drawing.add_axes(np.array([*corner, pitch - left - 0.2, tall]) / size))
-    return drawing, height, places
+    across = 1 if layout.narrow else min(count, across)
+    around = {"head": 0.48, "foot": foot, "left": 0.42, "right": 0.2, "top": 0.1 + 0.18 * lines}
+    return grid_of_panels(layout, count, across, tall=1.35, **around)
 
 
 def framed(axes: "Axes", words: str) -> None:

@@ -23,9 +23,9 @@ from relength.report.grid import NOT_COUNTED, NOT_RUN, Grid
 from relength.report.html import fill
 from relength.report.runs import Runs
 from relength.report.style import LIGHT, TEXT_SHARE, Layout, aligned, colour, title
-from relength.report.tables import number as shown_number
 from relength.runs.store import Record, usable
 from relength.specs import published
+from relength.verdicts.wording import number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -302,9 +302,9 @@ def without_errors(runs: Runs) -> str:
 def _median(cell: pd.DataFrame) -> str:
     if cell.empty:
         return NOT_RUN
-    failing = shown_number(float(cell["failing"].median()))
+    failing = number(float(cell["failing"].median()))
     right = cell["right_before"].dropna()
-    return f"{shown_number(float(right.median())) if len(right) else '–'} ({failing})"
+    return f"{number(float(right.median())) if len(right) else '–'} ({failing})"
 
 
 # One sample at a time

@@ -20,7 +20,6 @@ from relength.report.outcomes import (
     busiest,
     ends,
     few_seeds,
-    judged_rows,
 )
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
@@ -168,7 +167,7 @@ def _far(survey: Survey) -> Iterator[str]:
 def at_a_thousand(runs: Runs) -> SeriesGroupBy:
     """Percent of outputs right at the farthest test, by model and task; judged readings."""
     data = lengths.errors(runs)
-    data = judged_rows(runs, data[data["test"] == FAREST])
+    data = runs.judged_rows(data[data["test"] == FAREST])
     return (100 * data["right"] / data["items"]).groupby([data["model"], data["task"]])
 
 
@@ -415,7 +414,7 @@ def failing(runs: Runs) -> Failing:
     data, levels = ends(runs), load_margins().levels
     lost = data[data["known"].map(levels["solved"].holds) & (data["state"] == "failed")]
     shares = lost.merge(failures.shares(runs), on=["task", "model", "arm", "seed", "test"])
-    right = judged_rows(runs, shares).groupby("model", sort=False)["right_before"].median()
+    right = runs.judged_rows(shares).groupby("model", sort=False)["right_before"].median()
     return Failing(samples, kinds, right.to_dict())
 
 

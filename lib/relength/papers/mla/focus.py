@@ -23,9 +23,9 @@ from relength.report.figures import exhibit
 from relength.report.grid import BAND, NOT_RUN, Grid
 from relength.report.runs import Runs
 from relength.report.style import LIGHT, Layout, aligned, colour, title
-from relength.report.tables import number as shown_number
 from relength.runs.store import Record
 from relength.specs.margins import load_margins
+from relength.verdicts.wording import number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -348,7 +348,7 @@ def numbers(runs: Runs) -> str:
 
 
 def _medians(cell: pd.DataFrame) -> list[str]:
-    medians = [shown_number(float(cell[name].median())) for name in MEASURES]
+    medians = [number(float(cell[name].median())) for name in MEASURES]
     return [*medians, f"{int(cell['right'].sum())} of {len(cell)}"]
 
 

@@ -19,6 +19,7 @@ from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.grid import NOT_COUNTED, NOT_RUN, Grid
 from relength.report.runs import Runs
 from relength.report.style import LIGHT, Layout, beside, canvas, colour, title
+from relength.report.wording import from_to
 from relength.specs.margins import load_margins
 from relength.tasks import TASKS
 from relength.verdicts import stats
@@ -352,12 +353,11 @@ def success_figure(runs: Runs, number: int) -> Exhibit:
         return figure
 
     level = load_margins().levels["solved"].at_least
-    fewest, most = data["seeds"].min(), data["seeds"].max()
     caption = (
         "How many seeds solve the longest test of Table 2? A seed solves it at "
         f"{level:g} % or more. A dot is the share of seeds, the bar its exact 95 % interval. "
         "Filled: the released code. Hollow: the text's equations. A row has "
-        f"{fewest if fewest == most else f'{fewest} to {most}'} of "
+        f"{from_to(data['seeds'].min(), data['seeds'].max())} of "
         f"{len({spec.seed for spec in runs.specs})} seeds so far."
     )
     said = "; ".join(

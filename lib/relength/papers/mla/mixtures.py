@@ -19,7 +19,7 @@ from relength.report.runs import Runs
 from relength.report.tables import comparison, printed
 from relength.specs import published
 from relength.specs.margins import load_margins
-from relength.verdicts.claims import plural
+from relength.verdicts.wording import plural
 
 TABLE = "mla-table-7"
 SOURCES = {

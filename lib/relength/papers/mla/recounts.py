@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from relength.report.wording import grid, higher_lower, number, words
+from relength.report.wording import decimal, grid, higher_lower, words
 from relength.tasks import TASKS
 
 PROBING = "mla-table-2"
@@ -20,12 +20,12 @@ def lookup_conflict() -> str:
     fair = accuracy[(distance >= 1) & (distance <= 1.4) & (accuracy < 100)].stack()
     rounded = accuracy[(distance == 0) & (accuracy < 100)].stack().dropna()
     return (
-        f"{row} on {column} has an accuracy of {number(accuracy.loc[row, column])} and a distance "
-        f"of {number(distance.loc[row, column])}; {len(others) or 'no'} other cells are in "
-        f"conflict. Other cells with distances of 1 to 1.4 have accuracies of "
-        f"{number(fair.min())} to {number(fair.max())}. The other way round, a distance printed as "
-        f"0 stands beside accuracies of {number(rounded.min())} to {number(rounded.max())} in "
-        f"{len(rounded)} cells, which is rounding."
+        f"{row} on {column} has an accuracy of {decimal(accuracy.loc[row, column])} and a distance "
+        f"of {decimal(distance.loc[row, column])}; {len(others) or 'no'} other cells are in "
+        "conflict. Other cells with distances of 1 to 1.4 have accuracies of "
+        f"{decimal(fair.min())} to {decimal(fair.max())}. The other way round, a distance printed "
+        f"as 0 stands beside accuracies of {decimal(rounded.min())} to "
+        f"{decimal(rounded.max())} in {len(rounded)} cells, which is rounding."
     )
 
 
@@ -37,7 +37,7 @@ def six_of_eight() -> str:
     ours = worst.loc[["OneStepAttn", "MonoAttn"]]
     perfect, near = (ours == 100).sum(axis=1), (ours >= 98).sum(axis=1)
     short = cells.loc["MonoAttn"][lambda row: (row < 100) & (row >= 98)]
-    inverted = [f"{number(v)} ({column})" for column, v in short.items() if "inv" in column]
+    inverted = [f"{decimal(v)} ({column})" for column, v in short.items() if "inv" in column]
     return (
         f"At 100 % at every length: {perfect['OneStepAttn']} tasks for OneStepAttn, "
         f"{perfect['MonoAttn']} for MonoAttn, which has {words(inverted)}. At 98 % or more: "
@@ -59,11 +59,11 @@ def rotary() -> str:
     """Bi-ROPE beside Bi-Relative, in the mean and where they differ by more than ten points."""
     rope, relative = grid(VARIANTS).loc["Bi-ROPE"], grid(PROBING).loc["Bi-Relative"]
     apart = [
-        f"{column} ({number(rope[column])} against {number(relative[column])})"
+        f"{column} ({decimal(rope[column])} against {decimal(relative[column])})"
         for column in rope.index
         if abs(rope[column] - relative[column]) > 10
     ]
-    means = f"{number(rope.mean())} against {number(relative[rope.index].mean())}"
+    means = f"{decimal(rope.mean())} against {decimal(relative[rope.index].mean())}"
     return f"In the mean over all cells, {means}. More than ten points apart: {words(apart)}."
 
 
@@ -101,12 +101,12 @@ def scan() -> str:
     """SCAN with and without content attention, with and without PR: Tables 3 and 8."""
     cells = pd.concat(grid(f"mla-table-{n}")["scan/length"] for n in (3, 8)).to_dict()
     pr = [
-        f"{row.removeprefix('Mix ')} ({number(cells[row + ' PR'], 2)} against {number(value, 2)})"
+        f"{row.removeprefix('Mix ')} ({decimal(cells[row + ' PR'], 2)} against {decimal(value, 2)})"
         for row, value in cells.items()
         if cells.get(f"{row} PR", value) < value
     ]
     unmixed = [
-        f"{row.removeprefix('Mix ')} ({number(value, 2)} mixed, {number(plain, 2)} not)"
+        f"{row.removeprefix('Mix ')} ({decimal(value, 2)} mixed, {decimal(plain, 2)} not)"
         for row, value in cells.items()
         if row.startswith("Mix ") and (plain := cells.get(row.removeprefix("Mix "), value)) > value
     ]
@@ -158,7 +158,8 @@ def reverse_gap() -> str:
     one, other = grid(PROBING).loc["MonoAttn"], grid(VARIANTS).loc["RMonoAttn"]
     gap = (one - other).abs().sort_values(ascending=False)
     largest = [
-        f"{column} ({number(one[column])} and {number(other[column])})" for column in gap.index[:4]
+        f"{column} ({decimal(one[column])} and {decimal(other[column])})"
+        for column in gap.index[:4]
     ]
     return (
         f"The printed rows differ in {int((gap > 0).sum())} of {len(gap)} cells, most in "

@@ -23,11 +23,11 @@ from relength.report.runs import Runs
 from relength.report.seeds import swarm
 from relength.report.style import ARM_LABELS, LIGHT, Layout, aligned, canvas, colour, title
 from relength.report.tables import printed, short
-from relength.report.wording import words
+from relength.report.wording import span, words
 from relength.specs.spec import RunSpec
 from relength.tasks.algorithmic import CLASSES
 from relength.training.traces import TRACED
-from relength.verdicts.claims import plural
+from relength.verdicts.wording import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -528,9 +528,7 @@ def outcome(runs: Runs) -> str:
         f"up to {trained}: {', '.join(f'{steps:.0f}' for steps in right)} (predicted {most})"
         for (trained, most), right in found.right.items()
     ]
-    each = plural(found.fewest, "seed")
-    if found.most > found.fewest:
-        each = f"{found.fewest} to {plural(found.most, 'seed')}"
+    each = span((found.fewest, found.most), "seed")
     count = plural(found.runs, "run")
     return (
         f"{count} test the prediction, {each} per training length. It names for each training "

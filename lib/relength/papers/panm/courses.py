@@ -1,9 +1,10 @@
 """Figures of what a run's test does while it trains: accuracy, and loss, over epochs."""
 
 import math
+from collections.abc import Sequence
+from itertools import product
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from relength.report.exhibits import Exhibit
@@ -11,11 +12,14 @@ from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.seeds import seed_lines
-from relength.report.style import LIGHT, Layout, canvas, colour, over_percent, title
+from relength.report.style import LIGHT, Layout, colour, grid_of_panels, over_percent, title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+# What panels show: a strong line, and a thin one.
+MEASURES = {"accuracy": ("accuracy", "held_out"), "loss": ("test_loss", "train_loss")}
 
 
 def courses(runs: Runs) -> pd.DataFrame:
@@ -49,25 +53,20 @@ def accuracy_and_loss(runs: Runs, number: int, artifact: str, beyond: str) -> Ex
     data = courses(part)
 
     def draw(layout: Layout) -> "Figure":
-        pitch, block, head = layout.width / 2, 1.7, head_of(part, layout)
-        height = block * len(part.tasks) + head
-        figure = canvas(layout, height)
+        around = {"head": 0.36, "foot": 0.3, "left": 0.45, "right": 0.15}
+        around["top"] = head_of(part, layout)
+        shown = list(product(part.tasks, MEASURES.items()))
+        figure, panels, height = grid_of_panels(layout, len(shown), 2, tall=1.04, **around)
         name_lines(figure, part, layout, height)
-        for i, task in enumerate(part.tasks):
+        for axes, (task, (measure, columns)) in zip(panels, shown, strict=True):
             own = data[data["task"] == task]
-            for j, (measure, *columns) in enumerate(
-                (("accuracy", "accuracy", "held_out"), ("loss", "test_loss", "train_loss"))
-            ):
-                left, bottom = j * pitch + 0.45, height - head - (i + 1) * block + 0.3
-                box = np.array((left, bottom, pitch - 0.6, block - 0.66))
-                axes = figure.add_axes(box / ([layout.width, height] * 2))
-                over_percent(axes)
-                axes.set_title(f"{title(task)}: {measure}", loc="left", size=7.5, color=LIGHT.ink)
-                lines(axes, own, part, columns)
-                if measure == "loss":
-                    most = math.ceil(max(1.0, own["test_loss"].max() if len(own) else 1.0))
-                    axes.set_ylim(0, most)
-                    axes.set_yticks(range(most + 1), [str(n) for n in range(most + 1)])
+            over_percent(axes)
+            axes.set_title(f"{title(task)}: {measure}", loc="left", size=7.5, color=LIGHT.ink)
+            lines(axes, own, part, columns)
+            if measure == "loss":
+                most = math.ceil(max(1.0, own["test_loss"].max() if len(own) else 1.0))
+                axes.set_ylim(0, most)
+                axes.set_yticks(range(most + 1), [str(n) for n in range(most + 1)])
         return figure
 
     caption = (
@@ -120,7 +119,7 @@ def epochs_below(axes: "Axes", last: int) -> None:
     axes.get_xticklabels()[-1].set_ha("right")
 
 
-def lines(axes: "Axes", own: pd.DataFrame, runs: Runs, columns: list[str]) -> None:
+def lines(axes: "Axes", own: pd.DataFrame, runs: Runs, columns: Sequence[str]) -> None:
     """Draw a strong line of the first column and a thin one of the second per run."""
     if own.empty:
         axes.text(0.5, 0.5, NOT_RUN, ha="center", va="center", size=7, style="italic",

@@ -28,8 +28,8 @@ from relength.report.style import (
     MARKS,
     Layout,
     beside,
-    canvas,
     colour,
+    grid_of_panels,
     spaced,
     title,
 )
@@ -156,19 +156,13 @@ def _by_length(runs: Runs, data: pd.DataFrame) -> Exhibit:
     tasks = [task for task in runs.tasks if task in set(data["task"])]
     own, others = data[data["model"] == "PANM"], data[data["model"] != "PANM"]
     arms = [arm for arm in MARKS if arm in set(own["arm"])]
-    tall, foot, head, names = 1.55, 0.36, 0.3, 0.92  # inches; names: those at the lines' ends
+    # At the right of each panel stand the names of its lines.
+    around = {"head": 0.3, "foot": 0.36, "left": 0.34, "right": 0.92}
 
     def draw(layout: Layout) -> "Figure":
         across = 1 if layout.narrow else min(len(tasks), 3)
-        down = -(-len(tasks) // across)
-        pitch, block = layout.width / across, tall + foot + head
-        figure = canvas(layout, down * block)
-        for k, task in enumerate(tasks):
-            row, column = divmod(k, across)
-            box = (column * pitch + 0.34, (down - 1 - row) * block + foot)
-            size = (layout.width, down * block) * 2
-            box = (*box, pitch - 0.34 - names, tall)
-            axes = figure.add_axes(tuple(a / b for a, b in zip(box, size, strict=True)))
+        figure, places, _ = grid_of_panels(layout, len(tasks), across, tall=1.55, **around)
+        for axes, task in zip(places, tasks, strict=True):
             _by_length_panel(
                 axes, runs.tests[task], own[own["task"] == task], others[others["task"] == task]
             )

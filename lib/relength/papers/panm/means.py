@@ -10,8 +10,9 @@ from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.tables import matrix, number, printed, short
+from relength.report.tables import matrix, printed, short
 from relength.specs.published import name_of
+from relength.verdicts.wording import number
 
 OURS, OTHERS = "PANM", "Other Max"  # rows of Table 3
 

@@ -20,10 +20,9 @@ from relength.report.outcomes import busiest
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import title
-from relength.report.tables import number
 from relength.report.wording import words
 from relength.specs.margins import ROUNDING, load_margins
-from relength.verdicts.wording import plural
+from relength.verdicts.wording import number, plural
 
 
 class Kind(NamedTuple):

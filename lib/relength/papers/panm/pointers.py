@@ -26,13 +26,14 @@ from relength.report.style import (
     beside,
     canvas,
     colour,
+    grid_of_panels,
     over_percent,
     spaced,
     title,
 )
-from relength.report.tables import number as shown_number
 from relength.runs.store import Record
 from relength.specs.spec import RunSpec
+from relength.verdicts.wording import number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -149,7 +150,7 @@ def _every(values: pd.Series) -> str:
     if values.empty:
         return NOT_RUN
     kept = values.dropna()
-    return ", ".join(map(shown_number, kept)) if len(kept) else "–"
+    return ", ".join(map(number, kept)) if len(kept) else "–"
 
 
 def numbers(runs: Runs) -> str:
@@ -171,7 +172,7 @@ def numbers(runs: Runs) -> str:
 def _median(values: pd.Series) -> str:
     if values.empty:
         return NOT_RUN
-    return shown_number(float(values.median())) if values.notna().any() else "–"
+    return number(float(values.median())) if values.notna().any() else "–"
 
 
 # How sharply they can point
@@ -284,14 +285,9 @@ def heads(runs: Runs, number: int) -> Exhibit:
 
     def draw(layout: Layout) -> "Figure":
         across = 2 if layout.narrow else len(panels)
-        down = -(-len(panels) // across)
-        pitch, block = layout.width / across, 2.45
-        figure = canvas(layout, down * block + 0.1)
-        for k, (artifact, task, (what, _)) in enumerate(panels):
-            row, column = divmod(k, across)
-            left = 0.34
-            box = (column * pitch + left, (down - 1 - row) * block + 0.62, pitch - left - 0.1, 1.35)
-            axes = figure.add_axes(np.array(box) / ([layout.width, down * block + 0.1] * 2))
+        around = {"head": 0.48, "foot": 0.62, "left": 0.34, "right": 0.1, "top": 0.1}
+        figure, places, _ = grid_of_panels(layout, len(panels), across, tall=1.35, **around)
+        for axes, (artifact, task, (what, _)) in zip(places, panels, strict=True):
             own = data[data["artifact"] == artifact]
             _heads_panel(axes, own, arms, _counts(artifact))
             axes.set_title(title(task), loc="left", size=8.2, weight="bold", color=LIGHT.ink)

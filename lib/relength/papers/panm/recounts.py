@@ -5,7 +5,7 @@ from math import comb, exp
 
 from relength.models.pointers.configs import PANMConfig
 from relength.papers.panm.weights import weights
-from relength.report.wording import grid, number, numbers, words
+from relength.report.wording import decimal, grid, numbers, words
 from relength.tasks.algorithmic import CLASSES
 
 TASKS = {
@@ -53,8 +53,8 @@ def table_3() -> str:
         }
         for row, mean in found.items():
             if abs(mean - printed.loc[row, task]) > 0.05:
-                said = number(printed.loc[row, task])
-                wrong.append(f"{row}, {name}: printed {said}, recounted {number(mean)}")
+                said = decimal(printed.loc[row, task])
+                wrong.append(f"{row}, {name}: printed {said}, recounted {decimal(mean)}")
     return f"{printed.size - len(wrong)} of {printed.size} means agree. {'; '.join(wrong)}."
 
 
@@ -63,7 +63,7 @@ def other_max() -> str:
     found = []
     for name, artifact in TASKS.values():
         means = grid(artifact).drop(OURS).mean(axis=1)
-        found.append(f"{name} {number(means.max())} ({means.idxmax()})")
+        found.append(f"{name} {decimal(means.max())} ({means.idxmax()})")
     return f"The best single models average: {', '.join(found)}."
 
 
@@ -95,8 +95,8 @@ def table_2() -> str:
         (ours, "big_bench"): big_bench.loc["PANM (Ours)"].mean(),
     }
     lines = [
-        f"{column.replace('_', ' ')}, {row}: printed {number(printed.loc[row, column])}, "
-        f"recounted {number(mean, 2)}"
+        f"{column.replace('_', ' ')}, {row}: printed {decimal(printed.loc[row, column])}, "
+        f"recounted {decimal(mean, 2)}"
         for (row, column), mean in found.items()
         if abs(mean - printed.loc[row, column]) > 0.005
     ]
@@ -110,7 +110,7 @@ def dyck_lead() -> str:
     """The lead in Dyck that Table 2 prints, where the text says about 20 %."""
     printed = grid("panm-table-2")["dyck"]
     lead = printed["PANM (Ours)"] - printed["Best Baseline"]
-    return f"Table 2 has {numbers(printed)}: a lead of {number(lead)} points."
+    return f"Table 2 has {numbers(printed)}: a lead of {decimal(lead)} points."
 
 
 def copy_lead() -> str:
@@ -128,7 +128,7 @@ def id_sort_lead() -> str:
     """PANM's lead over Content Attention in ID Sort."""
     cells = grid("panm-table-18")
     lead = cells.loc[OURS] - cells.loc["Content Attention"]
-    return f"Table 18 has leads of {numbers(lead)} points; the largest is {number(lead.max())}."
+    return f"Table 18 has leads of {numbers(lead)} points; the largest is {decimal(lead.max())}."
 
 
 def fine_tuning() -> str:
@@ -138,8 +138,9 @@ def fine_tuning() -> str:
         cells = grid(artifact)
         tuned, plain = cells.loc["Llama2-7B FT"], cells.loc["Llama2-7B"]
         worse += [
-            f"{column.replace('/', ', ')} ({number(tuned[column])} against {number(plain[column])})"
-            for column in cells.columns[tuned < plain]
+            f"{column.replace('/', ', ')} ({decimal(ours)} against {decimal(theirs)})"
+            for column, ours, theirs in zip(cells.columns, tuned, plain, strict=True)
+            if ours < theirs
         ]
     return f"Fine-tuning is worse in {words(worse)}, and nowhere else in Tables 7 and 8."
 
@@ -147,7 +148,7 @@ def fine_tuning() -> str:
 def speed() -> str:
     """The examples that follow the claim of 70 to 80 % of the backbone's speed."""
     examples = {"LSTM": (15, 20), "Transformer": (77, 90), "Llama2-7B": (15.2, 15.6)}
-    shares = [f"{name} {number(100 * own / bare, 0)} %" for name, (own, bare) in examples.items()]
+    shares = [f"{name} {decimal(100 * own / bare, 0)} %" for name, (own, bare) in examples.items()]
     return f"The examples that follow are {words(shares)}."
 
 
@@ -170,7 +171,7 @@ def lengths() -> str:
 def cosine_bound() -> str:
     """The largest weight that a softmax of cosines can give one of n slots: Eq. 2."""
     bound = {n: 1 / (1 + (n - 1) * exp(-2)) for n in (10, 20, 40, 80)}
-    each = ", ".join(f"{number(weight, 2)} of {n} slots" for n, weight in bound.items())
+    each = ", ".join(f"{decimal(weight, 2)} of {n} slots" for n, weight in bound.items())
     return (
         "Cosines lie between -1 and 1, so the largest of n weights is at most "
         f"1 / (1 + (n - 1) exp(-2)): {each}. No training can point more sharply."
@@ -198,10 +199,11 @@ def mix_row() -> str:
     # Odd steps stay right at any length; of twenty even ones the first ten do, the rest is guessed.
     by_example = (100 * (20 + 10) + GUESS * 10) / 40
     return (
-        f"PANM is printed at {number(row['mix/20'])} at length 20 and {number(row['mix/40'])} at "
-        f"40 and at 80. Half of the tokens right and half guessed is {number(half)} at any length: "
-        "that fits the rule with two fixed sources. Under the example's rule a model that is right "
-        f"for twenty steps and then only at odd ones has {number(by_example)} at 40."
+        f"PANM is printed at {decimal(row['mix/20'])} at length 20 and "
+        f"{decimal(row['mix/40'])} at 40 and at 80. Half of the tokens right and half guessed is "
+        f"{decimal(half)} at any length: that fits the rule with two fixed sources. Under the "
+        "example's rule a model that is right for twenty steps and then only at odd ones has "
+        f"{decimal(by_example)} at 40."
     )
 
 
@@ -244,8 +246,8 @@ def transformer_size() -> str:
     encoder = attention + feed_forward + 2 * norm
     decoder = 2 * attention + feed_forward + 3 * norm
     millions = [
-        number(layers * (encoder + decoder) / 1e6),
-        number((layers * encoder + (layers - 1) * decoder) / 1e6),
+        decimal(layers * (encoder + decoder) / 1e6),
+        decimal((layers * encoder + (layers - 1) * decoder) / 1e6),
     ]
     return (
         f"With the cited code's sizes ({layers} and {layers} layers, width {d}, inner width {ff}) "

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from relength.papers.panm.scan_experiments import CUT_OFFS, DRAWN, PANM
@@ -11,7 +10,7 @@ from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.seeds import seed_lines, swarm
-from relength.report.style import ARM_LABELS, LIGHT, Layout, canvas, colour, over_percent
+from relength.report.style import ARM_LABELS, LIGHT, Layout, colour, grid_of_panels, over_percent
 from relength.report.tables import printed
 
 if TYPE_CHECKING:
@@ -30,15 +29,9 @@ def by_cut_off(runs: Runs, number: int) -> Exhibit:
 
     def draw(layout: Layout) -> "Figure":
         across = 1 if layout.narrow else 2
-        down = -(-len(runs.rows) // across)
-        pitch, block = layout.width / across, 1.35
-        height = down * block + 0.1
-        figure = canvas(layout, height)
-        for k, (model, arm) in enumerate(runs.rows):
-            i, j = divmod(k, across)
-            left, bottom = j * pitch + 0.42, height - (i + 1) * block + 0.22
-            box = np.array((left, bottom, pitch - 0.56, block - 0.52))
-            axes = figure.add_axes(box / ([layout.width, height] * 2))
+        around = {"head": 0.2, "foot": 0.32, "left": 0.42, "right": 0.14, "top": 0.1}
+        figure, panels, _ = grid_of_panels(layout, len(runs.rows), across, tall=0.83, **around)
+        for axes, (model, arm) in zip(panels, runs.rows, strict=True):
             over_percent(axes)
             axes.set_xlim(-0.6, len(cut_offs) - 0.4)
             axes.set_xticks(range(len(cut_offs)), [str(n) for n in cut_offs])
@@ -85,15 +78,10 @@ def over_steps(runs: Runs, number: int) -> Exhibit:
 
     def draw(layout: Layout) -> "Figure":
         across = 2 if layout.narrow else len(DRAWN)
-        down = -(-len(DRAWN) // across) * len(rows)
-        pitch, block = layout.width / across, 1.5
-        height = down * block + 0.1
-        figure = canvas(layout, height)
-        for k, (arm, n) in enumerate((arm, n) for _, arm in rows for n in DRAWN):
-            i, j = divmod(k, across)
-            left, bottom = j * pitch + 0.42, height - (i + 1) * block + 0.28
-            box = np.array((left, bottom, pitch - 0.62, block - 0.6))
-            axes = figure.add_axes(box / ([layout.width, height] * 2))
+        around = {"head": 0.22, "foot": 0.38, "left": 0.42, "right": 0.2, "top": 0.1}
+        shown = [(arm, n) for _, arm in rows for n in DRAWN]
+        figure, panels, _ = grid_of_panels(layout, len(shown), across, tall=0.9, **around)
+        for axes, (arm, n) in zip(panels, shown, strict=True):
             over_percent(axes)
             axes.set_xlim(0, steps)
             axes.set_xticks([0, steps], ["0", f"{steps:,}"])

@@ -12,7 +12,7 @@ from relength.report.figures import exhibit, of_means
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.seeds import swarm
-from relength.report.style import LIGHT, Layout, canvas, colour, over_percent, title
+from relength.report.style import LIGHT, Layout, canvas, colour, grid_of_panels, over_percent, title
 
 # Of a logarithmic axis, and their tens: the first ones that are few enough.
 MARKS = ((1, 1.5, 2, 2.5, 3, 4, 5, 6, 8), (1, 2, 5), (1,))
@@ -64,11 +64,9 @@ def by_layers(runs: Runs, number: int) -> Exhibit:
     lowest = lowest.assign(layers=depth, family=lowest["model"].str.split(",").str[0])
 
     def draw(layout: Layout) -> "Figure":
-        pitch, height = layout.width / len(SPLITS), 2.1
-        figure = canvas(layout, height)
-        for i, task in enumerate(SPLITS):
-            box = np.array((i * pitch + 0.45, 0.35, pitch - 0.6, height - 0.7))
-            axes = figure.add_axes(box / ([layout.width, height] * 2))
+        around = {"head": 0.35, "foot": 0.35, "left": 0.45, "right": 0.15}
+        figure, panels, _ = grid_of_panels(layout, len(SPLITS), len(SPLITS), tall=1.4, **around)
+        for axes, task in zip(panels, SPLITS, strict=True):
             over_percent(axes)
             axes.set_title(title(task), loc="left", size=7.5, color=LIGHT.ink)
             axes.set_xlim(0.5, 3.5)
