@@ -91,6 +91,7 @@ def test_numbers_on_the_page_are_those_of_the_medians(three):
     lines = losses.numbers(three).splitlines()
     own = [line for line in lines if re.match("  answer and ordering +3", line)]
     assert own[0].split()[3:] == own[1].split()[3:] == ["3", *(str(99 - 2 * k) for k in range(9))]
+    assert len(own) == 3 and own[2].split()[3] == "3"  # of both
 
 
 @pytest.mark.parametrize("seeds", [0, pytest.param(1, marks=pytest.mark.weekly), 3])

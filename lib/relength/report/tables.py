@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges
-from relength.report.grid import NOT_RUN, word_for_none
+from relength.report.grid import FAILED, NOT_RUN, word_for_none
 from relength.report.html import fill
 from relength.report.runs import Runs
 from relength.report.style import (
@@ -27,7 +27,6 @@ from relength.report.style import (
     ARMS,
     aligned,
     marks,
-    readings,
     title,
     verdict_kind,
 )
@@ -516,7 +515,9 @@ def details(runs: Runs, artifact: str | None = None) -> Exhibit:
                 _length(row.test),
                 runs.label(row.model, row.arm, row.task),
                 number(row.paper),
-                number(row.ours) if row.seeds else NOT_RUN,
+                number(row.ours)
+                if row.seeds
+                else word_for_none(runs, row.model, row.arm, row.task),
                 *([came_out.get((row.model, row.arm, row.task, row.test), "–")] * bool(came_out)),
                 ", ".join(map(number, row.values)) or "–",
                 f"{number(row.low)}–{number(row.high)} ({row.confidence:.0%})"
@@ -620,6 +621,17 @@ def _ours_and_paper(row, runs: Runs) -> str:
 # Verdicts
 
 
+def _in_other_readings(runs: Runs, row: Any) -> str:
+    """Word a claim's verdicts in other readings: *as in the text: not run; repaired: failed*."""
+    cells = claims.by_id()[row.claim].cells if row.claim in claims.by_id() else ()
+    said = []
+    for arm, verdict in row.beside.items():
+        broken = any((model, arm, task) in runs.broken for model, task in cells)
+        lost = verdict.outcome == NOT_RUN and broken
+        said.append(f"{ARM_LABELS.get(arm, arm)}: {FAILED if lost else verdict.label}")
+    return "; ".join(said)
+
+
 def verdicts(runs: Runs) -> Exhibit:
     """The claims of the paper's prose with their verdicts."""
     ledger = runs.ledger
@@ -637,7 +649,7 @@ def verdicts(runs: Runs) -> Exhibit:
         {
             **row._asdict(),
             "seen": sentences(row.seen + row.at_full_scale),
-            "others": readings(row.others),
+            "others": _in_other_readings(runs, row),
             "shape": verdict_kind(row.label),
             "marks": marks(row),
         }

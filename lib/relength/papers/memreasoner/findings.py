@@ -200,6 +200,7 @@ def deciding(survey: Survey) -> str:
     runs, least = busiest(survey, "memreasoner_losses"), load_margins().least_seeds
     margin = load_margins().measures["accuracy"].around(0)
     found: dict[str, list[str]] = {"idle": [], "fewer": [], "more": [], "open": []}
+    costly = []  # the choices of terms with which every seed answers fewer
     for terms in LOSSES:
         every = losses.gains(runs, terms, losses.SHORT)
         if every.empty or terms == with_all_terms(terms):
@@ -216,6 +217,7 @@ def deciding(survey: Survey) -> str:
             if len(by) >= least and by.median() > margin and (by > 0).all()
         ]
         found[agreed[0] if agreed else "open"].append(said)
+        costly += [terms] * (agreed == ["fewer"])
     said = [
         f"- {words(found[kind])}: {told}."
         for kind, told in {
@@ -226,28 +228,41 @@ def deciding(survey: Survey) -> str:
         }.items()
         if found[kind]
     ]
-    return "\n".join([*said, "", _near(runs)]).rstrip() + "\n" if said else NOTHING
+    return "\n".join([*said, "", _near(runs, costly)]).rstrip() + "\n" if said else NOTHING
 
 
-def _near(runs: Runs) -> str:
-    """Say how near the lines of a novel come, with all terms; empty without traces."""
+def _near(runs: Runs, costly: Iterable[str]) -> str:
+    """Say how near the lines of a novel come, with all terms and with the choices of terms that
+    cost accuracy; empty without traces.
+    """
     whole, data = next(iter(LOSSES)), codes.codes(runs)
     own = data[data["terms"] == whole]
     if own.empty:
         return ""
     by_length = {length: part["room"] for length, part in own.groupby("test", sort=False)}
-    far = words(f"{room.median():.2f} at {length}" for length, room in by_length.items())
+    far = _room(own)
+    beside = "".join(
+        f" With *{terms}*, which costs every seed, it is {_room(data[data['terms'] == terms])}."
+        for terms in costly
+        if (data["terms"] == terms).any()
+    )
     nearer = words(f"{(room < 1).sum()} at {length}" for length, room in by_length.items())
     first = own[own["test"] == next(iter(by_length))][["between", "spread"]].median()
     seeds = plural(own["seed"].nunique(), "run")
     return (
         f"With *{whole}* the distance from what the first hop reads to the nearest line of a "
         f"novel, over that to the wanted line, is {far}: medians over questions, then over "
-        f"{seeds}. Of {seeds} the novel is nearer in the median question in {nearer}. At "
-        f"{next(iter(by_length))} the novel's codes spread {first['spread']:.2f} times as far as "
-        f"those of the facts, and the two means are "
+        f"{seeds}.{beside} Of {seeds} with *{whole}* the novel is nearer in the median question in "
+        f"{nearer}. At {next(iter(by_length))} the novel's codes spread "
+        f"{first['spread']:.2f} times as far as those of the facts, and the two means are "
         f"{first['between']:.2f} times that spread of the facts apart."
     )
+
+
+def _room(data: pd.DataFrame) -> str:
+    """The medians over runs of :func:`relength.papers.memreasoner.codes.codes`, by length."""
+    by_length = data.groupby("test", sort=False)["room"].median()
+    return words(f"{room:.2f} at {length}" for length, room in by_length.items())
 
 
 def first_wrong(survey: Survey) -> str:

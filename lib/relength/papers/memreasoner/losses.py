@@ -33,13 +33,15 @@ if TYPE_CHECKING:
 
 CHANCE = 100 / len(PLACES)
 SHORT, LONG = LENGTHS[1], LENGTHS[-1]
+# Shares of questions that a record has, and what they are called here.
+SHARES = {"answer_accuracy": "accuracy", "facts_found": "found", "answer_and_facts": "both"}
 
 
 def accuracies(runs: Runs) -> pd.DataFrame:
     """A row per run and length.
 
-    Columns: terms, seed, length, accuracy, found (both percent), knows (whether the run solves
-    bAbI's own test, without which a novel tells nothing).
+    Columns: terms, seed, length, in percent accuracy, found and both (answered, and from the wanted
+    line), knows (whether the run solves bAbI's own test, without which a novel tells nothing).
     """
     rows, solved = [], load_margins().levels["solved"]
     for record in runs.records:
@@ -47,10 +49,11 @@ def accuracies(runs: Runs) -> pd.DataFrame:
         tests = record["checkpoints"]["selected"]["tests"]
         knows = solved.holds(100 * tests["babi"]["answer_accuracy"])
         for length in spec.task.lengths:
-            shares = (100 * tests[length][name] for name in ("answer_accuracy", "facts_found"))
+            shares = (100 * tests[length][name] for name in SHARES)
             rows.append((terms_of(spec), spec.seed, length, *shares, knows))
-    data = pd.DataFrame(rows, columns=["terms", "seed", "length", "accuracy", "found", "knows"])
-    return data.astype({"seed": int, "accuracy": float, "found": float, "knows": bool})
+    columns = ["terms", "seed", "length", *SHARES.values(), "knows"]
+    kinds = {"seed": int, **dict.fromkeys(SHARES.values(), float), "knows": bool}
+    return pd.DataFrame(rows, columns=columns).astype(kinds)
 
 
 def unlearned(runs: Runs) -> dict[str, list[int]]:
@@ -166,8 +169,10 @@ def every_seed(
 
 
 def table(runs: Runs) -> Exhibit:
-    """Medians of accuracy by length, below each the share of questions whose line was read."""
-    right, found = medians(runs), medians(runs, "found")
+    """Medians of accuracy by length, below each the share of questions whose line was read, and of
+    those of which both hold.
+    """
+    right, found, both = (medians(runs, of) for of in SHARES.values())
     seeds = accuracies(runs).groupby("terms")["seed"].nunique()
     lengths = list(runs.specs[0].task.lengths)
     rows = []
@@ -175,14 +180,15 @@ def table(runs: Runs) -> Exhibit:
         cells = [f"<small>{NOT_RUN}</small>"] * len(lengths)
         if terms in right.index:
             cells = [
-                f"<b>{right.loc[terms, n]:.0f}</b><br><small>{found.loc[terms, n]:.0f}</small>"
+                f"<b>{right.loc[terms, n]:.0f}</b><br><small>{found.loc[terms, n]:.0f} · "
+                f"{both.loc[terms, n]:.0f}</small>"
                 for n in lengths
             ]
         rows.append((terms, str(seeds.get(terms, 0)), *cells))
     caption = (
         f"<b>Right answers, and right lines.</b> {badges(runs.scale, runs.freshness)} Medians over "
         "seeds, in percent, by length of the context: questions answered, and below, smaller, "
-        "questions for which the memory was read at the wanted line."
+        "questions for which the memory was read at the wanted line, and those of which both hold."
     )
     name, data = f"{runs.page}-table", accuracies(runs)
     if not runs.records:
@@ -194,10 +200,11 @@ def table(runs: Runs) -> Exhibit:
 
 
 def numbers(runs: Runs) -> str:
-    """Both medians as plain text, a line per choice of terms."""
+    """The medians as plain text, a line per choice of terms."""
     lengths, lines = list(runs.specs[0].task.lengths), []
     seeds = accuracies(runs).groupby("terms")["seed"].nunique()
-    for of, said in (("accuracy", "answers right"), ("found", "lines found")):
+    words = "answers right", "lines found", "both"
+    for of, said in zip(SHARES.values(), words, strict=True):
         middle = medians(runs, of)
         rows = [[said, "seeds", *lengths]]
         for terms in LOSSES:
