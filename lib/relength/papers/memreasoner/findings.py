@@ -21,7 +21,7 @@ from relength.report.outcomes import NOTHING, busiest
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.tables import printed, short, signed
-from relength.report.wording import words
+from relength.report.wording import capital, words
 from relength.specs.margins import load_margins
 from relength.tasks.facts import PLACES
 from relength.tasks.new_places import NEW
@@ -242,9 +242,9 @@ def _near(runs: Runs, costly: Iterable[str]) -> str:
     by_length = {length: part["room"] for length, part in own.groupby("test", sort=False)}
     far = _room(own)
     beside = "".join(
-        f" With *{terms}*, which costs every seed, it is {_room(data[data['terms'] == terms])}."
+        f" {capital(terms)}, which costs every seed, it is {_room(part)}."
         for terms in costly
-        if (data["terms"] == terms).any()
+        if len(part := data[data["terms"] == terms])
     )
     nearer = words(f"{(room < 1).sum()} at {length}" for length, room in by_length.items())
     first = own[own["test"] == next(iter(by_length))][["between", "spread"]].median()
