@@ -41,7 +41,7 @@ STORY = "\n".join(
 )
 SENTENCES = ("It was the best of times, it was the worst of times. ", "Call me. ") * 40
 WORDS = ("<pad>", "<sos>", "<eos>", "<unk>", ".", "?", "mary", "moved", "to", "the", "bathroom",
-         "john", "went", "hallway", "where", "is", "in", "garden", "back")  # fmt: skip
+         "john", "went", "hallway", "where", "is", "in", "garden", "back", "milk")  # fmt: skip
 lacking = pytest.mark.skipif(bool(why := OneFact().lacks()), reason=f"bAbI and the books: {why}")
 
 
@@ -107,6 +107,20 @@ def test_a_question_that_its_lines_cannot_answer_is_refused(lines, answer, place
     asked = Episode(lines, "Where is Mary?", answer, (place,))
     with pytest.raises(RelengthError, match=said) as caught:
         OneFact().encode({"babi": [asked]})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "question", "said"),
+    [
+        ("Zorblax went to the garden.", "Where is Zorblax?", "no word for Zorblax"),
+        ("Mary went to the garden.", "Where is he?", "says anything of he,"),
+        ("Mary went to the garden.", "Where is the garden?", "where a place is"),
+    ],
+)
+def test_a_subject_that_no_model_could_look_for_is_refused(line, question, said):
+    with pytest.raises(RelengthError, match=said) as caught:
+        OneFact().encode({"babi": [Episode((line,), question, "garden", (0,))]})
     assert "\n" not in str(caught.value)
 
 
@@ -245,8 +259,8 @@ def test_two_facts_are_found_in_the_order_of_hops():
         (
             "1 John went to the garden.",
             "2 Where is John? \tgarden\t1",
-            "3 John moved the bathroom.",
-            "4 Where is the bathroom? \tgarden\t3 1",
+            "3 John moved the milk.",
+            "4 Where is the milk? \tgarden\t3 1",
         )
     )
     last = episodes(story)[-1]
@@ -254,9 +268,9 @@ def test_two_facts_are_found_in_the_order_of_hops():
     assert batch.supports.tolist() == [[2, 0], [1, 0]]
     for places, rows in zip(batch.supports, batch.inputs, strict=True):
         assert [spelled(batch.sentences[rows[place]]) for place in places] == [
-            *("john moved the bathroom .", "john went to the garden .")
+            *("john moved the milk .", "john went to the garden .")
         ]
-    assert spelled(batch.prompts[0, 1:]) == "bathroom is in the"
+    assert spelled(batch.prompts[0, 1:]) == "milk is in the"
     both, one = torch.tensor([[2, 0], [1, 0]]), torch.tensor([[0, 0], [1, 1]])
     scores = [Told2().score([(batch, Answered(batch.targets, read))]) for read in (both, one)]
     assert [scored.facts_found for scored in scores] == [1, 0]

@@ -23,7 +23,7 @@ from relength.specs.kinds import FACTS, Kind
 from relength.streams import EVALUATION_SEED, stream
 from relength.tasks import babi_stories, books, bpe, data, pretrained
 from relength.tasks.babi_stories import PLACES
-from relength.tasks.base import EOS, PAD, SOS, SPECIALS, Pair, Split, Task
+from relength.tasks.base import EOS, PAD, SOS, SPECIALS, UNK, Pair, Split, Task
 from relength.tasks.batch import Answered, FactsToAnswer, SpokenFacts
 from relength.tasks.fact_tables import Table, TokenTable, WordTable, text_of, token_parts
 from relength.tasks.metrics import Metrics, exactly_right, share
@@ -416,7 +416,7 @@ class FactsTask(Task, ABC):
         """Lines, question, supports, prompt and target of each episode in numbers."""
         inputs, questions, supports, prompts, targets = [], [], [], [], []
         for episode in episodes:
-            self._check(episode)
+            self._check(episode, table)
             lines: list[int] = []
             first: list[int] = []  # the row of each line's beginning: a long line takes several
             for line in episode.lines:
@@ -429,13 +429,24 @@ class FactsTask(Task, ABC):
             targets.append([*table.ids(episode.answer), EOS])
         return inputs, questions, supports, prompts, targets
 
-    def _check(self, episode: Episode) -> None:
+    def _check(self, episode: Episode, table: Table) -> None:
         asked = subject(episode.question)
+        if asked in self.labels:
+            raise RelengthError(
+                f"{episode.question!r} asks where a place is, and places are answers: ask for a "
+                "person or thing of the lines."
+            )
+        if UNK in table.ids(asked):
+            raise RelengthError(
+                f"The vocabulary has no word for {asked}, which {episode.question!r} asks for, so "
+                "that it could be told from no other: ask for a person or thing of bAbI."
+            )
         if not episode.lines:
             raise RelengthError(
                 f"The question {episode.question!r} has no line to read: give it one or more."
             )
-        if not any(asked.lower() in line.lower() for line in episode.lines):
+        whole = re.compile(rf"\b{re.escape(asked)}\b", re.IGNORECASE)
+        if not any(map(whole.search, episode.lines)):
             raise RelengthError(
                 f"No line says anything of {asked}, which {episode.question!r} asks for: ask for "
                 "a person or thing of the lines."

@@ -46,7 +46,6 @@ SHA256 = "1bf2f5f03cef8670dca6740bada883c21b57f4655878c57753767436a7acb701"
 TRAINING = "squad/train-v1.1.json"
 TRAINING_SHA256 = "3527663986b8295af4f7fcdff1ba1ff3f72d07d61a20f487cb238a6ef92fd955"
 TRAINING_URL = "https://rajpurkar.github.io/SQuAD-explorer/dataset/train-v1.1.json"
-ALL = 98_169  # questions of both files
 Part = Literal["development", "all"]
 FILES: dict[str, dict[str, str]] = {
     "development": {FILE: SHA256},
@@ -99,7 +98,8 @@ def questions(part: Part = "development") -> tuple[Question, ...]:
     """
     if why := lacks(part):
         raise RelengthError(
-            f"SQuAD has no data: {why} (put the file there, or correct the folder)."
+            f"SQuAD has no data: {why}; it is not downloaded, and the book's page on data says "
+            "what the file is: put it there, or correct RELENGTH_DATA."
         )
     folder = Path(os.environ["RELENGTH_DATA"]).expanduser()
     return _read(folder, part)
