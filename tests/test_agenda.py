@@ -145,7 +145,10 @@ def test_stage_two_comes_first_with_its_price_and_says_why(failing):
     assert [step.hours for step in first] == pytest.approx(
         [len(step.runs) * 128 / 3600 for step in first]
     )
-    assert all(claim in step.why or "number" in step.why for step in first for claim in step.fails)
+    assert all(step.fails[0] in step.why or "number" in step.why for step in first)
+    many = ["mla-1", "mla-2", "mla-3", "t/a", "t/b"]
+    assert agenda.named(many, most=1) == "mla-1, 2 more, 2 numbers"
+    assert agenda.named(["mla-1", "t/a"], most=1) == "mla-1, 1 number"
 
 
 def test_what_stage_two_has_run_is_not_asked_for_again(failing, tmp_path):

@@ -75,7 +75,8 @@ class Step(NamedTuple):
         """Say what the runs are for: *stage two: 3 numbers fail in every seed*."""
         if self.fails:
             return (
-                f"stage two: {named(self.fails)} fail{'s' * (len(self.fails) == 1)} in every seed"
+                f"stage two: {named(self.fails, most=1)} fail{'s' * (len(self.fails) == 1)} in "
+                "every seed"
             )
         if self.lacks:
             return f"not here: {self.lacks}"
@@ -286,11 +287,12 @@ def _ordered(
         lacks[:, columns] = 0
 
 
-def named(completed: Sequence[str]) -> str:
-    """Claims in short: those in words by name, printed numbers counted."""
+def named(completed: Sequence[str], most: int | None = None) -> str:
+    """Claims in short: those in words by name, at most so many, the rest and numbers counted."""
     words = [claim for claim in completed if "/" not in claim]
-    numbers = len(completed) - len(words)
-    return ", ".join([*words, *([plural(numbers, "number")] if numbers else [])]) or "–"
+    numbers, more = len(completed) - len(words), len(words[most:]) if most else 0
+    counted = [f"{more} more"] * (more > 0) + [plural(numbers, "number")] * (numbers > 0)
+    return ", ".join([*words[: len(words) - more], *counted]) or "–"
 
 
 def most_recorded(store: Store, kinds: Sequence[str] = ("cpu", "cuda")) -> Device | None:
