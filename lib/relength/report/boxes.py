@@ -191,16 +191,11 @@ def _verdict_of(row: Any, arm: str, survey: Survey) -> str:
     verdict = row.beside.get(arm) if isinstance(row.beside, dict) else None
     if verdict is None:
         return ""
-    if verdict.outcome == "not run" and (failed := _failed(row, arm, survey)):
-        return f"no result: {plural(failed, 'run')} failed"
+    if verdict.outcome == "not run":
+        claim = claims.by_id()[row.name]
+        if failed := busiest(survey, claim.source.experiment).failed(claim, arm):
+            return f"no result: {plural(failed, 'run')} failed"
     return _with_votes(badge(verdict.label), verdict.votes)
-
-
-def _failed(row: Any, arm: str, survey: Survey) -> int:
-    """Count the runs of a claim's cells that all failed in a reading."""
-    claim = claims.by_id()[row.name]
-    broken = busiest(survey, claim.source.experiment).broken
-    return sum(len(broken.get((model, arm, task), ())) for model, task in claim.cells)
 
 
 def _with_votes(shown: str, votes: str) -> str:

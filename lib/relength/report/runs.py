@@ -292,6 +292,10 @@ class Runs:
                 found[cell] = records
         return found
 
+    def failed(self, claim: claims.Claim, arm: str) -> int:
+        """Count the runs of a claim's cells that all failed in a reading."""
+        return sum(len(self.broken.get((model, arm, task), ())) for model, task in claim.cells)
+
     def judged_rows(self, data: pd.DataFrame) -> pd.DataFrame:
         """Keep the rows of data that belong to the readings on which claims are judged."""
         rows = zip(data["model"], data["arm"], strict=True)

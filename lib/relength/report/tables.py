@@ -621,20 +621,18 @@ def _ours_and_paper(row, runs: Runs) -> str:
 # Verdicts
 
 
-def _in_other_readings(runs: Runs, row: Any) -> str:
+def _in_other_readings(runs: Runs, claim: claims.Claim | None, row: Any) -> str:
     """Word a claim's verdicts in other readings: *as in the text: not run; repaired: failed*."""
-    cells = claims.by_id()[row.claim].cells if row.claim in claims.by_id() else ()
     said = []
     for arm, verdict in row.beside.items():
-        broken = any((model, arm, task) in runs.broken for model, task in cells)
-        lost = verdict.outcome == NOT_RUN and broken
+        lost = verdict.outcome == NOT_RUN and claim is not None and runs.failed(claim, arm)
         said.append(f"{ARM_LABELS.get(arm, arm)}: {FAILED if lost else verdict.label}")
     return "; ".join(said)
 
 
 def verdicts(runs: Runs) -> Exhibit:
     """The claims of the paper's prose with their verdicts."""
-    ledger = runs.ledger
+    ledger, known = runs.ledger, claims.by_id()
     prose = ledger[~ledger["claim"].str.contains("/")]
     columns = {
         **{
@@ -649,7 +647,7 @@ def verdicts(runs: Runs) -> Exhibit:
         {
             **row._asdict(),
             "seen": sentences(row.seen + row.at_full_scale),
-            "others": _in_other_readings(runs, row),
+            "others": _in_other_readings(runs, known.get(row.claim), row),
             "shape": verdict_kind(row.label),
             "marks": marks(row),
         }

@@ -7,6 +7,7 @@ at least as many tokens as letters.
 """
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import groupby
 from typing import NamedTuple
 
@@ -42,6 +43,7 @@ class Prompt(NamedTuple):
     symbols: int
 
 
+@cache  # to write them takes longer than to count them, and two pages ask
 def prompts() -> list[Prompt]:
     """The longest of ten prompts of each test that Table 11 has, at scale paper."""
     found = []
