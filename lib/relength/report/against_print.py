@@ -26,6 +26,7 @@ from relength.report.style import (
     LIGHT,
     Layout,
     canvas,
+    frameless,
     marks,
     spaced,
     title,
@@ -487,7 +488,7 @@ def _frame(axes: "Axes") -> None:
     axes.set_xticks(ticks, [*map(str, ticks[:-1]), "100 %"])
     axes.set_yticks(ticks, [*map(str, ticks[:-1]), "100 %"])
     axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
-    axes.spines[:].set_visible(False)
+    frameless(axes)
     axes.set_xlabel("printed in the paper", size=7.5, color=LIGHT.muted)
     axes.set_ylabel("trained again here", size=7.5, color=LIGHT.muted)
 

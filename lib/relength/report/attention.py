@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from relength.report.grid import NOT_RUN
+from relength.report.grid import NOT_RUN, say_not_run
 from relength.report.style import LIGHT, Layout, beside, canvas, colour, title
 
 if TYPE_CHECKING:
@@ -83,8 +83,7 @@ def _panel(axes, name: str, cell: tuple[str, str], sample: Sample | None) -> Non
     axes.annotate(model, (0, 1), (0, 21), color=colour(model), weight="bold", size=8.2, **head)
     if sample is None:
         axes.annotate(name, (0, 1), (0, 12), color=LIGHT.muted, size=7, **head)
-        axes.text(0.5, 0.5, NOT_RUN, color=LIGHT.muted, ha="center", va="center", style="italic",
-                  transform=axes.transAxes)  # fmt: skip
+        say_not_run(axes)
         return
     from matplotlib.collections import LineCollection
 

@@ -16,7 +16,18 @@ from relength.report.exhibits import Exhibit, badges
 from relength.report.grid import BAND, NOT_RUN, Grid
 from relength.report.runs import Runs
 from relength.report.seeds import swarm
-from relength.report.style import LAYOUTS, LIGHT, Layout, beside, canvas, colour, style, svg, title
+from relength.report.style import (
+    LAYOUTS,
+    LIGHT,
+    Layout,
+    beside,
+    canvas,
+    colour,
+    frameless,
+    style,
+    svg,
+    title,
+)
 from relength.report.tables import flat, printed
 from relength.report.wording import capital
 from relength.runs.store import Record, accuracies, device_seconds, epochs_of
@@ -256,7 +267,7 @@ def seeds(runs: Runs, artifact: str, test: str, number: int) -> Exhibit:
         axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
         axes.grid(axis="x", color=LIGHT.rule, linewidth=0.6)
         axes.set_axisbelow(True)
-        axes.spines[:].set_visible(False)
+        frameless(axes)
         for i, cell in enumerate(data.itertuples()):
             shade, label = colour(cell.model), runs.label(cell.model, cell.arm)
             name, _, reading = label.partition(", ")
@@ -549,8 +560,7 @@ def _seconds_axis(axes, seconds: pd.Series) -> None:
     axes.tick_params(colors=LIGHT.muted, labelsize=7, length=3)
     axes.grid(axis="x", color=LIGHT.rule, linewidth=0.6)
     axes.set_axisbelow(True)
-    axes.spines[["left", "right", "top"]].set_visible(False)
-    axes.spines["bottom"].set_color(LIGHT.rule)
+    frameless(axes, base=True)
 
 
 def _clock(seconds: float) -> str:

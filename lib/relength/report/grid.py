@@ -5,11 +5,15 @@ Sixty-four separate axes would take ten times as long to draw.
 
 from collections.abc import Sequence
 from textwrap import wrap
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from relength.report.runs import Runs
 from relength.report.style import LIGHT, NEUTRAL, Layout, canvas, colour, title
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 NOT_RUN, FAILED = "not run", "failed"
 NOT_COUNTED = "not counted"  # in runs of an older version
@@ -21,6 +25,12 @@ BAND = 4.2  # points; broader than a dot, so that it shows behind them
 def word_for_none(runs: Runs, model: str, arm: str, task: str) -> str:
     """Word a cell without results: all runs that were made of it failed, or none was made."""
     return FAILED if (model, arm, task) in runs.broken else NOT_RUN
+
+
+def say_not_run(axes: "Axes", **look: Any) -> None:
+    """Write into the middle of a panel that it has no runs."""
+    usual = {"ha": "center", "va": "center", "size": 7, "style": "italic", "color": LIGHT.muted}
+    axes.text(0.5, 0.5, NOT_RUN, transform=axes.transAxes, **usual | look)
 
 
 class Grid:

@@ -13,7 +13,7 @@ from relength.report import exhibits, figures
 from relength.report.exhibits import Exhibit, badges
 from relength.report.runs import Runs
 from relength.report.scoreboard import SCALES, Survey
-from relength.report.style import LIGHT, Layout
+from relength.report.style import LIGHT, Layout, frameless
 from relength.report.tables import comparison
 from relength.specs import registry
 from relength.specs.experiments import experiment
@@ -135,7 +135,7 @@ def percent_axis(axes: "Axes", top: float, bottom: float) -> None:
     axes.set_yticks([])
     axes.set_xticks([0, 50, 100], ["0", "50", "100 %"])
     axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
-    axes.spines[:].set_visible(False)
+    frameless(axes)
     for value in (0, 50, 100):
         axes.axvline(value, color=LIGHT.rule, linewidth=0.6, zorder=0)
 

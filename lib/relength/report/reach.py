@@ -19,6 +19,7 @@ from relength.report.style import (
     LIGHT,
     Layout,
     colour,
+    frameless,
     grid_of_panels,
     spaced,
     style,
@@ -107,7 +108,7 @@ def _panel(axes: "Axes", task: str, data: pd.DataFrame, runs: Runs) -> None:
     axes.set_yticks([0, 50, 100], ["0", "50", "100 %"])
     axes.set_xticks(range(len(tests)), [runs.test_label(task, test) for test in tests])
     axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
-    axes.spines[:].set_visible(False)
+    frameless(axes)
     above = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "bottom"}
     axes.annotate(title(task), (0, 1), (-4, 17), size=9, weight="bold", color=LIGHT.ink, **above)
     axes.annotate(NOTES.get(task, ""), (0, 1), (-4, 6), size=7.2, color=LIGHT.muted, **above)

@@ -239,7 +239,14 @@ def over_percent(axes: "Axes") -> None:
     axes.tick_params(colors=LIGHT.muted, labelsize=6.5, length=0)
     axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
     axes.set_axisbelow(True)
+    frameless(axes)
+
+
+def frameless(axes: "Axes", base: bool = False) -> None:
+    """Take the frame off a panel; with ``base`` its lower edge stays, in the colour of rules."""
     axes.spines[:].set_visible(False)
+    if base:
+        axes.spines["bottom"].set(visible=True, color=LIGHT.rule)
 
 
 def style():

@@ -21,10 +21,19 @@ from relength.papers.dnc.by_length import (
 from relength.papers.dnc.recounts import CONSTRAINED, STATEFUL
 from relength.report import exhibits, figures, reach
 from relength.report.exhibits import Exhibit, badges, rows_table
-from relength.report.grid import NOT_RUN
+from relength.report.grid import NOT_RUN, say_not_run
 from relength.report.runs import Runs
 from relength.report.seeds import seed_lines
-from relength.report.style import LIGHT, VARIANTS, Layout, aligned, colour, grid_of_panels, title
+from relength.report.style import (
+    LIGHT,
+    VARIANTS,
+    Layout,
+    aligned,
+    colour,
+    frameless,
+    grid_of_panels,
+    title,
+)
 from relength.report.tables import short
 from relength.specs import published
 from relength.specs.spec import RunSpec
@@ -150,13 +159,12 @@ def _panel(
     axes.set_xticks(ticks, [str(n) for n in ticks])
     axes.set_xticks([], minor=True)
     axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
-    axes.spines[:].set_visible(False)
+    frameless(axes)
     axes.set_title(heading, loc="left", size=9, weight="bold", color=LIGHT.ink, pad=5)
     ends: dict[str, tuple[float, bool]] = {}
     nothing = not table["seeds"].any()
     if nothing:
-        middle = {"transform": axes.transAxes, "ha": "center", "style": "italic", "size": 7.5}
-        axes.text(0.5, 0.5, NOT_RUN, color=LIGHT.muted, va="bottom", **middle)
+        say_not_run(axes, va="bottom")
     for cell in table.itertuples():
         shade = colour(cell.model)
         if not np.isnan(cell.printed) and shortest <= cell.printed <= last:

@@ -18,7 +18,16 @@ from relength.report import figures, reach
 from relength.report.exhibits import Exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.style import LIGHT, Layout, aligned, canvas, colour, grid_of_panels, title
+from relength.report.style import (
+    LIGHT,
+    Layout,
+    aligned,
+    canvas,
+    colour,
+    frameless,
+    grid_of_panels,
+    title,
+)
 from relength.runs.store import Record
 from relength.specs import registry
 
@@ -219,7 +228,7 @@ def _loops_panel(axes: "Axes", task: str, data: pd.DataFrame, rows: list[str]) -
     axes.set(xlim=(-6, right), ylim=(0, 104))
     look = {"color": LIGHT.surface, "linewidth": 0, "zorder": 0}
     axes.fill_between([states.LOOPS, right], states.GENERALISES, 104, **look)
-    axes.spines[:].set_visible(False)
+    frameless(axes)
     axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
     axes.set_xticks([0, 50, 100], ["0", "50", "100 %"])
     axes.set_yticks([0, 50, 100], ["0", "50", "100 %"])

@@ -30,6 +30,7 @@ from relength.report.style import (
     beside,
     canvas,
     colour,
+    frameless,
     grid_of_panels,
     title,
 )
@@ -357,7 +358,7 @@ def _arrivals_panel(
     axes.tick_params(length=0, labelsize=6.5, labelcolor=LIGHT.muted)
     axes.grid(axis="x", color=LIGHT.rule, linewidth=0.6)
     axes.set_axisbelow(True)
-    axes.spines[:].set_visible(False)
+    frameless(axes)
     axes.set_title(title(task), loc="left", size=9, weight="bold", color=LIGHT.ink, pad=4)
     for r, (model, _) in enumerate(runs.rows):
         shade, own = colour(model), data[data["model"] == model]

@@ -14,7 +14,7 @@ from relength.papers.memreasoner.split import framed
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.figures import exhibit
-from relength.report.grid import NOT_RUN
+from relength.report.grid import NOT_RUN, say_not_run
 from relength.report.runs import Runs
 from relength.report.seeds import seed_lines
 from relength.report.style import LIGHT, Layout, aligned, colour, grid_of_panels
@@ -157,8 +157,7 @@ def every_seed(
     test, value  columns of data: where a point stands among ``tests``, and its height
     """
     if data.empty:
-        place = {"transform": axes.transAxes, "ha": "center", "va": "center", "style": "italic"}
-        axes.text(0.5, 0.5, NOT_RUN, color=LIGHT.muted, size=7.5, **place)
+        say_not_run(axes)
         return
     placed = data.assign(place=data[test].map({name: k for k, name in enumerate(tests)}))
     thin = {"width": 0.5, "alpha": 0.7, "marker": "o", "markersize": 2, "markeredgewidth": 0}

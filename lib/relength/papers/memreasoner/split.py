@@ -15,7 +15,7 @@ from relength.report.exhibits import Exhibit
 from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.style import LIGHT, Layout, aligned, colour, grid_of_panels, title
+from relength.report.style import LIGHT, Layout, aligned, colour, frameless, grid_of_panels, title
 from relength.specs.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def in_a_grid(
 def framed(axes: "Axes", words: str) -> None:
     """Give a panel its title and small labels, and no frame."""
     axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
-    axes.spines[:].set_visible(False)
+    frameless(axes)
     axes.set_title(words, loc="left", size=8.6, weight="bold", color=LIGHT.ink, pad=5)
 
 

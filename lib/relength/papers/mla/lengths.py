@@ -18,7 +18,7 @@ from relength.report import exhibits, figures
 from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.grid import NOT_COUNTED, NOT_RUN, Grid
 from relength.report.runs import Runs
-from relength.report.style import LIGHT, Layout, beside, canvas, colour, title
+from relength.report.style import LIGHT, Layout, beside, canvas, colour, frameless, title
 from relength.report.wording import from_to
 from relength.specs.margins import load_margins
 from relength.tasks import TASKS
@@ -331,7 +331,7 @@ def success_figure(runs: Runs, number: int) -> Exhibit:
         axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
         axes.grid(axis="x", color=LIGHT.rule, linewidth=0.6)
         axes.set_axisbelow(True)
-        axes.spines[:].set_visible(False)
+        frameless(axes)
         previous = ""
         for place, cell in zip(places, data.itertuples(), strict=True):
             shade = colour(cell.model)

@@ -18,10 +18,19 @@ from relength.papers.panm import pointing
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.figures import exhibit
-from relength.report.grid import NOT_RUN
+from relength.report.grid import NOT_RUN, say_not_run
 from relength.report.runs import Runs
 from relength.report.seeds import swarm
-from relength.report.style import ARM_LABELS, LIGHT, Layout, aligned, canvas, colour, title
+from relength.report.style import (
+    ARM_LABELS,
+    LIGHT,
+    Layout,
+    aligned,
+    canvas,
+    colour,
+    frameless,
+    title,
+)
 from relength.report.tables import printed, short
 from relength.report.wording import span, words
 from relength.specs.spec import RunSpec
@@ -218,11 +227,10 @@ def _bits_panel(axes: "Axes", panel: Panel, dot: float, last: bool, first: bool)
     axes.tick_params(colors=LIGHT.muted, labelsize=6.8, length=0)
     axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
     axes.set_axisbelow(True)
-    axes.spines[:].set_visible(False)
+    frameless(axes)
     axes.axvline(np.log2(panel.apart) - 0.5, color=LIGHT.ink, lw=0.9, ls=(0, (4, 3)))
     if panel.data.empty:
-        axes.text(0.5, 0.5, NOT_RUN, transform=axes.transAxes, ha="center", va="center", size=7,
-                  color=LIGHT.muted, style="italic")  # fmt: skip
+        say_not_run(axes)
     places = np.log2(panel.data["bit"].to_numpy(dtype=float))
     look = {"size": dot, "alpha": 0.65, "clip_on": False}
     swarm(axes, panel.data["wrong"], places, colour("PANM"), orient="v", **look)
@@ -424,8 +432,7 @@ def _steps_axes(axes: "Axes", data: pd.DataFrame, lengths: Sequence[int], longes
     axes.set_axisbelow(True)
     axes.set_xlabel("longest sequence in training", size=7.2, color=LIGHT.muted, loc="right")
     axes.set_title(f"steps right of {longest}", size=7.5, color=LIGHT.muted, loc="left", pad=5)
-    axes.spines[["left", "right", "top"]].set_visible(False)
-    axes.spines["bottom"].set_color(LIGHT.rule)
+    frameless(axes, base=True)
 
 
 def bits_by_length(runs: Runs, number: int) -> Exhibit:

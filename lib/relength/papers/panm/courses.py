@@ -9,7 +9,7 @@ import pandas as pd
 
 from relength.report.exhibits import Exhibit
 from relength.report.figures import exhibit
-from relength.report.grid import NOT_RUN
+from relength.report.grid import NOT_RUN, say_not_run
 from relength.report.runs import Runs
 from relength.report.seeds import seed_lines
 from relength.report.style import LIGHT, Layout, colour, grid_of_panels, over_percent, title
@@ -122,8 +122,7 @@ def epochs_below(axes: "Axes", last: int) -> None:
 def lines(axes: "Axes", own: pd.DataFrame, runs: Runs, columns: Sequence[str]) -> None:
     """Draw a strong line of the first column and a thin one of the second per run."""
     if own.empty:
-        axes.text(0.5, 0.5, NOT_RUN, ha="center", va="center", size=7, style="italic",
-                  color=LIGHT.muted, transform=axes.transAxes)  # fmt: skip
+        say_not_run(axes)
         return
     strong, *thin = columns
     for (model, arm), seeds in own.groupby(["model", "arm"], sort=False):

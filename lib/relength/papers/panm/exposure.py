@@ -24,7 +24,7 @@ from relength.report import computed, exhibits
 from relength.report.computed import Seen
 from relength.report.exhibits import COMPUTED, Exhibit, rows_table, titled
 from relength.report.figures import drawn
-from relength.report.style import LIGHT, Layout, canvas
+from relength.report.style import LIGHT, Layout, canvas, frameless
 from relength.specs.margins import load_margins
 from relength.verdicts import rules
 
@@ -96,8 +96,7 @@ def figure(data: pd.DataFrame, number: int) -> Exhibit:
         axes.set_axisbelow(True)
         axes.text(1, -0.2, "n: addresses over length", ha="right", size=7, color=LIGHT.muted,
                   transform=axes.transAxes)  # fmt: skip
-        axes.spines[["left", "right", "top"]].set_visible(False)
-        axes.spines["bottom"].set_color(LIGHT.rule)
+        frameless(axes, base=True)
         return drawing
 
     caption = (

@@ -29,6 +29,7 @@ from relength.report.style import (
     Layout,
     beside,
     colour,
+    frameless,
     grid_of_panels,
     spaced,
     title,
@@ -198,7 +199,7 @@ def _by_length_panel(axes: "Axes", tests: Sequence[str], own: pd.DataFrame, othe
     axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.patch.set_visible(False)
-    axes.spines[:].set_visible(False)
+    frameless(axes)
     ends, shade = [], colour("PANM")
     band = others.groupby("test", sort=False)["ours"].agg(["min", "max"]).reindex(tests)
     axes.fill_between(range(len(tests)), *band.T.to_numpy(), color=LIGHT.muted, alpha=0.3, lw=0)

@@ -15,7 +15,7 @@ from relength.report.exhibits import COMPUTED, MEASURED, Exhibit, rows_table, ti
 from relength.report.figures import drawn
 from relength.report.grid import NOT_RUN
 from relength.report.seeds import swarm
-from relength.report.style import LIGHT, Layout, beside, canvas, colour
+from relength.report.style import LIGHT, Layout, beside, canvas, colour, frameless
 from relength.runs.prices import Device
 from relength.runs.store import Store
 from relength.specs.experiments import experiments
@@ -106,8 +106,7 @@ def figure(measured: dict[str, Any] | None, number: int) -> Exhibit:
         ticks = [0, 50, 100] if layout.narrow else [0, 25, 50, 75, 100]
         axes.set_xticks(ticks, [*map(str, ticks[:-1]), "100 %"])
         axes.tick_params(colors=LIGHT.muted, labelsize=7, length=3)
-        axes.spines[["left", "right", "top"]].set_visible(False)
-        axes.spines["bottom"].set_color(LIGHT.rule)
+        frameless(axes, base=True)
         return drawing
 
     caption = (

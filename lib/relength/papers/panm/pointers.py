@@ -15,7 +15,7 @@ from relength.report import attention as heatmaps
 from relength.report import exhibits
 from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.figures import exhibit, of_means
-from relength.report.grid import NOT_RUN
+from relength.report.grid import NOT_RUN, say_not_run
 from relength.report.runs import Runs
 from relength.report.seeds import seed_lines, swarm
 from relength.report.style import (
@@ -23,9 +23,9 @@ from relength.report.style import (
     LIGHT,
     Layout,
     aligned,
-    beside,
     canvas,
     colour,
+    frameless,
     grid_of_panels,
     over_percent,
     spaced,
@@ -230,8 +230,7 @@ def sharpness(runs: Runs, number: int) -> Exhibit:
         axes.grid(axis="y", color=LIGHT.rule, linewidth=0.6)
         axes.text(1, -0.17, "slots of memory", ha="right", size=7, color=LIGHT.muted,
                   transform=axes.transAxes)  # fmt: skip
-        axes.spines[["left", "right", "top"]].set_visible(False)
-        axes.spines["bottom"].set_color(LIGHT.rule)
+        frameless(axes, base=True)
         return figure
 
     caption = (
@@ -430,8 +429,7 @@ def _over_time_panel(axes, data: pd.DataFrame, counts: Sequence[str], steps: int
     axes.set_xticks([0, steps], ["0", f"{steps:,} steps"])
     over_percent(axes)
     if data.empty:
-        beside(axes, NOT_RUN, (steps / 2, 50), 0, ha="center", color=LIGHT.muted, size=7,
-               style="italic")  # fmt: skip
+        say_not_run(axes)
         return
     from matplotlib.colors import to_hex
 
@@ -458,4 +456,4 @@ def _heads_panel(axes, data: pd.DataFrame, arms: Sequence[str], counts: Sequence
     look = {"size": 3.4, "edgecolor": shade, "linewidth": 0.9, "clip_on": False}
     swarm(axes, data["accuracy"], places, shades, orient="v", bar=0.13, **look)
     if data.empty:
-        beside(axes, NOT_RUN, (0.5, 50), 0, ha="center", color=LIGHT.muted, size=7, style="italic")
+        say_not_run(axes)

@@ -7,7 +7,7 @@ import pandas as pd
 from relength.papers.panm.scan_experiments import CUT_OFFS, DRAWN, PANM
 from relength.report.exhibits import Exhibit
 from relength.report.figures import exhibit
-from relength.report.grid import NOT_RUN
+from relength.report.grid import NOT_RUN, say_not_run
 from relength.report.runs import Runs
 from relength.report.seeds import seed_lines, swarm
 from relength.report.style import ARM_LABELS, LIGHT, Layout, colour, grid_of_panels, over_percent
@@ -44,9 +44,7 @@ def by_cut_off(runs: Runs, number: int) -> Exhibit:
                     axes.plot(place, height_there, "o", ms=6.5, mfc="none", mew=0.9, c=LIGHT.ink)
             own = data[(data["model"] == model) & (data["arm"] == arm)]
             if own.empty:
-                middle = (len(cut_offs) - 1) / 2
-                axes.text(middle, 50, NOT_RUN, ha="center", va="center", size=7,
-                          style="italic", color=LIGHT.muted)  # fmt: skip
+                say_not_run(axes)
                 continue
             medians = own.groupby("cut_off")["accuracy"].median().sort_index()
             axes.plot(medians.index.map(places), medians, lw=1.2, color=colour(model), alpha=0.8)
@@ -88,8 +86,7 @@ def over_steps(runs: Runs, number: int) -> Exhibit:
             axes.set_title(f"{n}, {ARM_LABELS[arm]}", loc="left", size=7.5, color=LIGHT.ink)
             own = data[(data["arm"] == arm) & (data["cut_off"] == n)]
             if own.empty:
-                axes.text(steps / 2, 50, NOT_RUN, ha="center", va="center", size=7,
-                          style="italic", color=LIGHT.muted)  # fmt: skip
+                say_not_run(axes)
             seed_lines(axes, own, "step", "held_out", LIGHT.ink, width=0.6, alpha=0.6)
             seed_lines(axes, own, "step", "beyond", colour(PANM["name"]), width=1.2)
         return figure

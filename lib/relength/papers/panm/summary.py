@@ -15,7 +15,7 @@ from relength.report.exhibits import Exhibit, rows_table
 from relength.report.figures import drawn
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
-from relength.report.style import LIGHT, Layout, aligned, canvas, colour
+from relength.report.style import LIGHT, Layout, aligned, canvas, colour, frameless
 from relength.report.tables import short
 from relength.report.wording import span
 from relength.runs.store import Store
@@ -318,7 +318,7 @@ def figure(found: list[Summary], number: int) -> Exhibit:
         axes.set_yticks([])
         axes.tick_params(length=0, labelsize=7, labelcolor=LIGHT.muted)
         axes.grid(axis="x", color=LIGHT.rule, linewidth=0.6)
-        axes.spines[:].set_visible(False)
+        frameless(axes)
         for y, one in enumerate(found):
             if layout.narrow:
                 axes.text(0, y - 0.32, one.group.words, size=7.5, weight="bold", color=LIGHT.ink)

@@ -9,7 +9,7 @@ from relength.papers.panm.courses import courses, epochs_below, head_of, lines, 
 from relength.papers.panm.translation_experiments import LAYERS, SPLITS
 from relength.report.exhibits import Exhibit
 from relength.report.figures import exhibit, of_means
-from relength.report.grid import NOT_RUN
+from relength.report.grid import NOT_RUN, say_not_run
 from relength.report.runs import Runs
 from relength.report.seeds import swarm
 from relength.report.style import LIGHT, Layout, canvas, colour, grid_of_panels, over_percent, title
@@ -140,8 +140,7 @@ def over_epochs(runs: Runs, number: int, artifact: str, tested: str) -> Exhibit:
 def _heights(axes: "Axes", values: pd.Series) -> None:
     """A logarithmic axis around values, marked at round numbers; a word where there are none."""
     if values.empty:
-        axes.text(0.5, 0.5, NOT_RUN, ha="center", va="center", size=7, style="italic",
-                  color=LIGHT.muted, transform=axes.transAxes)  # fmt: skip
+        say_not_run(axes)
         axes.set_yticks([])
         return
     low, high = 0.9 * float(values.min()), 1.1 * float(values.max())
