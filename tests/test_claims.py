@@ -1012,7 +1012,7 @@ def test_pooled_runs_are_one_number_per_seed_of_those_that_say_something(shares,
     pooled = claim(part).model_copy(update={"source": source, "where": "Section V"})
     verdict = claims.judge(pooled, of_pointers(shares))
     assert (verdict.outcome, verdict.seeds) == (outcome, seeds)
-    assert ("5 other runs" in verdict.seen) == (outcome == "not run")
+    assert ("5 recorded runs" in verdict.seen) == (outcome == "not run")
     listed = claims.ledger([pooled], of_pointers(shares)).iloc[0]
     assert listed["outcome"] == outcome
 

@@ -100,6 +100,25 @@ def test_who_leads_after_longer_training(tmp_path):
     assert "does not catch up" not in others
 
 
+def test_who_gets_farthest_with_either_memory(tmp_path):
+    """COMPR to 30 and 200, REG to 20 and as far; nobody solves copy with the larger memory."""
+    store, far = Store(tmp_path), {"COMPR": (30, 200), "REG": (20, 200)}
+    for spec in FOUND.specs("reduced", [0]):
+        if spec.row in far and spec.task.name in ("dnc_sort", "dnc_copy"):
+            small, large = far[spec.row] if spec.task.name == "dnc_sort" else (15, 0)
+            made = handmade.record(
+                spec,
+                lambda _, test, most=small: float(int(test) <= most),
+                experiment=FOUND.name,
+                extended=lambda _, test, most=large: float(int(test) <= most),
+            )
+            store.append("dnc", made)
+    said = findings.extended(made_of(store)).strip()
+    # slots, runs, percent, the longest; printed of both in Table V, how far ours get
+    assert amounts(said) == [50, 4, 95, 30, 40, 0, 200]
+    assert said.endswith("Copy, none.")
+
+
 def test_weights_that_know_trained_lengths_are_counted_by_their_choice(tmp_path):
     """Of two stateless runs on Sort one knows nothing by its selected weights, the other by its
     last ones; so does one run of COMPR. No run of the stateful baseline knows them.

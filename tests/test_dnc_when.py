@@ -193,7 +193,8 @@ def test_budgets_are_compared_by_what_each_run_reaches(tmp_path):
             made = handmade.record(
                 spec, lambda _, test, far=far: float(int(test) <= far), experiment="dnc_when"
             )
-            store.append("dnc", made | {"curve": curve(spec)})
+            origin = made["provenance"] | {"device_name": f"processor {far}"}
+            store.append("dnc", made | {"curve": curve(spec), "provenance": origin})
     runs = Runs.read(WHEN, "reduced", 5, store)
     data = budget.by_steps(runs).set_index(["model", "steps"])
     assert len(data) == 6 and data["mean"].notna().sum() == 2
@@ -202,6 +203,8 @@ def test_budgets_are_compared_by_what_each_run_reaches(tmp_path):
     assert half["mean"] == pytest.approx(100 * 19 / 44)  # of lengths 2 to 45
     assert (usual["first_15"], usual["first_45"]) == (4000, np.inf)
     assert "COMPR" in budget.table(runs).html and budget.table(nothing_of(WHEN, tmp_path)).waits
+    assert amounts(budget.elsewhere(runs)) == [25_000, 20, 50_000, 40]
+    assert budget.elsewhere(nothing_of(WHEN, tmp_path)) == ""
     assert [line.split()[0] for line in budget.ahead(runs).splitlines()] == [
         *("25,000", "50,000", "100,000")
     ]

@@ -172,6 +172,19 @@ def test_a_conjunction_needs_every_part():
     assert rules.conjunction(votes(5, 5, 4), MARGINS).outcome == "inconclusive"
 
 
+def test_parts_that_are_apart_lean_neither_way():
+    """Samples that spread are never on par, so only the order counts as leaning to a claim."""
+    low, high = [10.0, 20.0, 60.0, 70.0], [30.0, 50.0, 80.0, 90.0]
+    better, apart = (
+        rules.order(high, low, relation, POINTS, MARGINS) for relation in ("better", "on_par")
+    )
+    tie = rules.order([50.0] * 4, [51.0] * 4, "on_par", POINTS, MARGINS)
+    assert [part.leans for part in (better, apart, tie)] == [True, False, True]
+    assert amounts(rules.conjunction([better, apart, apart], MARGINS).seen) == [1, 1, 2]
+    assert amounts(rules.conjunction([better, tie, apart], MARGINS).seen) == [2, 2, 1]
+    assert amounts(rules.conjunction([apart, apart], MARGINS).seen) == [2]
+
+
 def test_one_failing_part_contradicts_only_after_holm():
     # 0 of 5 has p = 1/32; over two parts that is 1/16. Six seeds make it 2/64, eight over eight
     # parts 8/256.

@@ -430,12 +430,16 @@ def _not_run(
         for m, task in claim.cells
     ]
     begun, total = sum(any(cell.values()) for cell in seeds), len(claim.cells)
+    silent = sum(evidence.silent(m, arms[m], task) for m, task in claim.cells)
     lacking = min(sum(max(margins.least_seeds - cell[s], 0) for cell in seeds) for s in SCALES)
-    seen = f"only {begun} of {total} cells have runs" if begun else _no_runs(claim)
-    if silent := sum(evidence.silent(m, arms[m], task) for m, task in claim.cells):
-        seen += f"; {plural(silent, 'other run')} not counted, as the scope says"
+    others = plural(silent, "recorded run")
     if begun == total:
         seen = "no seed at one scale in all of the cells"
+    elif begun:
+        seen = f"only {begun} of {total} cells have runs"
+        seen += f"; of {others} besides the claim does not speak" if silent else ""
+    else:
+        seen = f"of {others} it speaks of none" if silent else _no_runs(claim)
     need = Need("runs", margins.least_seeds, total, lacking if begun else None)
     return Verdict(claim=claim.id, arm=arm, outcome="not run", seen=seen, need=need)
 

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from relength.specs.margins import Margin, Margins
 from relength.verdicts import stats
-from relength.verdicts.wording import number
+from relength.verdicts.wording import number, plural
 
 Outcome = Literal["reproduced", "contradicted", "inconclusive"]
 Relation = Literal["better", "on_par"]
@@ -40,6 +40,7 @@ class Decision(NamedTuple):
     seen: str  # half a sentence
     agree: int | None = None  # seeds that satisfy the claim, where each is a yes or a no
     exceeds: bool = False  # contradicted by results that are better, not worse, than claimed
+    leans: bool = True  # whether p_for could be the smaller; not where "on par" is no tie
 
 
 def majority(yes: ArrayLike, margins: Margins, exceeds: bool = False) -> Decision:
@@ -106,6 +107,8 @@ def inside(
     decision = majority(~below & ~above, margins)
     one_side = not (below.any() and above.any())
     target = number(low) if low == high else f"{number(low)} to {number(high)}"
+    if room := margin.around(low):
+        target += f" ± {number(room)}"
     seen = f"{decision.seen} ({_middle(values)}; claimed {target})"
     return _decide(
         decision.n,
@@ -174,8 +177,9 @@ def order(
     else:
         p_for, p_against = (0.0, 1.0) if tie else (1.0, min(1.0, 2 * min(p)))
         exceeds = p.p_greater < p.p_less
-    n = min(first.size, second.size)
-    return _decide(n, p_for, p_against, seen, margins, exceeds=exceeds)
+    n, leans = min(first.size, second.size), relation == "better" or tie
+    decision = _decide(n, p_for, p_against, seen, margins, exceeds=exceeds)
+    return decision._replace(leans=leans)
 
 
 def cost(ratios: ArrayLike, printed: float, margin: Margin, margins: Margins) -> Decision:
@@ -336,10 +340,16 @@ def _together(parts: Sequence[Decision], unit: str = "seed") -> str:
             f"taken alone, {held or 'none'} of {len(parts)} parts would be reproduced and "
             f"{lost or 'none'} contradicted"
         )
-    leaning = sum(part.p_for < part.p_against for part in parts)
+    asked = [part for part in parts if part.leans]
+    apart = len(parts) - len(asked)
+    if not asked:
+        return f"the {unit}s are on par in none of {apart} parts"
+    leaning = sum(part.p_for < part.p_against for part in asked)
     alone = max(part.n for part in parts) == 1
     who = f"one {unit} alone leans" if alone else f"the {unit}s lean"
-    return f"{who} towards the claim in {leaning or 'none'} of {len(parts)} parts"
+    words = f"{who} towards the claim in {leaning or 'none'} of {plural(len(asked), 'part')}"
+    others = plural(apart, "other")
+    return f"{words}; in {others}, claimed to be on par, they are apart" if apart else words
 
 
 def _two_dimensional(values: ArrayLike) -> np.ndarray:

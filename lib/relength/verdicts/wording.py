@@ -161,7 +161,10 @@ def needed(need: Need | None) -> str:
             return more if need.cells == 1 else f"{more} in every cell"
         case "stage two":
             where = f" in {need.lost} of its {need.parts} parts" if need.parts > 1 else ""
-            return f"stage two, {need.seeds} seeds that may contradict: stage one fails{where}"
+            return (
+                f"stage two: every seed so far speaks against it{where}, and {need.seeds} seeds "
+                "there could contradict it"
+            )
         case "scale":
             return f"runs at scale paper, as all seeds that are judged here leave it open{around}"
         case "nothing":

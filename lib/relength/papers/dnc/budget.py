@@ -13,6 +13,7 @@ from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import aligned
 from relength.report.tables import short
+from relength.report.wording import words
 from relength.runs.store import Record
 from relength.specs.spec import RunSpec
 
@@ -20,9 +21,9 @@ from relength.specs.spec import RunSpec
 def by_steps(runs: Runs) -> pd.DataFrame:
     """A row per controller, number of steps and seed; NaN where there is no run.
 
-    Columns: model, steps, seed, selected (the step whose weights are tested), longest (input above
-    95 %), mean (accuracy over the lengths of Table III), and of each length of the learning curve
-    the step of arrival, ``first_30``, infinite for none.
+    Columns: model, steps, seed, processor, selected (the step whose weights are tested), longest
+    (input above 95 %), mean (accuracy over the lengths of Table III), and of each length of the
+    learning curve the step of arrival, ``first_30``, infinite for none.
     """
     found = {record["key"]: record for record in runs.records}
     rows = []
@@ -32,13 +33,14 @@ def by_steps(runs: Runs) -> pd.DataFrame:
         if record is not None:
             reached = pd.Series(TRAINED.accuracies(record))
             low, high = TRAINED.averaged
+            row |= {"processor": record["provenance"]["device_name"]}
             row |= {"selected": _selected_at(spec, record)}
             row |= {"longest": longest(reached), "mean": reached.loc[low:high].mean()}
             for length, course in course_of(spec, record).groupby("length"):
                 above = (course["accuracy"] > ABOVE).tolist()
                 row[f"first_{length}"] = arrival(course["step"].tolist(), above)
         rows.append(row)
-    columns = ["model", "steps", "seed", "selected", "longest", "mean"]
+    columns = ["model", "steps", "seed", "processor", "selected", "longest", "mean"]
     data = pd.DataFrame(rows)
     lengths = sorted(set(data.columns) - set(columns), key=lambda name: int(name[6:]))
     return data.reindex(columns=[*columns, *lengths])
@@ -47,6 +49,21 @@ def by_steps(runs: Runs) -> pd.DataFrame:
 def _selected_at(spec: RunSpec, record: Record) -> int:
     intervals = record["checkpoints"]["selected"]["epoch"] + 1  # counted from 0
     return intervals * spec.training.validate_every
+
+
+def elsewhere(runs: Runs) -> str:
+    """Say which numbers of steps were trained on which processor; empty where it is one alone."""
+    made = by_steps(runs).dropna(subset="mean").groupby("processor", sort=False)["steps"]
+    if len(made) < 2:
+        return ""
+    who = words(
+        f"{words(f'{count:,}' for count in sorted(own.unique()))} steps on {name}"
+        for name, own in made
+    )
+    return (
+        f"Processors differ ({who}). They round differently, and the same seed soon takes another "
+        "course, so that numbers of two processors are of two trainings."
+    )
 
 
 def _shown(row: pd.Series) -> list[str]:
@@ -69,7 +86,7 @@ def table(runs: Runs) -> Exhibit:
         "a seed each, trained for so many steps. Then the step whose weights the rule selects, "
         f"the longest input above {ABOVE:.0f} %, the mean accuracy over lengths {TRAINED.span}, "
         f"and the step at which accuracy at a length is above {ABOVE:.0f} % for the first of "
-        f"{HELD} points in a row."
+        f"{HELD} points in a row. {elsewhere(runs)}"
     )
     name = "dnc-budget"
     if not runs.records:

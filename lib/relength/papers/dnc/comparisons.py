@@ -32,7 +32,7 @@ from relength.report.exhibits import Exhibit, badges, rows_table
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import aligned, title
-from relength.report.wording import from_to, words
+from relength.report.wording import from_to
 from relength.specs import published
 from relength.verdicts.stats import permutation_order
 from relength.verdicts.wording import number
@@ -101,7 +101,7 @@ def p_values(runs: Runs, memory: Memory = TRAINED, family: str = "table") -> Exh
     family  what is corrected together, "table" or "task"
     """
     artifact, data = artifact_of(memory), compared(runs, memory)
-    low, high = memory.averaged
+    low, high = memory.ends(runs.specs[0])
     over = {"table": "over the whole table", "task": "task by task"}[family]
     together = {
         "table": f"All {int(data['one'].notna().sum())} comparisons that have runs are corrected "
@@ -190,10 +190,4 @@ def decided(runs: Runs, memory: Memory = TRAINED) -> str:
             count = int((there[f"{side}_{family}"] <= SIGNIFICANT).sum())
             lines.append(f"  {f'{side}-sided, {FAMILIES[family]}':<24}{count:>3}")
     lines.append(f"  {'printed':<24}{int((there['printed'] <= SIGNIFICANT).sum()):>3}")
-    agree = (there["one_table"] <= SIGNIFICANT) == (there["printed"] <= SIGNIFICANT)
-    tasks = words(title(task) for task in there["task"].unique())
-    lines.append(
-        f"As printed or not, one-sided over the whole table: {int(agree.sum())} of {len(there)} "
-        f"agree ({tasks})."
-    )
     return "\n".join(lines)

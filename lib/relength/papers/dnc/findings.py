@@ -6,7 +6,15 @@ import numpy as np
 import pandas as pd
 
 from relength.papers.dnc import budget, portraits, printed_p, states, when
-from relength.papers.dnc.by_length import ABOVE, LAST, MEASURES, TRAINED, curves, summaries
+from relength.papers.dnc.by_length import (
+    ABOVE,
+    EXTENDED,
+    LAST,
+    MEASURES,
+    TRAINED,
+    curves,
+    summaries,
+)
 from relength.papers.dnc.lengths import CONSTRAINED, STATEFUL, Beside, beside_stateful
 from relength.papers.dnc.recounts import STATELESS
 from relength.report.markdown import table
@@ -296,7 +304,7 @@ def _catches_up(runs: Runs) -> str:
     steps = ", ".join(f"{count:,}" for count in both.index)
     return (
         f"**In this seed the stateful baseline {'catches' if ahead else 'does not catch'} up:** "
-        f"{courses} after {steps} steps. "
+        f"{courses} after {steps} steps. {budget.elsewhere(runs)} "
     )
 
 
@@ -320,6 +328,36 @@ def _among_others(few: Runs, runs: Runs) -> str:
     return (
         "This is one seed. Among all runs of the usual number of steps, from the best down, "
         f"{words(said)}."
+    )
+
+
+def extended(survey: Survey) -> str:
+    """Say how far any run gets with either memory, and which gets farthest with the larger one."""
+    runs = busiest(survey, EXPERIMENT).with_later_seeds()
+    small, large = (
+        summaries(runs, memory).assign(
+            farthest=lambda found: found["each"].map(lambda each: max(each, default=np.nan))
+        )
+        for memory in (TRAINED, EXTENDED)
+    )
+    if small["farthest"].isna().all() or large["farthest"].isna().all():
+        return NOTHING
+    tried = sum(map(len, small["each"]))
+    said = []
+    for task, rows in large.dropna(subset="farthest").groupby("task", sort=False):
+        most = rows["farthest"].max()
+        best = rows[(rows["farthest"] == most) & (most > 0)]
+        named = words(
+            row.model + ("" if np.isnan(row.printed) else f" (printed {number(row.printed)})")
+            for row in best.itertuples()
+        )
+        said.append(f"{title(task)}, {f'{named} with {most:.0f}' if named else 'none'}")
+    slots = TRAINED.slots(runs.specs[0])
+    return (
+        f"With the memory of training, which has {slots} slots, no input of {plural(tried, 'run')} "
+        f"above {ABOVE:.0f} % is longer than {small['farthest'].max():.0f}. With the larger one "
+        "the longest inputs are those of these controllers, beside which stands what the paper "
+        f"prints of them: {'; '.join(said)}.\n"
     )
 
 
@@ -399,6 +437,7 @@ PASSAGES = {
     "findings_dnc_without_state": stateless,
     "findings_dnc_when": when_it_comes,
     "findings_dnc_longer": longer,
+    "findings_dnc_extended": extended,
     "findings_dnc_loops": loops,
     "findings_dnc_significance": significance,
 }

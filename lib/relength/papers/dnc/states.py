@@ -24,25 +24,29 @@ read_gate_reading     mean share of content in the read modes: 100 reads by cont
                       links; read_gate_writing the same while writing
 write_mixed           how far the allocation gate's mean is from the nearer end of its range, in the
                       phase in which it is nearer: 0 for one way alone, 50 for both in equal parts
-write_modes_apart     write_gate_reading less write_gate_writing: 100 where reading allocates and
-                      writing goes by content, 0 where both phases have the same mixture
-read_modes_apart      read_gate_writing less read_gate_reading: 100 where the memory is read along
-                      the links while reading, and by content while writing
+modes_mixed           100 where read modes are as mixed as write_mixed is from 10 on, and it is, too
+write_by_phase        100 where more than half of the allocation gate's mean is allocation while
+                      reading, and content while writing; else 0
+read_by_phase         100 where more than half of the read modes go along the links while reading,
+                      and by content while writing; else 0
 gates_peaked          share of a histogram in its two fullest neighbouring bins, of 20; mean of the
                       four histograms
 loops_accompany       100 where a run generalises and has loops, 0 where it does one of the two;
                       none where it does neither, which says nothing of what accompanies what
 peaks_accompany       100 where a run generalises and has peaked gates, or does neither; else 0
-learned, generalises  100 of runs that do; none of others, so that claims can leave these out
+perfect_and_settles   100 where a run is nearly perfect, and state_ends is at most 50; else 0
+learned, generalises, 100 of runs that do, or are; none of others, so that claims can leave these
+poor, perfect         out
 memory_gain           the longest input above 95 % with the larger memory, against that with the
                       memory of training; none where this is shorter than the longest one trained on
 memory_keeps          how much of what an input may exceed the longest one trained on by, with the
                       memory of training, it may with the larger one; none where that is nothing
 
 A run has learned if its longest input above 95 % is no shorter than the longest one trained on. It
-generalises if its mean accuracy over lengths 2 to 45 is at least 90 %, has loops from 50
-on, clusters from state_neighbours of 80 on, and peaked gates from 50 on: assumptions, as the paper
-says these words of pictures.
+generalises if its mean accuracy over lengths 2 to 45 is at least 90 %, and is poor otherwise; from
+95 % on it is nearly perfect, from 99 % on perfect. It has loops from 50 on, clusters from
+state_neighbours of 80 on, and peaked gates from 50 on: assumptions, as the paper says these words
+of pictures.
 
 **Loops.** A state *returns* at a later step if both states are among the closest tenth of all pairs
 of its phase, and a state between them, not that close to either, is at least as far from both as
@@ -68,7 +72,8 @@ from relength.specs.spec import measure_of
 from relength.training.traces import decoded
 
 AVERAGED = (2, 45)  # lengths of Table III
-GENERALISES, LOOPS, CLUSTERED, PEAKED = 90.0, 50.0, 80.0, 50.0  # percent, see above
+GENERALISES, NEARLY_PERFECT, PERFECT = 90.0, 95.0, 99.0  # percent, see above
+LOOPS, CLUSTERED, PEAKED, MIXED, SETTLES = 50.0, 80.0, 50.0, 10.0, 50.0
 CLOSE, FAR = 0.1, 0.5  # quantiles of the distances of all pairs
 LEFT = 0.25  # of the spread of all states: nearer states have not been left
 SHUFFLES = 20  # orders that the count of returns is compared with, and of symbols in a step
@@ -85,17 +90,21 @@ def shares(record: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     memory = record.get("memory")
     if not memory:
         return {}
-    generalises = mean_accuracy(record) >= GENERALISES
+    accuracy = mean_accuracy(record)
+    generalises = accuracy >= GENERALISES
     modes = gates(memory["modes"])
     modes["peaks_accompany"] = 100.0 * ((modes["gates_peaked"] >= PEAKED) == generalises)
-    if generalises:
-        modes["generalises"] = 100.0
+    modes["generalises" if generalises else "poor"] = 100.0
+    if accuracy >= PERFECT:
+        modes["perfect"] = 100.0
     found = {memory["modes"]["test"]: modes | reach(record, int(memory["modes"]["test"]))}
     if "states" in memory:
         states = movement(memory["states"])
         loops = states["state_returns"] >= LOOPS
         if loops or generalises:
             states["loops_accompany"] = 100.0 * (loops and generalises)
+        settles = states["state_ends"] <= SETTLES
+        states["perfect_and_settles"] = 100.0 * (settles and accuracy >= NEARLY_PERFECT)
         found[memory["states"]["test"]] = found.get(memory["states"]["test"], {}) | states
     return found
 
@@ -141,11 +150,20 @@ def gates(modes: Mapping[str, Any]) -> dict[str, float]:
             middle = (np.arange(len(bins)) + 0.5) / len(bins)
             found[f"{gate}_gate_{name}"] = 100 * float(bins @ middle)
             peaked.append(max(a + b for a, b in pairwise(bins)))
-    write = found["write_gate_reading"], found["write_gate_writing"]
+    mixed = {
+        gate: min(
+            min(mean, 100 - mean)
+            for mean in (found[f"{gate}_gate_{phase}"] for phase in PHASES.values())
+        )
+        for gate in ("write", "read")
+    }
+    allocates = found["write_gate_reading"] > 50 > found["write_gate_writing"]
+    follows = found["read_gate_reading"] < 50 < found["read_gate_writing"]
     return found | {
-        "write_mixed": min(min(mean, 100 - mean) for mean in write),
-        "write_modes_apart": found["write_gate_reading"] - found["write_gate_writing"],
-        "read_modes_apart": found["read_gate_writing"] - found["read_gate_reading"],
+        "write_mixed": mixed["write"],
+        "modes_mixed": 100.0 * (min(mixed.values()) >= MIXED),
+        "write_by_phase": 100.0 * allocates,
+        "read_by_phase": 100.0 * follows,
         "gates_peaked": 100 * float(np.mean(peaked)),
     }
 
