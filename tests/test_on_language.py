@@ -79,6 +79,20 @@ def test_less_perplexity_is_better_and_other_depths_are_other_networks(survey):
         assert one.gain(one.best) == pytest.approx(0) and one.other != one.row
 
 
+def test_networks_alone_and_with_pointers_are_compared_by_the_seeds_that_both_have(tmp_path):
+    """The third seed of PANM, which the network alone lacks, would bring it ahead by 40 points."""
+    store = Store(tmp_path)
+    for spec in experiment("panm_scan").specs("reduced", range(3)):
+        pointers = spec.row == "PANM on TRM" and spec.model.arm == "paper"
+        if spec.task.cut_off == 25 and (pointers or (spec.row == "TRM" and spec.seed == 0)):
+            far = 0.9 if spec.seed else 0.3
+            made = handmade.record(spec, lambda *_, far=far: far, experiment="panm_scan")
+            store.append("panm", made | {"parameters": 3_000 if pointers else 2_000})
+    (found,) = settings(made_of(store), "panm_scan")
+    assert (found.alone, found.pointers, found.seeds) == (30, 30, 1)
+    assert found.size == pytest.approx(1.5)
+
+
 @pytest.mark.parametrize(
     ("known", "answer"), [(0.9, "behind"), (0.86, "behind"), (0.84, "untrained")]
 )

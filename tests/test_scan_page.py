@@ -107,6 +107,23 @@ def test_one_cut_off_is_trained_twice_as_long_and_shares_the_usual_runs():
     assert keepers == {3_000: "panm_scan", 6_000: "panm_scan_budget"}
 
 
+def more_seeds(folder) -> Store:
+    """Three seeds of the usual steps at the cut-off of the longer runs, in two readings."""
+    store = Store(folder / "usual")
+    for spec in FOUND.specs("reduced", range(3)):
+        if spec.task.cut_off == 26 and spec.row in ("TRM+RPE", "PANM on TRM"):
+            far = 0.9 if spec.model.arm == "repaired" else 0.2 + 0.1 * spec.seed
+            store.append(
+                "panm",
+                handmade.record(
+                    spec,
+                    lambda _, test, far=far: far if test == "length" else 1.0,
+                    experiment=FOUND.name,
+                ),
+            )
+    return store
+
+
 def test_twice_the_steps_are_compared_once_both_runs_are_there(tmp_path):
     store = Store(tmp_path)
     for spec in LONGER.specs("reduced", [0]):
@@ -123,7 +140,12 @@ def test_twice_the_steps_are_compared_once_both_runs_are_there(tmp_path):
     assert data.loc[("PANM on TRM", 6_000), "beyond"] == 75
     assert data.loc[("TRM+RPE", 3_000), "known"] == 100
     assert data["beyond"].notna().sum() == 3
-    said = scan_budget.numbers(runs).splitlines()
+    every = Runs.read(FOUND, "reduced", 5, more_seeds(tmp_path))
+    said = scan_budget.numbers(runs, every).splitlines()
+    spans = [amounts(line) for line in said if "3 seeds" in line]
+    # seeds and steps; held out, beyond, and beyond and stopped, from the least to the most
+    assert spans == [[3, 3_000, 100, 100, 20, 40, 20, 40]] * 2
+    said = said[: -len(spans)]
     of = {
         model: [x for x in said if x.startswith(f"{model},")]
         for model in ("TRM+RPE", "PANM on TRM")

@@ -338,11 +338,15 @@ def _numbers_in_words(found: Numbers | None, judged: claims.Numbers) -> str:
     if found is None:
         return ""
     if not found.run:
-        return f"None of the {found.printed} printed numbers has a run at reduced scale yet."
+        return (
+            f"None of the {found.printed} printed numbers that ours are compared with has a run at "
+            "reduced scale yet."
+        )
     of = "All" if found.run == found.printed else f"{found.run} of the"
     seeds = span((found.fewest, found.most), "seed")
     return (
-        f"{of} {found.printed} printed numbers have runs of {seeds} at reduced scale. "
+        f"{of} {found.printed} printed numbers that ours are compared with have runs of {seeds} at "
+        "reduced scale. "
         f"{found.near} of them {verb(found.near, 'are')} {{doc}}`within the margin </how_to_read>`."
         f"{_between_in_words(found)}{_told_beside(judged)}"
     )

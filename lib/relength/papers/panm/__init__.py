@@ -177,5 +177,8 @@ PAPER = Paper(
     selection="The paper's rule looks at the first length beyond training, L+1, and not further.",
     known="by_tokens:known",
     near="by_tokens:near",
-    passages=("findings:PASSAGES", "by_tokens:PASSAGES", "on_language:PASSAGES"),
+    passages=(
+        *("findings:PASSAGES", "by_tokens:PASSAGES", "on_language:PASSAGES"),
+        "contrasts:PASSAGES",
+    ),
 )

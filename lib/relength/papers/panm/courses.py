@@ -123,6 +123,7 @@ def lines(axes: "Axes", own: pd.DataFrame, runs: Runs, columns: Sequence[str]) -
     """Draw a strong line of the first column and a thin one of the second per run."""
     if own.empty:
         say_not_run(axes)
+        axes.set_xticks([])
         return
     strong, *thin = columns
     for (model, arm), seeds in own.groupby(["model", "arm"], sort=False):

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 PAGE = "panm_address_exposure"
 # How a claim was decided, where the page alone does not say it.
 SCOPES = {
+    "panm-017": "Asked of the six algorithmic tasks, as their trainings are set up here.",
     "panm-016": "Simulated on a page of its own. The paper names no base of its logarithm; the "
     "natural one is judged, which collecting coupons has. (The claim is one of cost, and so is its "
     "margin. Until after the simulations it was that for lengths, by which none was near.)",
@@ -185,7 +186,7 @@ def checked(data: pd.DataFrame, training: pd.DataFrame) -> list[Checked]:
     ratios = {base: extreme / (estimate / factor) for base, factor in bases.items()}
     near = {base: int((abs(ratio - 1) <= room.around(1)).sum()) for base, ratio in ratios.items()}
     longest = max(max(spec.task.lengths) for spec in panm.algorithmic("paper", 0))
-    prompt = max(one.symbols for one in shots.prompts())
+    prompt = max(shots.after_short_examples().values())
     enough = (training["needed"] <= training["seen"]).groupby(training["repeat"]).all()
     return [
         Checked(
@@ -203,13 +204,14 @@ def checked(data: pd.DataFrame, training: pd.DataFrame) -> list[Checked]:
         Checked(
             "panm-017",
             f"at most {training['needed'].max():,} sequences needed, and at least "
-            f"{training['seen'].min():,} seen in the shortest training of our specs",
+            f"{training['seen'].min():,} seen in the shortest training of the six tasks",
             rules.majority(enough, margins),
         ),
         Checked(
             "panm-018",
             f"2^10 = {2**10:,} addresses; the longest test of the six tasks has {longest} symbols, "
-            f"the longest prompt of Table 11 has {prompt:,} words and letters",
+            f"the longest prompt of Table 11 has {prompt:,} words and letters even if its examples "
+            "are as short as training",
             rules.fact(max(longest, prompt) < 2**10),
             "calculation",
         ),

@@ -2,7 +2,8 @@
 
 A network is compared with the same one that has PANM on top, and with other networks that have no
 pointers: longer than those of training, test by test. What differs by no more than the margin of
-verdicts counts as nothing. Where PANM knows even the lengths of training less well and is no better
+verdicts counts as nothing. The two have other numbers of weights, so a gain may be one of size,
+which stands beside it. Where PANM knows even the lengths of training less well and is no better
 on longer ones, these tell nothing of pointers; nor do they where it is better on longer ones by no
 more than on the lengths of training. Where neither has half of the lengths of training right, there
 is nothing that could carry over to longer ones.
@@ -64,7 +65,8 @@ KINDS = (
 class Setting(NamedTuple):
     """One test of one network: means or medians of seeds, as the paper has them; NaN without runs.
 
-    alone, pointers, repaired  the network, with PANM as in the text, and with repaired PANM
+    alone, pointers, repaired  the network, with PANM as in the text, and with repaired PANM; the
+                               first two of the seeds that both have
     other, best                the best of the other networks without pointers, and its number
     sign                       -1 where less is better
     margin                     a difference that counts as nothing
@@ -75,6 +77,8 @@ class Setting(NamedTuple):
                                two; NaN where the measure counts nothing right
     typical                    by how much the median seed of PANM is better than that of the
                                network alone or, without runs of that, of the best other
+    size                       weights with PANM over those of the network alone or, without runs of
+                               that, of the best other
     """
 
     task: str
@@ -91,6 +95,7 @@ class Setting(NamedTuple):
     trained: float = 0.0
     known: float = np.nan
     typical: float = np.nan
+    size: float = np.nan
 
     def gain(self, value: float) -> float:
         """Return by how much a number is better than that of the network alone."""
@@ -136,9 +141,9 @@ ANSWERS = {
     "ahead": "PANM is ahead of the best other network",
     "behind": "another network is ahead of PANM",
     "level": "PANM and the best other network are level",
-    "seeds": "a few seeds decide, so that means and medians say different things",
+    "seeds": "one or two seeds decide who is ahead in the mean",
     "unlearned": "neither has half of even the trained lengths right",
-    "untrained": "PANM knows even trained lengths less well",
+    "untrained": "PANM is behind even on trained lengths",
     "learned": "PANM is as far ahead on trained lengths",
 }
 HEADS = {
@@ -152,10 +157,10 @@ HEADS = {
     "ahead": "PANM is ahead of every other network that has run on",
     "behind": "Another network without pointers is ahead of PANM on",
     "level": "PANM is level with the best other network that has run on",
-    "seeds": "A few seeds decide, so that means and medians say different things, on",
+    "seeds": "One or two seeds decide who is ahead in the mean, on",
     "unlearned": "Neither PANM nor the network without it has half of even the lengths of "
     "training right, so that longer ones tell nothing of pointers, on",
-    "untrained": "PANM knows even the lengths of training less well, so that longer ones tell "
+    "untrained": "PANM is behind even on the test of trained lengths, so that longer ones tell "
     "nothing of pointers, on",
     "learned": "PANM is as far ahead on the lengths of training, so that longer ones tell nothing "
     "of pointers, on",
@@ -170,13 +175,26 @@ def settings(kind: Kind, runs: Runs) -> list[Setting]:
     room = load_margins().measures[runs.shown.margin or "accuracy"]
     middle = np.mean if runs.experiment.statistic == "mean" else np.median
 
-    def values(row: str, task: str, test: str, arm: str = "") -> list[float]:
-        known = (row, arm or arms.get(row, "")) in runs.rows
-        return runs.values(row, arm or arms[row], task, test, metric) if known else []
+    def values(row: str, task: str, test: str, arm: str = "", beside: str = "") -> list[float]:
+        """Of all seeds, or of those that another row has, too."""
+        if (row, arm or arms.get(row, "")) not in runs.rows:
+            return []
+        ran = runs.values(row, arm or arms[row], task, test, metric)
+        if not beside:
+            return ran
+        seeds, others = (
+            [record["spec"]["seed"] for record in runs.cell(name, arms[name], task)]
+            for name in (row, beside)
+        )
+        return [value for seed, value in zip(seeds, ran, strict=True) if seed in others]
 
-    def number_of(*cell: str) -> tuple[float, int]:
-        ran = values(*cell)
+    def number_of(*cell: str, beside: str = "") -> tuple[float, int]:
+        ran = values(*cell, beside=beside)
         return (float(middle(ran)), len(ran)) if ran else (np.nan, 0)
+
+    def weights(row: str, task: str) -> float:
+        ran = runs.cell(row, arms[row], task)
+        return ran[0]["parameters"] if ran else np.nan
 
     def best(rows: list[str], task: str, test: str) -> tuple[str, float, int]:
         ran = {row: found for row in rows if (found := number_of(row, task, test))[1]}
@@ -188,16 +206,23 @@ def settings(kind: Kind, runs: Runs) -> list[Setting]:
     found = []
     for task, tests in runs.tests.items():
         for test, (pointers, row) in product(tests[1:], kind.pairs):
-            ours, seeds = number_of(pointers, task, test)
-            alone, fewer = number_of(row, task, test)
+            alone, fewer = number_of(row, task, test, beside=pointers)
+            same = row if fewer else ""
+            ours, seeds = number_of(pointers, task, test, beside=same)
             others = [name for name in kind.others if name != row]
             other, rival, least = best(others, task, test)
             if not seeds or not (fewer or least):
                 continue
-            known = number_of(pointers, task, tests[0])[0]
-            _, beside, _ = best([row] if fewer else others, task, tests[0])
-            rivals = values(row if fewer else other, task, test)
-            lead = np.median(values(pointers, task, test)) - np.median(rivals)
+            known = number_of(pointers, task, tests[0], beside=same)[0]
+            beside = (
+                number_of(row, task, tests[0], beside=pointers)[0]
+                if fewer
+                else best(others, task, tests[0])[1]
+            )
+            rivals = (
+                values(row, task, test, beside=pointers) if fewer else values(other, task, test)
+            )
+            lead = np.median(values(pointers, task, test, beside=same)) - np.median(rivals)
             found.append(
                 Setting(
                     task,
@@ -214,6 +239,7 @@ def settings(kind: Kind, runs: Runs) -> list[Setting]:
                     sign * (known - beside) / room.around(beside),
                     max(known, beside) if sign > 0 else np.nan,
                     sign * float(lead),
+                    weights(pointers, task) / weights(row if fewer else other, task),
                 )
             )
     return found
@@ -226,7 +252,7 @@ def summary(kind: Kind, runs: Runs, found: list[Setting]) -> str:
     counts = {answer: sum(one.answer == answer for one in found) for answer in ANSWERS}
     said = [f"in {count} {ANSWERS[answer]}" for answer, count in counts.items() if count]
     compared = len([one for one in found if one.other])
-    without = f"; in {len(found) - compared} there is no other network to compare with"
+    without = f"; in {len(found) - compared} no other network without pointers has run"
     fewest = plural(min(one.seeds for one in found), "seed")
     return (
         f"**{kind.words}** ({plural(len(found), 'test')}, at least {fewest} of each network, "
@@ -278,6 +304,7 @@ def on_language(survey: Survey) -> str:
                 number(one.pointers),
                 NOT_RUN if np.isnan(one.repaired) else number(one.repaired),
                 f"{number(one.best)} ({one.other})" if one.other else NOT_RUN,
+                f"{one.size:.1f}",
                 ANSWERS[one.answer],
             )
             for one in found
@@ -292,16 +319,19 @@ def on_language(survey: Survey) -> str:
     body = f"{conclusion(answered)}{repairs(every)}{warning}\n\n" + "\n".join(said)
     if not rows:
         return f"{body}\n"
-    heads = ("alone", "with PANM", "PANM repaired", "best other, alone")
+    heads = ("alone", "with PANM", "PANM repaired", "best other, alone", "times the weights")
     return f"{body}\n\n" + table(
         ("task", "test", "network", *heads, "what it says"),
         rows,
         name="tab-findings-panm-language",
         caption="Networks without and with pointers, and the best other network without, on inputs "
         "longer than those of training: means or medians of seeds, as the paper has them, in "
-        "percent; of translation, perplexity, where less is better. The last column judges PANM as "
-        "in the text.",
-        numbers=heads[:3],
+        "percent; of translation, perplexity, where less is better. The network alone and with "
+        "PANM have equal seeds. Where no number of layers is named, TRM has three; a network of "
+        "another depth is another one. <i>Times the weights</i>: those with PANM over those of the "
+        "network alone, so that a gain may be one of size. The last column judges PANM as in the "
+        "text.",
+        numbers=(*heads[:3], heads[4]),
     )
 
 

@@ -188,7 +188,8 @@ STATED = (
     ("panm-077", overhead.LSTM, 15 / 20),
     ("panm-078", "Transformer, 2 layers", 77 / 90),
 )
-EITHER = {"panm-077": overhead.OF_THE_TABLES}  # the other model that a sentence may be about
+# The other model that a sentence may be about.
+EITHER = dict.fromkeys(("panm-074", "panm-077"), overhead.OF_THE_TABLES)
 EXTRA = ("panm-074", overhead.LSTM, (20, 30))  # percent of computing that pointers add
 SIZED = "panm-039"
 # What the verdicts on these claims leave out.
@@ -205,7 +206,8 @@ SCOPES = {
     "panm-077": "Which LSTM is meant is not said. That of 256 units is PANM's own encoder, as in "
     "the text; that of 512 is the baseline of the tables, and slower than PANM. Decided only if "
     "both say the same. (Until after the measurement the second was shown and not judged.)",
-    "panm-074": "For an LSTM as the backbone; no language model is measured.",
+    "panm-074": "For an LSTM as the backbone; no language model is measured. As in panm-077, both "
+    "LSTMs have to say the same. (Until after the measurement that of 256 units alone was asked.)",
     SIZED: "Counted for the models whose code is public, as that code has them, without weights "
     "that it never uses.",
 }
@@ -257,7 +259,7 @@ def decisions(measured: dict[str, Any] | None) -> list[tuple[str, rules.Decision
     but not the baseline of the tables, which is twice as wide as the encoder of the PANM beside it;
     that a larger backbone loses less (panm-080) is asked of the Transformers' rounds, and that
     pointers are slow (panm-090) of PANM with two more of them: by a majority of rounds. Where a
-    sentence does not say which of two models it is about (panm-077), both have to say the same.
+    sentence does not say which of two models it is about (EITHER), both have to say the same.
     """
     margins = load_margins()
     room, pairs = margins.measures["cost_ratio"], measured["pairs"] if measured else {}
@@ -279,7 +281,13 @@ def decisions(measured: dict[str, Any] | None) -> list[tuple[str, rules.Decision
             decision = either(decision, near(np.array(overhead.shares(pairs[other]))), other)
         found.append((claim, decision))
     claim, backbone, (low, high) = EXTRA
-    more = of([backbone], lambda left: rules.inside(100 * (1 / left - 1), low, high, room, margins))
+
+    def added(left: np.ndarray) -> rules.Decision:
+        return rules.inside(100 * (1 / left - 1), low, high, room, margins)
+
+    more, other = of([backbone], added), EITHER[claim]
+    if more and other in pairs:
+        more = either(more, added(np.array(overhead.shares(pairs[other]))), other)
     two_and_six = [f"Transformer, {layers} layers" for layers in (2, 6)]
     less = of(
         two_and_six,

@@ -86,7 +86,7 @@ GROUPS = (
     Group(
         "babi_qa",
         "bAbI",
-        (Source("panm_babi", ("panm-table-5",), "PANM on TRM", ("TRM",)),),
+        (Source("panm_babi", ("panm-table-5",), "PANM on TRM", ("TRM", "U. TRM+RPE")),),
     ),
     Group(
         "squad_qa",
