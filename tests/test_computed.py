@@ -7,7 +7,7 @@ from pages import unpacked
 
 from relength.papers.memreasoner import cost_page as cost
 from relength.papers.memreasoner import training_text
-from relength.papers.panm import exposure, shots
+from relength.papers.panm import exposure, scan_figures, shots
 from relength.papers.panm import overhead_page as overhead
 from relength.papers.panm.computed import QUOTES
 from relength.report import computed, landing, scoreboard
@@ -47,6 +47,7 @@ def test_the_ledger_says_what_the_pages_say(survey, store):
         *exposure.lines(exposure.checked(exposure.simulate(), exposure.in_training())).split("\n"),
         *overhead.lines(overhead.decisions(overhead.latest(store))).split("\n"),
         shots.numbers(shots.prompts()).split("\n")[-1],
+        scan_figures.counted(),
         *cost.lines(cost.latest(store)).split("\n"),
         *training_text.numbers().split("\n")[-2:],
     ]

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from relength.papers.panm import exposure, shots
+from relength.papers.panm import exposure, scan_figures, shots
 from relength.papers.panm import overhead_page as overhead
 from relength.report.computed import Computed
 from relength.runs.store import Store
@@ -20,6 +20,7 @@ QUOTES = {  # the sentence of the paper that makes the claim
     "unique addresses, which is greater than any sequence length in the experiments.",
     "panm-039": "The hidden state dimension for these models are set to 512, which results in "
     "around 1-3 millions parameters.",
+    "panm-051": "The training size is 16990 and the test size is 3920.",
     "panm-070": "(∗) In this case, input overflow happens because maximum input length for Llama2 "
     "is 4096 tokens.",
     "panm-074": "Computational Complexity: PANM introduces additional computational overhead, "
@@ -87,4 +88,14 @@ def decided(store: Store) -> list[Computed]:
         seen=shots.seen(prompts, short),
         scope=shots.SCOPE,
     )
-    return [*simulated, *measured, counted]
+    of_size, seen = scan_figures.sizes()
+    sized = Computed(
+        claim=scan_figures.CLAIM,
+        quote=QUOTES[scan_figures.CLAIM],
+        page=scan_figures.PAGE,
+        unit="calculation",
+        decision=of_size,
+        seen=seen,
+        scope=scan_figures.SCOPE,
+    )
+    return [*simulated, *measured, counted, sized]

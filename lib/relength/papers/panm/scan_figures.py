@@ -1,10 +1,13 @@
-"""Figures of SCAN with cut-offs: accuracy by cut-off (Table 4), and over training (Figure 6)."""
+"""Figures of SCAN with cut-offs: accuracy by cut-off (Table 4), and over training (Figure 6); and
+the sizes of its splits, counted.
+"""
 
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from relength.papers.panm.scan_experiments import CUT_OFFS, DRAWN, PANM
+from relength.report.computed import Seen
 from relength.report.exhibits import Exhibit
 from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN, say_not_run
@@ -12,11 +15,34 @@ from relength.report.runs import Runs
 from relength.report.seeds import seed_lines, swarm
 from relength.report.style import ARM_LABELS, LIGHT, Layout, colour, grid_of_panels, over_percent
 from relength.report.tables import printed
+from relength.tasks.scan import by_length, commands
+from relength.verdicts import rules
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TEST = "length"  # commands beyond the cut-off
+PAGE = "panm_scan"
+CLAIM, SAID = "panm-051", (16_990, 3_920)  # commands within the hardest cut-off and beyond it
+SCOPE = (
+    "Counted at the cut-off 22, whose numbers these are. The cited code keeps a tenth of the "
+    "training commands aside, and the other ten cut-offs have other numbers."
+)
+
+
+def sizes() -> tuple[rules.Decision, str]:
+    """Decide by counting whether the splits have the sizes that the paper says, and say them."""
+    hardest = min(CUT_OFFS)
+    within = sum(len(those) for n, those in by_length().items() if n <= hardest)
+    found = within, len(commands()) - within
+    seen = f"{found[0]:,} commands lie within the cut-off {hardest} and {found[1]:,} beyond it"
+    return rules.fact(found == SAID), seen
+
+
+def counted() -> str:
+    """The verdict on the sizes as plain text."""
+    decision, seen = sizes()
+    return str(Seen(CLAIM, seen, decision.outcome))
 
 
 def by_cut_off(runs: Runs, number: int) -> Exhibit:
