@@ -195,10 +195,11 @@ def plainly(ours: RMT, x: torch.Tensor, places: list[int]) -> torch.Tensor:
     return x
 
 
+@pytest.mark.parametrize("arm", ["paper", "released"])
 @torch.no_grad()
-def test_two_segments_by_hand():
-    """[memory; words; memory] of the first gives the memory of the second."""
-    ours = model("RMT")
+def test_two_segments_by_hand(arm):
+    """[memory; words; memory] of the first gives the memory of the second; as released, normed."""
+    ours = model("RMT", arm=arm)
     size, m = ours.config.segment, ours.config.memory
     own = next(
         some
@@ -211,9 +212,33 @@ def test_two_segments_by_hand():
     start = m + size - len(first)
     places = [*range(m), *range(start, m + size), *range(m + size, 2 * m + size)]
     memory = plainly(ours, torch.cat([memory, ours.words(first), memory]), places)[-m:]
+    memory = ours.final(memory) if arm == "released" else memory
     found = plainly(ours, torch.cat([memory, ours.words(last)]), list(range(m + len(last))))
     wanted = ours.final(found[-2:]) @ ours.words.weight.T
     torch.testing.assert_close(ours(own)[0], wanted, atol=2e-6, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_only_a_normed_memory_stays_as_large_over_many_segments():
+    """Else each segment adds to what the one before has handed on."""
+    size = {}
+    for arm in ("paper", "released"):
+        ours = model("RMT", arm=arm)
+        tokens = torch.randint(4, WORDS, (1, 40 * ours.config.segment))
+        lengths = 2 * ours.config.segment, tokens.shape[1]
+        size[arm] = [float(ours.read(tokens[:, :n])[1].norm()) for n in lengths]
+    first, last = size["paper"]
+    assert last > 5 * first
+    first, last = size["released"]
+    assert last == pytest.approx(first, rel=0.05)
+
+
+def test_an_answer_may_be_longer_than_the_memory():
+    """A chain of two hops has twelve words; there are places for them with one memory token."""
+    ours = model("RMT", memory=1)
+    last, memory = ours.read(torch.randint(4, WORDS, (2, ours.config.segment)))
+    words = torch.cat([last, torch.randint(4, WORDS, (2, 11))], dim=1)
+    assert ours.scores(words, memory, 1, 11).shape == (2, 1, WORDS)
 
 
 def test_errors_go_back_through_all_segments():

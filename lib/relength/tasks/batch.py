@@ -126,7 +126,8 @@ class FactsToAnswer(Batch):
                     the left with 0
     targets         (B, T) int64, the words that follow, an end token included
     mask            (B, T) bool, True where a target counts
-    texts           (B,) int64, the row of a sentence of other text, one beside each sample
+    texts           (B,) int64, the row of a sentence of other text, one beside each sample, or
+                    (B, W) of W pieces
     input_lengths   (B,) int64, lines of each episode
     target_lengths  (B,) int64
     """

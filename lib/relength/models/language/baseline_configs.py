@@ -21,14 +21,18 @@ class LarimarConfig(MemReasonerConfig):
 
 
 class RMTConfig(LanguageConfig):
-    """Sizes.
+    """Sizes, and an arm: what the memory is that a segment hands on.
+
+    paper     what the layers give, as Bulatov et al. write it; nothing rescales it from segment to
+              segment
+    released  the same after the last norm, as RMT's code on GPT-2 has it
 
     The paper fine-tunes RMTs on GPT-2 with 137 and 770 million parameters. Its segments have 64
     tokens on task 1 and 128 on task 2.
     """
 
     name: Literal["RMT"] = "RMT"
-    arm: Literal["paper"] = "paper"
+    arm: Literal["paper", "released"] = "paper"
     width: int = Field(128, gt=0, description="d")
     inner_size: int = Field(256, gt=0, description="hidden units of a layer's feed-forward part")
     layers: int = Field(2, gt=0)

@@ -36,8 +36,8 @@ class MemReasonerConfig(LanguageConfig):
     the memory's pseudo-inverses are computed and in how a latent reaches the decoder.
 
     paper     as the text: exact inverses; one past position per layer
-    released  as in IBM/larimar, which it is built on: an iteration of 15 steps that leaves small
-              singular values as they are; the latent is added to every word's vector, too
+    released  as in IBM/larimar, which it is built on: an iteration of 15 steps, after which small
+              singular values are nearly 0; the latent is added to every word's vector, too
     repaired  as the text, with inverses that bound what small singular values become
     """
 

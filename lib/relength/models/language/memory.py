@@ -14,8 +14,8 @@ z_r        what :func:`read` returns (B, D)
 A†         :func:`pseudo_inverse`
 ========== ==================== ===========================================
 
-Nothing here grows faster than the number of lines: of a matrix with E rows only its product with
-itself over these rows is formed.
+Nothing here grows faster than the number of lines: a matrix with E rows and K or D columns is
+inverted by what costs E times a constant, and no E by E matrix is formed.
 """
 
 from collections.abc import Callable

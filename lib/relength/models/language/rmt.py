@@ -9,7 +9,8 @@ the paper     here              shape
 H^mem         ``memory``        (B, m, d); at first the learned ``first``
 H_τ           ``words``         (B, S, d) vectors of a segment's words
 [H^mem; H_τ; H^mem]             what the layers read: memory, words, memory again
-H^write       what the places of the second memory give: the next segment's memory
+H^write       what the places of the second memory give: the next segment's memory, in the arm
+              released after the last norm
 ============= ================= =====================================================
 """
 
@@ -23,7 +24,7 @@ from relength.models.language.transformer import LanguageModel, Layer, rotations
 from relength.tasks.base import PAD
 from relength.tasks.batch import Answered, FactsToAnswer
 
-ANSWER = 8  # words of an answer at most, which the last segment has beyond its size
+ANSWER = 12  # words of the longest answer, which the last segment has beyond its size
 
 
 class RMT(LanguageModel):
@@ -83,6 +84,8 @@ class RMT(LanguageModel):
         for segment in before:
             words = (segment != PAD).any(1)[:, None, None]
             written = self.layered(segment, memory, self.config.memory, writes=True)
+            if self.config.arm == "released":
+                written = self.final(written)
             memory = torch.where(words, written, memory)
         return last, memory
 

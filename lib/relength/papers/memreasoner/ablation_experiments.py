@@ -99,7 +99,11 @@ def locations(scale: Scale, seed: int) -> list[RunSpec]:
 
 def _moved(entries: list[Entry], fields: dict[str, Any]) -> list[Entry]:
     """The models that the tables have, asked for new places and nothing else."""
-    return [(model, training, fields) for model, training, _ in entries if model["name"] in MOVED]
+    return [
+        (model, training, fields)
+        for model, training, _ in entries
+        if model["name"] in MOVED and "arm" not in model
+    ]
 
 
 def ablations(scale: Scale, seed: int) -> list[RunSpec]:

@@ -35,7 +35,9 @@ def one_fact(scale: Scale, training: dict[str, Any], in_stages: dict[str, Any]) 
     training   what MemReasoner's has
     in_stages  what the plain decoder's has beside it: RMT's samples grow longer, too
     """
-    return _all(scale, training, in_stages, UNTIL_KNOWN[scale], SEGMENT["babi_one_fact"])
+    segment = SEGMENT["babi_one_fact"]
+    normed = {"name": "RMT", "arm": "released", "segment": segment}, training | in_stages, {}
+    return [*_all(scale, training, in_stages, UNTIL_KNOWN[scale], segment), normed]
 
 
 def two_facts(scale: Scale, training: dict[str, Any], in_stages: dict[str, Any]) -> list[Entry]:
