@@ -184,7 +184,7 @@ def test_what_a_novel_takes_is_told_with_an_order_of_lines_and_without(after, tm
     said = findings.orders(made_of(store)).strip().splitlines()[-1]
     # at most, of how many runs; the least and the largest median of the one order that has runs
     assert amounts(said) == pytest.approx([30, 2, 65, 65] if after < 0.6 else [2, 65, 65])
-    assert ("likely reason" in said) == (after == 0.6)
+    assert ("code of each line" in said) == (after == 0.6)
 
 
 def test_what_the_loss_tells_stands_beside_the_update_at_test(tmp_path):

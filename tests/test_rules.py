@@ -215,13 +215,13 @@ def test_a_part_that_compares_two_samples_needs_fewer_seeds_than_votes_do():
 # Two stages
 
 
-def claim(*seeds: str, enough: int = 6) -> rules.Staged:
+def claim(*seeds: str, enough: int = 6, given: tuple[int, ...] = ()) -> rules.Staged:
     """A claim whose parts have these seeds, in order: "1" agrees and "0" does not."""
     rule = [
         lambda first, part=part: rules.majority([seed == "1" for seed in part[:first]], MARGINS)
         for part in seeds
     ]
-    return rules.staged(rule, [enough] * len(seeds), MARGINS)
+    return rules.staged(rule, [enough] * len(seeds), MARGINS, given)
 
 
 @pytest.mark.parametrize(
@@ -249,6 +249,16 @@ def claim(*seeds: str, enough: int = 6) -> rules.Staged:
 def test_stage_one_reproduces_and_stage_two_contradicts(seeds, outcome, lost, waiting):
     found = claim(*seeds)
     assert (found.whole.outcome, found.lost, found.waiting) == (outcome, lost, waiting)
+
+
+def test_what_a_claim_takes_for_granted_has_to_hold_and_never_contradicts_it():
+    lost = claim("000000", "111111", given=(0,))
+    assert (lost.whole.outcome, lost.lost, lost.waiting) == ("inconclusive", (), ())
+    assert claim("11111", "11111", given=(0,)).whole.outcome == "reproduced"
+    assert claim("000000", "111111").whole.outcome == "contradicted"
+    # What it says beyond that is judged as ever, with the number of all its parts.
+    assert claim("000000", "000000", given=(0,)).lost == (1,)
+    assert claim("000000", "000000", given=(0,)).whole.outcome == "contradicted"
 
 
 def test_where_stage_one_has_the_seeds_that_holm_needs_it_contradicts_at_once():

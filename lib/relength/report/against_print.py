@@ -326,8 +326,8 @@ def figure(paper: str, data: pd.DataFrame, survey: Survey, place: str) -> Exhibi
     about = registry.papers()[paper]
     caption = (
         f"{about.short}, printed against ours. A mark is one printed accuracy. Across: what the "
-        "paper prints. Upwards: ours, by the paper's own statistic, each seed a faint dot. A "
-        "hollow mark has too few seeds for a verdict. "
+        "paper prints. Upwards: ours, by the paper's statistic where it says one, each seed a "
+        "faint dot. A hollow mark has too few seeds for a verdict. "
         f"Marks in the band come out within {room:g} points. Circles are runs at reduced scale, "
         "squares at the paper's."
     )

@@ -19,10 +19,13 @@ from markupsafe import Markup
 
 from relength.report import margins
 from relength.report.exhibits import csv
+from relength.report.grid import NOT_RUN
 from relength.report.html import fill
 from relength.report.markdown import artifact_link, badges, plain, raw, slug
+from relength.report.outcomes import busiest
 from relength.report.scoreboard import Survey
 from relength.report.style import marks, readings, verdict_kind
+from relength.report.tables import in_other_readings
 from relength.report.wording import from_to, sentences
 from relength.specs import registry
 from relength.specs.experiments import page_of, same_runs_as
@@ -128,7 +131,7 @@ def claims_list(survey: Survey) -> str:
             continue
         parts.append(f":::::::{{container}} ledger-group\n**{paper.title}**\n")
         parts += [
-            _computed(row) if row.page else _claim(row, known[row.claim], runs)
+            _computed(row) if row.page else _claim(row, known[row.claim], runs, survey)
             for row in words.itertuples()
         ]
         parts += [
@@ -161,9 +164,12 @@ def _facet(holds: bool | None, yes: str, no: str) -> str:
     return "does not apply" if pd.isna(holds) else yes if holds else no
 
 
-def _claim(row: Any, claim: Claim, runs: RunsByCell) -> str:
+def _claim(row: Any, claim: Claim, runs: RunsByCell, survey: Survey) -> str:
     """One claim of the text: a line that opens."""
     fixed = load_margins()
+    others = readings(row.others)
+    if NOT_RUN in others:  # or all runs failed
+        others = in_other_readings(busiest(survey, claim.source.experiment), claim, row)
     used = runs.of(claim, row.parts)
     facts = [
         ("The paper says" if row.quote else "In the paper", _quoted(row)),
@@ -172,7 +178,7 @@ def _claim(row: Any, claim: Claim, runs: RunsByCell) -> str:
         ("Other rows", severity_words(row)),
         ("Other executions", executions_words(row)),
         ("To decide it", plain(row.needed)),
-        ("Other readings", plain(readings(row.others))),
+        ("Other readings", plain(others)),
         ("Artifact", artifact_link(row.artifact, page_of(row.artifact, claim.source.experiment))),
         ("Kind", f"{row.kind}, judged on the reading {row.arm}{_q(row)}"),
     ]

@@ -621,7 +621,7 @@ def _ours_and_paper(row, runs: Runs) -> str:
 # Verdicts
 
 
-def _in_other_readings(runs: Runs, claim: claims.Claim | None, row: Any) -> str:
+def in_other_readings(runs: Runs, claim: claims.Claim | None, row: Any) -> str:
     """Word a claim's verdicts in other readings: *as in the text: not run; repaired: failed*."""
     said = []
     for arm, verdict in row.beside.items():
@@ -647,7 +647,7 @@ def verdicts(runs: Runs) -> Exhibit:
         {
             **row._asdict(),
             "seen": sentences(row.seen + row.at_full_scale),
-            "others": _in_other_readings(runs, known.get(row.claim), row),
+            "others": in_other_readings(runs, known.get(row.claim), row),
             "shape": verdict_kind(row.label),
             "marks": marks(row),
         }

@@ -120,10 +120,14 @@ class Expectation(_Frozen):
     better_than_best_of
                   several models of whom the best counts at each test, in the mean over each task's
     cost_ratio    seconds of a run relative to those of the model `than`
+
+    A line that is `given` says what the claim takes for granted, such as that a model has learned
+    its task: the claim needs it to be reproduced, and is not contradicted where it fails.
     """
 
     models: tuple[str, ...] = Field(min_length=1)
     cells: tuple[str, ...] = ("*/*",)
+    given: bool = False
     is_: Literal["published", Level] | None = Field(default=None, alias="is")
     at_least: int | None = Field(default=None, gt=0)  # only for a level
     trend: Literal["falls", "rises"] | None = None
@@ -188,6 +192,8 @@ class ClaimEntry(_Frozen):
     def _has_something_to_judge(self) -> "ClaimEntry":
         if bool(self.expect) == bool(self.not_testable):
             raise ValueError("a claim has either expect or not_testable")
+        if self.expect and all(line.given for line in self.expect):
+            raise ValueError("a claim says more than what is given")
         return self
 
 
@@ -399,6 +405,7 @@ class Claim(_Frozen):
     where: str = ""  # section of the paper
     source: Source
     parts: tuple[Part, ...]
+    given: tuple[int, ...] = ()  # places of the parts that it takes for granted
     scope: str | None = None
     not_testable: str | None = None
 

@@ -38,7 +38,7 @@ from relength.verdicts.claim_models import (
     value_part,
 )
 from relength.verdicts.evidence import SCALES, Evidence, Reading, test_of
-from relength.verdicts.wording import FullScale, Need, Numbers, Tally, Votes, plural
+from relength.verdicts.wording import FullScale, Need, Numbers, Tally, Votes, plural, verb
 
 FOLDER = BOOK / "claims"
 # Shown at reduced scale for claims that stage one speaks against and stage two has not judged yet:
@@ -123,9 +123,9 @@ def _prose_claim(entry: ClaimEntry, file: ClaimFile, prose: pd.DataFrame, path: 
         for name in ("experiment", "checkpoint", "runs_that"):
             if (instead := getattr(entry, name)) is not None:
                 source = source.model_copy(update={name: instead})
-        spelt_out = tuple(
-            part for line in entry.expect for part in parts(line, entry.artifact, source)
-        )
+        lines = [(line, parts(line, entry.artifact, source)) for line in entry.expect]
+        spelt_out = tuple(part for _, of_line in lines for part in of_line)
+        given = [line.given for line, of_line in lines for _ in of_line]
         own: dict[str, object] = {} if entry.metric is None else {"metric": entry.metric}
         if entry.judged_arm is not None:
             own |= {"judged_arm": entry.judged_arm, "other_arms": {}}
@@ -143,6 +143,7 @@ def _prose_claim(entry: ClaimEntry, file: ClaimFile, prose: pd.DataFrame, path: 
         where=row["where"],
         source=source,
         parts=spelt_out,
+        given=tuple(i for i, is_given in enumerate(given) if is_given),
         scope=entry.scope,
         not_testable=entry.not_testable,
     )
@@ -362,6 +363,7 @@ def _judge_arm(
         [rule(part, scale) for part, scale in by_scale],
         enough,
         margins,
+        claim.given,
     )
     whole, negative = judged.whole, [i for i in judged.waiting if scales[i] == "reduced"]
     shown = ""
@@ -383,7 +385,10 @@ def _judge_arm(
         scale=scale,
         in_part=scale == "reduced" and any(scales[i] == "paper" for i in deciding),
         seeds=seeds,
-        seen=whole.seen + _better(judged) + _trained(claim, learnt, cautious, whole),
+        seen=whole.seen
+        + _not_given(judged)
+        + _better(judged)
+        + _trained(claim, learnt, cautious, whole),
         learnt=learnt,
         cautious=cautious,
         full_scale=_full_scale(claim, arms, evidence, margins) if scale == "reduced" else None,
@@ -483,6 +488,15 @@ def _common_seeds(part: Part, scale: str, arms: dict[str, str], evidence: Eviden
     )
 
 
+def _not_given(judged: rules.Staged) -> str:
+    """Note that something which a claim takes for granted is not there."""
+    lost = sum(judged.parts[i].outcome != "reproduced" for i in judged.given)
+    if not lost or judged.whole.outcome == "contradicted":
+        return ""
+    of = plural(len(judged.given), "part")
+    return f"; it takes {of} for granted, of which {lost} {verb(lost, 'do')} not hold"
+
+
 def _better(judged: rules.Staged) -> str:
     """Note results that are better than claimed, where they contradict the claim."""
     if not judged.whole.exceeds:
@@ -568,7 +582,10 @@ def _need(
         more, uneven = margins.least_seeds - whole.n, len(set(seeds)) > 1
         runs = sum(max(margins.least_seeds - have, 0) for have in seeds) if uneven else None
         return Need("seeds", more, len(seeds), runs)
-    around = sum(one.agree == 0 and one.outcome == "inconclusive" for one in judged.parts)
+    around = sum(
+        one.agree == 0 and one.outcome == "inconclusive" and i not in judged.given
+        for i, one in enumerate(judged.parts)
+    )
     want = "scale" if scale == "reduced" else "nothing"
     return Need(want, parts=len(judged.parts), around=around) if around else Need(want)
 

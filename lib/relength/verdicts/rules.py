@@ -210,21 +210,27 @@ class Staged(NamedTuple):
     parts    of stage two where it has judged one, else of stage one
     lost     places of the parts that their rule, alone, speaks against in all seeds judged so far
     waiting  those of them that lack seeds of stage two
+    given    places of the parts that the claim takes for granted
     """
 
     whole: Decision
     parts: tuple[Decision, ...]
     lost: tuple[int, ...] = ()
     waiting: tuple[int, ...] = ()
+    given: tuple[int, ...] = ()
 
 
 def staged(
-    parts: Sequence[Callable[[int], Decision]], enough: Sequence[int], margins: Margins
+    parts: Sequence[Callable[[int], Decision]],
+    enough: Sequence[int],
+    margins: Margins,
+    given: tuple[int, ...] = (),
 ) -> Staged:
     """Judge the parts of a claim in two stages.
 
     parts   for each, its rule applied to its first n seeds, or to all that it has if they are fewer
     enough  for each, the seeds of stage two (:func:`seeds_for_parts`)
+    given   places of the parts that the claim takes for granted, which never contradict it
 
     Stage one reads `Margins.least_seeds` seeds: the claim is reproduced if every part is. A part
     whose rule speaks against it there enters stage two. The claim is contradicted if such a part
@@ -233,6 +239,9 @@ def staged(
     as many, whatever made others run more seeds.
     """
     first = [part(margins.least_seeds) for part in parts]
+    for i in given:
+        if first[i].outcome == "contradicted":
+            first[i] = first[i]._replace(p_against=1.0, outcome="inconclusive", exceeds=False)
     entered = [i for i, one in enumerate(first) if one.outcome == "contradicted"]
     now = [parts[i](enough[i]) if i in entered else one for i, one in enumerate(first)]
     lost = tuple(i for i in entered if now[i].outcome == "contradicted")
@@ -246,7 +255,7 @@ def staged(
         seen=now[0].seen if len(now) == 1 else _together(now),
         exceeds=any(now[i].exceeds for i in lost),
     )
-    return Staged(whole, tuple(now), lost, waiting)
+    return Staged(whole, tuple(now), lost, waiting, given)
 
 
 def conjunction(parts: Sequence[Decision], margins: Margins, unit: str = "seed") -> Decision:

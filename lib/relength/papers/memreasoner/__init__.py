@@ -77,23 +77,28 @@ PAPER = Paper(
         "2hop": "2 Hops",
     },
     quoted=("memreasoner-017", "memreasoner-022"),
-    asked_first=("memreasoner-017", "memreasoner-022", "memreasoner-042"),
+    asked_first=(
+        *("memreasoner-001", "memreasoner-002", "memreasoner-003"),
+        *("memreasoner-017", "memreasoner-022", "memreasoner-042"),
+    ),
     claims={
         "findings_memreasoner_claims": (
             *("memreasoner-001", "memreasoner-056", "memreasoner-010", "memreasoner-015"),
             *("memreasoner-007", "memreasoner-009", "memreasoner-017", "memreasoner-022"),
             *("memreasoner-037", "memreasoner-051"),
         ),
+        "findings_memreasoner_memory_claims": (
+            *("memreasoner-039", "memreasoner-040", "memreasoner-041"),
+        ),
+        "findings_memreasoner_update_claims": (
+            *("memreasoner-045", "memreasoner-046", "memreasoner-049", "memreasoner-050"),
+        ),
         "findings_memreasoner_cost": ("memreasoner-027", "memreasoner-028", "memreasoner-030"),
         "findings_memreasoner_order_claims": (
             *("memreasoner-042", "memreasoner-043", "memreasoner-044"),
         ),
-        "findings_memreasoner_hops": (
-            *("memreasoner-003", "memreasoner-026", "memreasoner-045", "memreasoner-047"),
-        ),
-        "findings_memreasoner_places_claims": (
-            *("memreasoner-002", "memreasoner-046", "memreasoner-049"),
-        ),
+        "findings_memreasoner_hops": (*("memreasoner-003", "memreasoner-026", "memreasoner-047"),),
+        "findings_memreasoner_places_claims": ("memreasoner-002",),
         "findings_memreasoner_chain_claims": (
             *("memreasoner-034", "memreasoner-035", "memreasoner-036"),
         ),

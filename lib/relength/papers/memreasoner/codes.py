@@ -87,9 +87,9 @@ def figure(runs: Runs, number: int) -> Exhibit:
     caption = (
         "How much room does a line have? Distance of what the first hop reads to the nearest line "
         "of the novel, per distance to the wanted line, against the length of the context in "
-        "thousand tokens, as the median over questions; each panel leaves out what its title says. "
-        "Below the dashed line the novel is nearer in half of the questions or more. A thin line "
-        "with dots is a run, the thick one their median. The grey line is the median with all "
+        "thousand tokens, as the median over questions; titles name what is left out, or what is "
+        "kept. Below the dashed line the novel is nearer in half of the questions or more. A thin "
+        "line with dots is a run, the thick one their median. The grey line is the median with all "
         "terms in the same reading of the memory."
     )
     if data.empty:

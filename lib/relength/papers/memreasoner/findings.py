@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from relength.models.language.configs import MemReasonerConfig
-from relength.papers.memreasoner import codes, hops_read, losses, split
+from relength.papers.memreasoner import codes, hops_read, losses, mechanism, split
 from relength.papers.memreasoner.ablation_experiments import COMPARED, WEAK_LENGTHS, WINDOWS
 from relength.papers.memreasoner.experiments import LOSSES, with_all_terms
 from relength.papers.memreasoner.other_decoders import gptj_in_words
@@ -30,6 +30,7 @@ from relength.verdicts.wording import number, plural
 ONE, LONG = "memreasoner_babilong", "memreasoner_two_facts"
 ORDERS, SUPERVISION = "memreasoner-table-17", "memreasoner-table-19"
 TASKS = {ONE: "one fact", LONG: "two facts"}
+TRACED = "1k"  # with a novel, where the ablations record what is read
 LEVEL = 3  # lengths that have to agree before an accuracy is said to stay
 
 
@@ -394,10 +395,12 @@ def _cost_of_order(runs: Runs, short_one: str, long_one: str) -> str:
     )
     if max(none) < load_margins().measures["accuracy"].around(0) < least:
         said += (
-            "A likely reason, which is not measured: an order changes the code of each line with "
-            "its place, so that a question has more codes to know a line by. But without an order, "
-            "a person's last line is not told from the earlier ones."
+            "An order changes the code of each line with its place, so that a question has more "
+            "codes to know a line by. But without an order, a person's last line is not told from "
+            "the earlier ones. "
         )
+    shown = [row for row, arm in runs.rows if runs.cell(row, arm, task)]
+    said += mechanism.of_orders(runs, shown, (short_one, TRACED))
     return f"{said}\n"
 
 
@@ -462,4 +465,5 @@ PASSAGES = {
     "findings_memreasoner_chains": chains,
     "findings_memreasoner_large": large,
     "findings_memreasoner_decoders": decoders,
+    **mechanism.PASSAGES,
 }

@@ -106,8 +106,8 @@ def figure(runs: Runs, number: int) -> Exhibit:
 
     caption = (
         "What is each term of the loss worth? Percent of questions answered, against the length of "
-        "the context in thousand tokens; each panel leaves out what its title says. A thin line "
-        "with dots is a run, the thick one their median. The grey line is the median with all "
+        "the context in thousand tokens; titles name what is left out, or what is kept. A thin "
+        "line with dots is a run, the thick one their median. The grey line is the median with all "
         "terms in the same reading of the memory. Dashed: one of six places, guessed."
     )
     told = "; ".join(

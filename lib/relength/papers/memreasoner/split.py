@@ -16,6 +16,7 @@ from relength.report.figures import exhibit
 from relength.report.grid import NOT_RUN
 from relength.report.runs import Runs
 from relength.report.style import LIGHT, Layout, aligned, colour, frameless, grid_of_panels, title
+from relength.report.wording import capital, words
 from relength.specs.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+# Tests that are no context of some length, by the beginning of their names.
+OTHER_TESTS = {
+    "babi": "babi is bAbI's own test",
+    "moved": "moved the same with places that training never names",
+    "one-fact": "one-fact are questions of task 1",
+}
 LONGEST = 5  # letters of a test's name that stand below its bar; longer ones are turned
 
 
@@ -92,6 +99,9 @@ def figure(runs: Runs, number: int) -> Exhibit:
         "An answer from another line may be right since that line names the same place, or by "
         "chance."
     )
+    others = [OTHER_TESTS[start] for start in OTHER_TESTS if _asks(middle, start)]
+    if others:
+        caption += f" {capital(words(others))}."
     if "diverged" in shown(middle):
         caption += (
             " Where a memory diverged, as Larimar's iteration of the pseudo-inverse can, nothing "
@@ -108,6 +118,11 @@ def figure(runs: Runs, number: int) -> Exhibit:
     )
     draw = partial(stacked, runs, middle, shown(middle))
     return exhibit(runs, number, draw, "split", caption, alt, shares(runs))
+
+
+def _asks(middle: pd.DataFrame, start: str) -> bool:
+    """Tell whether a test of such a name is among those shown."""
+    return middle.index.get_level_values("test").str.startswith(start).any()
 
 
 def label(runs: Runs, model: str, arm: str, task: str) -> str:

@@ -1,0 +1,155 @@
+"""Passages on why answers get lost in a novel, and on what the ablations change, seed by seed.
+
+Verdicts ask each sentence of the paper for itself; here stand what traces of reads show of the
+reason, and effects that no sentence of the paper is about. Everything is computed from whatever is
+recorded.
+"""
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+import pandas as pd
+
+from relength.papers.memreasoner import hops_read
+from relength.report.markdown import table
+from relength.report.outcomes import NOTHING, busiest
+from relength.report.runs import Runs
+from relength.report.scoreboard import Survey
+from relength.report.style import title
+from relength.report.tables import short, signed
+from relength.report.wording import words
+from relength.verdicts.wording import plural
+
+OURS, ARM = "MemReasoner", "paper"
+ABLATIONS = "memreasoner_ablations"
+WITHOUT = "MemReasoner\\memory"
+# Of two runs that differ in one thing alone: what it is, the rows with and without it.
+PAIRS = (
+    ("update 8 at test in place of 1", OURS, "alpha=1"),
+    ("all epochs in place of a quarter", OURS, "epochs=50"),
+)
+
+
+def near(runs: Runs, row: str, arm: str, kind: str) -> pd.Series:
+    """Distance of what the last hop reads to the nearest line of a kind, by test: medians."""
+    data = hops_read.distances(runs)
+    own = data[(data["model"] == row) & (data["arm"] == arm) & (data["kind"] == kind)]
+    own = own[own["hop"] == own["hop"].max()]
+    return own.groupby("test", sort=False)["half"].median()
+
+
+def moved(survey: Survey) -> str:
+    """Say of one fact what moves as a context grows: the wanted line, or the novel."""
+    runs = busiest(survey, "memreasoner_babilong")
+    wanted, novel = (near(runs, OURS, ARM, kind) for kind in ("wanted", "text"))
+    if len(wanted) < 2 or novel.empty:
+        return NOTHING
+    return (
+        "**Why does a longer novel hide a line?** What is read may move away from the wanted line, "
+        "or a line of the novel may come near by chance. In the traces of MemReasoner's reads on "
+        f"one fact, the distance to the wanted line is {_course(wanted)}, that to the nearest line "
+        f"of the novel {_course(novel)}.\n"
+    )
+
+
+def _course(values: pd.Series) -> str:
+    return words(f"{value:.1f} at {test}" for test, value in values.items())
+
+
+def of_orders(runs: Runs, rows: Sequence[str], tests: tuple[str, str]) -> str:
+    """Say by how many times the wanted line moves away between two lengths, row by row."""
+    said = []
+    for row in rows:
+        found = near(runs, row, ARM, "wanted")
+        if {*tests} <= {*found.index}:
+            said.append(f"{row} {found[tests[1]] / found[tests[0]]:.1f} times")
+    if not said:
+        return ""
+    first, last = tests
+    return f"From {first} to {last} the distance to the wanted line becomes: {words(said)}."
+
+
+def one_after_two(survey: Survey) -> str:
+    """Say what the first read finds where one fact is asked after training on two."""
+    runs = busiest(survey, "memreasoner_hops")
+    middle = hops_read.means(runs)
+    said = []
+    for (model, arm, _, test), one in middle.iterrows():
+        if (model, arm) == (OURS, ARM):
+            said.append(
+                f"at {test} {short(one['answered'])} % are read and answered right, the first "
+                f"wrong read finds a fact about another in {short(one['fact'])} % and a line of "
+                f"the novel in {short(one['text'])} %"
+            )
+    if not said:
+        return NOTHING
+    task = title(runs.tasks[0])
+    return (
+        f"**What goes wrong where one fact is asked of a model of two** ({task}; of the questions, "
+        f"means over {plural(len(runs.cell(OURS, ARM, runs.tasks[0])), 'run')}): "
+        f"{'; '.join(said)}. A read that is not wanted is added to the question all the same, "
+        "eightfold at test.\n"
+    )
+
+
+def paired(runs: Runs, task: str, with_it: str, without: str, test: str) -> list[float]:
+    """Points of one row above another at a test, by the seeds that both have."""
+    found = []
+    for row in (with_it, without):
+        cell = runs.cell(row, ARM, task)
+        seeds = [record["spec"]["seed"] for record in cell]
+        found.append(dict(zip(seeds, runs.values(row, ARM, task, test), strict=True)))
+    ours, other = found
+    return [ours[seed] - other[seed] for seed in ours if seed in other]
+
+
+def effects(survey: Survey) -> str:
+    """What the strength of the update and the number of epochs change, seed by seed."""
+    runs, rows = busiest(survey, ABLATIONS), []
+    for said, with_it, without in PAIRS:
+        for task in runs.tasks:
+            if not (runs.cell(with_it, ARM, task) and runs.cell(without, ARM, task)):
+                continue
+            for test in runs.tested(without, ARM, task):
+                if points := paired(runs, task, with_it, without, test):
+                    listed = ", ".join(map(signed, sorted(points)))
+                    rows.append((said, test, signed(median(points)), listed))
+    if not rows:
+        return NOTHING
+    return table(
+        ("change", "test", "median", "each seed"),
+        rows,
+        name="tab-findings-memreasoner-effects",
+        caption="What the strength of the update and the number of epochs change, in points of "
+        "questions answered, seed by seed. Trained on two facts; <i>babi</i> and <i>moved</i> are "
+        "bAbI's own questions with places of training and with new ones, <i>one-fact</i> those of "
+        "task 1 after a novel of that length.",
+        numbers=("median",),
+    )
+
+
+def memory(survey: Survey) -> str:
+    """Accuracy with and without the memory, by task and length."""
+    runs, said = busiest(survey, ABLATIONS), []
+    for task in runs.tasks:
+        if not runs.cell(WITHOUT, ARM, task):
+            continue
+        lines = []
+        for row in (OURS, WITHOUT):
+            tests: Iterable[str] = (t for t in ("0k", "1k", "2k") if t in runs.tests[task])
+            found = {test: runs.values(row, ARM, task, test) for test in tests}
+            cells = [f"{test} {short(median(ran))} %" for test, ran in found.items() if ran]
+            seeds = plural(len(runs.cell(row, ARM, task)), "run")
+            lines.append(f"{row} {words(cells)} ({seeds})" if cells else "")
+        said.append(f"**{title(task)}:** {'; '.join(filter(None, lines))}.")
+    if not said:
+        return NOTHING
+    return f"With and without the memory, medians: {' '.join(said)}\n"
+
+
+PASSAGES = {
+    "findings_memreasoner_moved": moved,
+    "findings_memreasoner_one_after_two": one_after_two,
+    "findings_memreasoner_effects": effects,
+    "findings_memreasoner_memory": memory,
+}
