@@ -183,6 +183,10 @@ def test_a_good_file_loads(tmp_path):
         ({"expect": [{"models": ["Contnet"], "is": "solved"}]}, "no row 'Contnet'"),
         ({"expect": [{"models": ["Content"], "is": "great"}]}, "not a valid file of claims"),
         ({"expect": [{"models": ["Content"]}]}, "expects exactly one thing"),
+        (
+            {"expect": [{"models": ["Content"], "is": "solved", "given": True}]},
+            "says more than what is given",
+        ),
         ({"expect": []}, "either expect or not_testable"),
         ({"verdict": "reproduced"}, "claims.0.verdict: there is no such field"),
         (
@@ -464,6 +468,19 @@ def test_every_cell_needs_its_seeds():
     assert (verdict.outcome, verdict.seeds) == ("inconclusive", 3)
     alone = claims.judge(both, five)
     assert (alone.outcome, alone.need) == ("not run", Need("runs", seeds=5, cells=2, runs=5))
+
+
+def test_a_model_that_lacks_what_a_claim_takes_for_granted_does_not_contradict_it():
+    """It fails at 100, as said; at 50 it has to be solved, and is not: of that it says nothing."""
+    known = LevelPart(model="OneStepAttn", task="copy", tests=("50",), level="solved")
+    frame = pd.concat([runs([0] * 6), runs([60] * 6, test="50")])
+    said = claim(known, FAILS)
+    assert claims.judge(said, frame).outcome == "contradicted"
+    told = claims.judge(said.model_copy(update={"given": (0,)}), frame)
+    assert told.outcome == "inconclusive" and told.shown == ""
+    assert "takes 1 part for granted, of which 1 does not hold" in told.seen
+    knows = pd.concat([runs([0] * 6), runs([100] * 6, test="50")])
+    assert claims.judge(said.model_copy(update={"given": (0,)}), knows).outcome == "reproduced"
 
 
 def test_a_failed_run_is_a_missing_seed():

@@ -489,12 +489,13 @@ def _common_seeds(part: Part, scale: str, arms: dict[str, str], evidence: Eviden
 
 
 def _not_given(judged: rules.Staged) -> str:
-    """Note that something which a claim takes for granted is not there."""
-    lost = sum(judged.parts[i].outcome != "reproduced" for i in judged.given)
+    """Note that a seed has not what a claim takes for granted."""
+    given = [judged.parts[i] for i in judged.given]
+    lost = sum(one.agree is not None and one.agree < one.n for one in given)
     if not lost or judged.whole.outcome == "contradicted":
         return ""
-    of = plural(len(judged.given), "part")
-    return f"; it takes {of} for granted, of which {lost} {verb(lost, 'do')} not hold"
+    of = plural(len(given), "part")
+    return f"; it takes {of} for granted, of which {lost} {verb(lost, 'do')} not hold in every seed"
 
 
 def _better(judged: rules.Staged) -> str:
