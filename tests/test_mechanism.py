@@ -77,11 +77,10 @@ def test_effects_are_those_of_runs_of_one_seed(tmp_path):
         return {"alpha=1": 0.4 + 0.3 * spec.seed}.get(spec.row)
 
     found = mechanism.effects(survey_of(tmp_path, "memreasoner_ablations", accuracy))
-    rows = [line for line in found.splitlines() if line.startswith("| update")]
-    assert len(rows) > 10 and not [line for line in found.splitlines() if "epochs in" in line[:20]]
+    rows = [line.replace("−", "-").split("|") for line in found.splitlines() if "to +10" in line]
+    assert len(rows) > 10
     for row in rows:
-        assert amounts(row.replace("−", "-").split("|")[-3]) == [-5]
-        assert amounts(row.replace("−", "-").split("|")[-2]) == [-20, 10]
+        assert amounts(row[2]) == [-5, -20, 10] and row[3].strip() == "–"
 
 
 def test_with_and_without_the_memory(tmp_path):
@@ -90,10 +89,9 @@ def test_with_and_without_the_memory(tmp_path):
         tmp_path, "memreasoner_ablations",
         lambda spec, _: rows.get(spec.row) if spec.model.arm == "paper" else None,
     )  # fmt: skip
-    said = mechanism.memory(survey)
-    ours, without = said.split(";")[:2]
-    assert amounts(ours)[-4:] == [80, 80, 80, 2]  # percent of three lengths; runs
-    assert amounts(without)[:4] == [20, 20, 20, 2]
+    lines = [x.split("|")[3:] for x in mechanism.memory(survey).splitlines() if "bAbI" in x]
+    # seeds, and percent of three lengths, on two tasks
+    assert [amounts("|".join(x)) for x in lines] == [[2, 80, 80, 80], [2, 20, 20, 20]] * 2
 
 
 def test_how_far_the_wanted_line_moves_is_told_for_each_order(tmp_path):
@@ -107,8 +105,8 @@ def test_how_far_the_wanted_line_moves_is_told_for_each_order(tmp_path):
         lambda spec, _: 0.5 if spec.row in kinds else None, reads,
     )  # fmt: skip
     runs = busiest(survey, "memreasoner_ablations").part("memreasoner-table-17")
-    assert amounts(mechanism.of_orders(runs, kinds, ("0k", "1k"))) == [1, 4]
-    assert mechanism.of_orders(runs, kinds, ("0k", "2k")) == ""
+    assert [mechanism.further(runs, kind, ("0k", "1k")) for kind in kinds] == ["1.0", "4.0"]
+    assert mechanism.further(runs, kinds[0], ("0k", "2k")) == ""
 
 
 @pytest.mark.parametrize(("seeds", "points"), [((0, 1), [10, -20]), ((1,), [-20])])

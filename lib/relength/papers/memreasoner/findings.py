@@ -345,16 +345,21 @@ def orders(survey: Survey) -> str:
     """Accuracy with every temporal encoding, ours beside print."""
     runs, lengths = busiest(survey, "memreasoner_ablations").part(ORDERS), ("0k", "1k", "2k")
     found = {row: _and_printed(runs, row, arm, ORDERS, lengths) for row, arm in runs.rows}
-    rows = [(row, *cells) for row, cells in found.items() if cells]
+    ends = lengths[0], TRACED
+    rows = [
+        (row, *cells, mechanism.further(runs, row, ends)) for row, cells in found.items() if cells
+    ]
     if len(rows) < 2:
         return NOTHING
     body = table(
-        ("order", "seeds", *lengths, "printed"),
+        ("order", "seeds", *lengths, "printed", "further"),
         rows,
         name="tab-findings-memreasoner-orders",
         caption="What puts lines in order: questions of one fact answered in percent, medians "
-        "over seeds. MemReasoner itself has one recurrent layer in both directions.",
-        numbers=("seeds", *lengths),
+        "over seeds. MemReasoner itself has one recurrent layer in both directions. "
+        "<i>Further</i>: by how many times what is read is further from the wanted line at "
+        f"{ends[1]} than at {ends[0]}, in the median run.",
+        numbers=("seeds", *lengths, "further"),
     )
     return f"{body}{_cost_of_order(runs, lengths[0], lengths[-1])}"
 
@@ -397,10 +402,8 @@ def _cost_of_order(runs: Runs, short_one: str, long_one: str) -> str:
         said += (
             "An order changes the code of each line with its place, so that a question has more "
             "codes to know a line by. But without an order, a person's last line is not told from "
-            "the earlier ones. "
+            "the earlier ones."
         )
-    shown = [row for row, arm in runs.rows if runs.cell(row, arm, task)]
-    said += mechanism.of_orders(runs, shown, (short_one, TRACED))
     return f"{said}\n"
 
 

@@ -5,12 +5,12 @@ reason, and effects that no sentence of the paper is about. Everything is comput
 recorded.
 """
 
-from collections.abc import Iterable, Sequence
 from statistics import median
 
 import pandas as pd
 
 from relength.papers.memreasoner import hops_read
+from relength.report.grid import NOT_RUN
 from relength.report.markdown import table
 from relength.report.outcomes import NOTHING, busiest
 from relength.report.runs import Runs
@@ -23,6 +23,7 @@ from relength.verdicts.wording import plural
 OURS, ARM = "MemReasoner", "paper"
 ABLATIONS = "memreasoner_ablations"
 WITHOUT = "MemReasoner\\memory"
+COMPARED = ("0k", "1k", "2k")  # lengths that runs without the memory have
 # Of two runs that differ in one thing alone: what it is, the rows with and without it.
 PAIRS = (
     ("update 8 at test in place of 1", OURS, "alpha=1"),
@@ -56,17 +57,11 @@ def _course(values: pd.Series) -> str:
     return words(f"{value:.1f} at {test}" for test, value in values.items())
 
 
-def of_orders(runs: Runs, rows: Sequence[str], tests: tuple[str, str]) -> str:
-    """Say by how many times the wanted line moves away between two lengths, row by row."""
-    said = []
-    for row in rows:
-        found = near(runs, row, ARM, "wanted")
-        if {*tests} <= {*found.index}:
-            said.append(f"{row} {found[tests[1]] / found[tests[0]]:.1f} times")
-    if not said:
-        return ""
+def further(runs: Runs, row: str, tests: tuple[str, str]) -> str:
+    """By how many times the wanted line is further away at the second of two lengths."""
+    found = near(runs, row, ARM, "wanted")
     first, last = tests
-    return f"From {first} to {last} the distance to the wanted line becomes: {words(said)}."
+    return f"{found[last] / found[first]:.1f}" if {*tests} <= {*found.index} else ""
 
 
 def one_after_two(survey: Survey) -> str:
@@ -105,46 +100,50 @@ def paired(runs: Runs, task: str, with_it: str, without: str, test: str) -> list
 
 def effects(survey: Survey) -> str:
     """What the strength of the update and the number of epochs change, seed by seed."""
-    runs, rows = busiest(survey, ABLATIONS), []
+    runs = busiest(survey, ABLATIONS)
+    cells: dict[str, dict[str, str]] = {}
     for said, with_it, without in PAIRS:
         for task in runs.tasks:
             if not (runs.cell(with_it, ARM, task) and runs.cell(without, ARM, task)):
                 continue
             for test in runs.tested(without, ARM, task):
-                if points := paired(runs, task, with_it, without, test):
-                    listed = ", ".join(map(signed, sorted(points)))
-                    rows.append((said, test, signed(median(points)), listed))
-    if not rows:
+                if points := sorted(paired(runs, task, with_it, without, test)):
+                    ends = f"{signed(points[0])} to {signed(points[-1])}"
+                    cells.setdefault(test, {})[said] = f"{signed(median(points))} ({ends})"
+    if not cells:
         return NOTHING
+    heads = [said for said, *_ in PAIRS]
     return table(
-        ("change", "test", "median", "each seed"),
-        rows,
+        ("test", *heads),
+        [(test, *(found.get(said, "") for said in heads)) for test, found in cells.items()],
         name="tab-findings-memreasoner-effects",
         caption="What the strength of the update and the number of epochs change, in points of "
-        "questions answered, seed by seed. Trained on two facts; <i>babi</i> and <i>moved</i> are "
-        "bAbI's own questions with places of training and with new ones, <i>one-fact</i> those of "
-        "task 1 after a novel of that length.",
-        numbers=("median",),
+        "questions answered: the median of seeds, and from the least to the most of them. Trained "
+        "on two facts; <i>babi</i> and <i>moved</i> are bAbI's own questions with places of "
+        "training and with new ones, <i>one-fact</i> those of task 1 after a novel of that length.",
+        numbers=heads,
     )
 
 
 def memory(survey: Survey) -> str:
     """Accuracy with and without the memory, by task and length."""
-    runs, said = busiest(survey, ABLATIONS), []
+    runs, rows = busiest(survey, ABLATIONS), []
     for task in runs.tasks:
         if not runs.cell(WITHOUT, ARM, task):
             continue
-        lines = []
         for row in (OURS, WITHOUT):
-            tests: Iterable[str] = (t for t in ("0k", "1k", "2k") if t in runs.tests[task])
-            found = {test: runs.values(row, ARM, task, test) for test in tests}
-            cells = [f"{test} {short(median(ran))} %" for test, ran in found.items() if ran]
-            seeds = plural(len(runs.cell(row, ARM, task)), "run")
-            lines.append(f"{row} {words(cells)} ({seeds})" if cells else "")
-        said.append(f"**{title(task)}:** {'; '.join(filter(None, lines))}.")
-    if not said:
+            found = (runs.values(row, ARM, task, test) for test in COMPARED)
+            shown = [short(median(ran)) if ran else NOT_RUN for ran in found]
+            rows.append((title(task), row, len(runs.cell(row, ARM, task)), *shown))
+    if not rows:
         return NOTHING
-    return f"With and without the memory, medians: {' '.join(said)}\n"
+    return table(
+        ("task", "model", "seeds", *COMPARED),
+        rows,
+        name="tab-findings-memreasoner-memory",
+        caption="With and without the memory: questions answered in percent, medians over seeds.",
+        numbers=("seeds", *COMPARED),
+    )
 
 
 PASSAGES = {
