@@ -21,9 +21,10 @@ from relength.report.outcomes import busiest
 from relength.report.runs import Runs
 from relength.report.scoreboard import Survey
 from relength.report.style import title
+from relength.report.tables import short
 from relength.report.wording import words
 from relength.specs.margins import ROUNDING, load_margins
-from relength.verdicts.wording import number, plural
+from relength.verdicts.wording import plural
 
 
 class Kind(NamedTuple):
@@ -300,10 +301,10 @@ def on_language(survey: Survey) -> str:
                 title(one.task),
                 one.test,
                 one.row,
-                NOT_RUN if np.isnan(one.alone) else number(one.alone),
-                number(one.pointers),
-                NOT_RUN if np.isnan(one.repaired) else number(one.repaired),
-                f"{number(one.best)} ({one.other})" if one.other else NOT_RUN,
+                NOT_RUN if np.isnan(one.alone) else short(one.alone),
+                short(one.pointers),
+                NOT_RUN if np.isnan(one.repaired) else short(one.repaired),
+                f"{short(one.best)} ({one.other})" if one.other else NOT_RUN,
                 f"{one.size:.1f}",
                 ANSWERS[one.answer],
             )
@@ -319,18 +320,18 @@ def on_language(survey: Survey) -> str:
     body = f"{conclusion(answered)}{repairs(every)}{warning}\n\n" + "\n".join(said)
     if not rows:
         return f"{body}\n"
-    heads = ("alone", "with PANM", "PANM repaired", "best other, alone", "times the weights")
+    heads = ("alone", "PANM", "repaired", "best other", "size")
     return f"{body}\n\n" + table(
         ("task", "test", "network", *heads, "what it says"),
         rows,
         name="tab-findings-panm-language",
-        caption="Networks without and with pointers, and the best other network without, on inputs "
-        "longer than those of training: means or medians of seeds, as the paper has them, in "
-        "percent; of translation, perplexity, where less is better. The network alone and with "
-        "PANM have equal seeds. Where no number of layers is named, TRM has three; a network of "
-        "another depth is another one. <i>Times the weights</i>: those with PANM over those of the "
-        "network alone, so that a gain may be one of size. The last column judges PANM as in the "
-        "text.",
+        caption="Networks alone and with PANM, as in the text and repaired, and the best other "
+        "network without pointers, on inputs longer than those of training: means or medians of "
+        "seeds, as the paper has them, in percent; of translation, perplexity, where less is "
+        "better. The network alone and with PANM have equal seeds. Where no number of layers is "
+        "named, TRM has three; a network of another depth is another one. <i>Size</i>: weights "
+        "with PANM over those of the network alone, so that a gain may be one of size. The last "
+        "column judges PANM as in the text.",
         numbers=(*heads[:3], heads[4]),
     )
 
