@@ -237,6 +237,21 @@ def test_a_page_says_in_short_how_its_claims_stand_and_which_numbers_are_met(
         assert (f"<{page}-verdict>" in boxes.in_short(page, state)) == verdicts
 
 
+@pytest.mark.parametrize(
+    ("verdicts", "page", "decide"),
+    [
+        (["not testable", "inconclusive"], "", True),
+        (["not testable", "not testable"], "", False),
+        (["reproduced", "reproduced"], "panm_cost", True),  # by no run, and it has no other claim
+    ],
+)
+def test_a_page_counts_what_is_near_where_runs_decide_something(verdicts, page, decide):
+    rows = pd.DataFrame({"prose": True, "page": page, "verdict": verdicts})
+    assert boxes.runs_decide(rows) == decide
+    numbers = pd.DataFrame({"prose": False, "page": "", "verdict": ["not run"]})
+    assert boxes.runs_decide(pd.concat([rows, numbers])) == decide
+
+
 def test_a_page_of_small_models_says_their_size_first(tmp_path, empty):
     """Only MemReasoner's models are out of reach here; without runs there is no size to tell."""
     page, store = "memreasoner_babilong", Store(tmp_path)

@@ -232,12 +232,18 @@ def in_short(page: str, survey: Survey) -> str:
     said = [
         _sizes_on(page, survey.store),
         _verdicts_in_words(judged, int(rows.loc[rows["prose"], "fragile"].eq(True).sum())),
-        _numbers_in_words(numbers_on(page, survey.store), claims.numbers(rows)),
+        _numbers_in_words(numbers_on(page, survey.store), claims.numbers(rows), runs_decide(rows)),
     ]
     links = [f"{{ref}}`Tables and figures <{page}-tables-and-figures>`"]
     links += [f"{{ref}}`verdicts <{page}-verdict>`"] if judged else []
     text = " ".join(filter(None, said))
     return f":::{{container}} in-short\n**In short.** {text} {', '.join(links)}.\n:::\n"
+
+
+def runs_decide(rows: pd.DataFrame) -> bool:
+    """Tell whether runs could decide any of a page's claims in prose, or it has none."""
+    by_runs = rows.loc[rows["prose"] & (rows["page"] == ""), "verdict"]
+    return by_runs.empty or not by_runs.eq("not testable").all()
 
 
 def _sizes_on(page: str, store: Store) -> str:
@@ -334,7 +340,8 @@ def numbers_on(page: str, store: Store) -> Numbers | None:
     )
 
 
-def _numbers_in_words(found: Numbers | None, judged: claims.Numbers) -> str:
+def _numbers_in_words(found: Numbers | None, judged: claims.Numbers, tests: bool) -> str:
+    """Count the printed numbers that have runs and, where the page tests any claim, come out."""
     if found is None:
         return ""
     if not found.run:
@@ -344,10 +351,15 @@ def _numbers_in_words(found: Numbers | None, judged: claims.Numbers) -> str:
         )
     of = "All" if found.run == found.printed else f"{found.run} of the"
     seeds = span((found.fewest, found.most), "seed")
-    return (
+    ran = (
         f"{of} {found.printed} printed numbers that ours are compared with have runs of {seeds} at "
-        "reduced scale. "
-        f"{found.near} of them {verb(found.near, 'are')} {{doc}}`within the margin </how_to_read>`."
+        "reduced scale."
+    )
+    if not tests:
+        return ran
+    return (
+        f"{ran} {found.near} of them {verb(found.near, 'are')} "
+        "{doc}`within the margin </how_to_read>`."
         f"{_between_in_words(found)}{_told_beside(judged)}"
     )
 
