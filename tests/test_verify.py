@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+import torch
 
 from relength.errors import RelengthError
 from relength.paths import BOOK
@@ -83,6 +84,32 @@ def test_numbers_count_until_rounding_alone_drives_a_run_apart(
     rewrite(store, lambda r: r["probe"].update(validation_loss=wrong[-1]))
     ((_, _, probe),) = verify.probes(usable(store.records()))
     assert probe.outcome == outcome
+
+
+def test_a_run_whose_losses_come_out_is_replayed_once(tmp_path, monkeypatch):
+    store, record = recorded(tmp_path)
+    asked = []
+    then = [*record["first_losses"], record["probe"]["validation_loss"]]
+    monkeypatch.setattr(
+        verify, "first_numbers", lambda spec, larger_by=0: asked.append(larger_by) or then
+    )
+    assert verify.replay(record) == 0 and asked == [0]
+
+
+def test_a_twin_whose_pseudo_inverse_does_not_converge_says_nothing(tmp_path, monkeypatch):
+    """The second twin parts before the number that is wrong, which so tells nothing of the code."""
+    store, record = recorded(tmp_path)
+    now = [2.0] * (len(record["first_losses"]) + 1)
+    record["first_losses"] = [*now[:12], 3.0, *now[13:-1]]
+    record["probe"]["validation_loss"] = now[-1]
+
+    def numbers(spec, larger_by=0):
+        if larger_by == verify.TWINS[0]:
+            raise torch.linalg.LinAlgError("the algorithm failed to converge")
+        return [x + (larger_by > 0 and step > 5) for step, x in enumerate(now)]
+
+    monkeypatch.setattr(verify, "first_numbers", numbers)
+    assert verify.replay(record) == 0
 
 
 def test_records_made_from_other_data_are_neither_fresh_nor_stale(tmp_path):

@@ -4,9 +4,9 @@ Probes replay their first steps; a full check trains again.
 
 A record keeps its first training losses and a small evaluation right after them. It is *fresh*
 while today's code reproduces these numbers. Some models magnify the rounding of a single step ten
-thousand times within ten steps, so that two equal programs drift apart; each replay is therefore
-made twice, once from weights that are one rounding error larger, and numbers count until those two
-part. One record per task, model and arm stands for all that the same code made.
+thousand times within ten steps, so that two equal programs drift apart; a replay with other numbers
+is therefore made again, from weights that are some rounding errors larger, and numbers count until
+the two part. One record per task, model and arm stands for all that the same code made.
 """
 
 import json
@@ -29,7 +29,7 @@ from relength.training.provenance import code_fingerprint
 TOLERANCE = 1e-3  # relative
 PARTING = TOLERANCE / 100  # from here on a replay differs from a twin by more than rounding
 # Rounding errors by which the first weights of a replay's twins are larger. A run that magnifies
-# rounding may keep close to one twin by chance. Only runs that seem stale have the further ones.
+# rounding may keep close to one twin by chance. Only runs that seem stale have twins.
 TWINS = (1, 2, 4)
 
 
@@ -63,6 +63,8 @@ def replay(record: Record) -> float | None:
     None when the record was made from other data than can be found here, in an arithmetic that only
     a GPU has, or when rounding alone changes its first loss.
     """
+    from torch.linalg import LinAlgError
+
     spec = RunSpec.recorded(record["spec"])
     if not _comparable(spec, record):
         return None
@@ -70,15 +72,19 @@ def replay(record: Record) -> float | None:
     now = first_numbers(spec)
     if len(then) != len(now):
         return float("inf")
-    count, found = len(now), float("inf")
+    count, found = len(now), float(differences(now, then).max())
     for larger_by in TWINS:
-        apart = differences(first_numbers(spec, larger_by), now) > PARTING
+        if found <= TOLERANCE:  # twins could only leave fewer losses to compare
+            break
+        try:
+            twin = first_numbers(spec, larger_by)
+        except LinAlgError:  # rounding alone can keep a pseudo-inverse from converging
+            continue
+        apart = differences(twin, now) > PARTING
         count = min(count, int(apart.argmax()) if apart.any() else len(now))
         if not count:
             return None
         found = float(differences(now[:count], then[:count]).max())
-        if found <= TOLERANCE:  # further twins could only leave fewer losses to compare
-            break
     return found
 
 
