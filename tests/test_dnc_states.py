@@ -175,6 +175,10 @@ def test_gates_of_histograms_by_hand():
     assert found["read_gate_reading"] == found["read_gate_writing"] == pytest.approx(50)
     assert found["read_by_phase"] == 0  # half and half in both
     assert found["modes_mixed"] == 0  # reads are, writes are not
+    both = modes() | {"write": {"encoding": [1] * 20, "decoding": [1] * 20}}
+    assert states.gates(both)["modes_mixed"] == 100
+    along = {"encoding": bins((2, 10)), "decoding": bins((17, 10))}
+    assert states.gates(modes() | {"read": along})["read_by_phase"] == 100
     assert found["gates_peaked"] == pytest.approx((100 + 100 + 10 + 50) / 4)
 
 
@@ -227,5 +231,10 @@ def test_loops_accompany_runs_that_generalise(accuracy, together):
     assert set(found) == {"15", "30"}
     assert found["30"]["loops_accompany"] == found["15"]["peaks_accompany"] == together
     assert ("generalises" in found["15"]) == ("poor" not in found["15"]) == (accuracy > 0.9)
+    assert "perfect" not in found["15"]
+    settles = found["30"]["state_ends"] <= 50
+    assert found["30"]["perfect_and_settles"] == 100 * (settles and accuracy >= 0.95)
+    sure = states.shares(record_of(kept(spots(7)), 0.995))
+    assert sure["15"]["perfect"] == 100 and sure["30"]["perfect_and_settles"] == 100 * settles
     assert set(found["15"]) | set(found["30"]) <= set(registry.papers()["dnc"].metrics)
     assert states.shares({"spec": record["spec"]}) == {}

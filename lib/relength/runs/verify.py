@@ -61,7 +61,7 @@ def replay(record: Record) -> float | None:
     """Largest relative difference of today's first losses, on this CPU, from the recorded ones.
 
     None when the record was made from other data than can be found here, in an arithmetic that only
-    a GPU has, or when rounding alone changes its first loss.
+    a GPU has, or when rounding alone changes its first loss or keeps it from being computed.
     """
     from torch.linalg import LinAlgError
 
@@ -69,23 +69,27 @@ def replay(record: Record) -> float | None:
     if not _comparable(spec, record):
         return None
     then = [*record["first_losses"], record["probe"]["validation_loss"]]
-    now = first_numbers(spec)
+    try:  # rounding alone can keep a pseudo-inverse from converging
+        now = first_numbers(spec)
+    except LinAlgError:
+        return None
     if len(then) != len(now):
         return float("inf")
-    count, found = len(now), float(differences(now, then).max())
+    count, found, twins = len(now), float(differences(now, then).max()), 0
     for larger_by in TWINS:
         if found <= TOLERANCE:  # twins could only leave fewer losses to compare
             break
         try:
             twin = first_numbers(spec, larger_by)
-        except LinAlgError:  # rounding alone can keep a pseudo-inverse from converging
+        except LinAlgError:
             continue
+        twins += 1
         apart = differences(twin, now) > PARTING
         count = min(count, int(apart.argmax()) if apart.any() else len(now))
         if not count:
             return None
         found = float(differences(now[:count], then[:count]).max())
-    return found
+    return found if twins or found <= TOLERANCE else None
 
 
 def first_numbers(spec: RunSpec, larger_by: int = 0) -> list[float]:

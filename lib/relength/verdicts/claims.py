@@ -492,7 +492,7 @@ def _not_given(judged: rules.Staged) -> str:
     """Note that a seed has not what a claim takes for granted."""
     given = [judged.parts[i] for i in judged.given]
     lost = sum(one.agree is not None and one.agree < one.n for one in given)
-    if not lost or judged.whole.outcome == "contradicted":
+    if not lost:
         return ""
     of = plural(len(given), "part")
     return f"; it takes {of} for granted, of which {lost} {verb(lost, 'do')} not hold in every seed"

@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relength.specs.margins import Margin, Margins
+from relength.specs.margins import ROUNDING, Margin, Margins
 from relength.verdicts import stats
 from relength.verdicts.wording import number, plural
 
@@ -107,8 +107,9 @@ def inside(
     decision = majority(~below & ~above, margins)
     one_side = not (below.any() and above.any())
     target = number(low) if low == high else f"{number(low)} to {number(high)}"
-    if room := margin.around(low):
-        target += f" ± {number(room)}"
+    rooms = [margin.around(end) for end in (low, high)]
+    if max(rooms) > 2 * ROUNDING:  # a margin that is only for rounding is none
+        target += f", give or take {' and '.join(dict.fromkeys(map(number, rooms)))}"
     seen = f"{decision.seen} ({_middle(values)}; claimed {target})"
     return _decide(
         decision.n,
@@ -177,7 +178,7 @@ def order(
     else:
         p_for, p_against = (0.0, 1.0) if tie else (1.0, min(1.0, 2 * min(p)))
         exceeds = p.p_greater < p.p_less
-    n, leans = min(first.size, second.size), relation == "better" or tie
+    n, leans = min(first.size, second.size), relation == "better" or bool(tie)
     decision = _decide(n, p_for, p_against, seen, margins, exceeds=exceeds)
     return decision._replace(leans=leans)
 
@@ -358,7 +359,8 @@ def _together(parts: Sequence[Decision], unit: str = "seed") -> str:
     who = f"one {unit} alone leans" if alone else f"the {unit}s lean"
     words = f"{who} towards the claim in {leaning or 'none'} of {plural(len(asked), 'part')}"
     others = plural(apart, "other")
-    return f"{words}; in {others}, claimed to be on par, they are apart" if apart else words
+    spread = "claimed to be on par, values lie further apart than the margin"
+    return f"{words}; in {others}, {spread}" if apart else words
 
 
 def _two_dimensional(values: ArrayLike) -> np.ndarray:

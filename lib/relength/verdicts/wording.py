@@ -162,7 +162,7 @@ def needed(need: Need | None) -> str:
         case "stage two":
             where = f" in {need.lost} of its {need.parts} parts" if need.parts > 1 else ""
             return (
-                f"stage two: every seed so far speaks against it{where}, and {need.seeds} seeds "
+                f"stage two: the seeds so far speak against it{where}, and {need.seeds} seeds "
                 "there could contradict it"
             )
         case "scale":

@@ -356,8 +356,8 @@ def extended(survey: Survey) -> str:
     return (
         f"With the memory of training, which has {slots} slots, no input of {plural(tried, 'run')} "
         f"above {ABOVE:.0f} % is longer than {small['farthest'].max():.0f}. With the larger one "
-        "the longest inputs are those of these controllers, beside which stands what the paper "
-        f"prints of them: {'; '.join(said)}.\n"
+        "the longest input of any run is that of these controllers, beside which stands what the "
+        f"paper prints of their median run: {'; '.join(said)}.\n"
     )
 
 

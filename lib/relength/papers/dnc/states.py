@@ -24,7 +24,8 @@ read_gate_reading     mean share of content in the read modes: 100 reads by cont
                       links; read_gate_writing the same while writing
 write_mixed           how far the allocation gate's mean is from the nearer end of its range, in the
                       phase in which it is nearer: 0 for one way alone, 50 for both in equal parts
-modes_mixed           100 where read modes are as mixed as write_mixed is from 10 on, and it is, too
+modes_mixed           100 where both are mixed: write_mixed, and the same of the read modes, are 10
+                      or more; else 0
 write_by_phase        100 where more than half of the allocation gate's mean is allocation while
                       reading, and content while writing; else 0
 read_by_phase         100 where more than half of the read modes go along the links while reading,
@@ -45,8 +46,8 @@ memory_keeps          how much of what an input may exceed the longest one train
 A run has learned if its longest input above 95 % is no shorter than the longest one trained on. It
 generalises if its mean accuracy over lengths 2 to 45 is at least 90 %, and is poor otherwise; from
 95 % on it is nearly perfect, from 99 % on perfect. It has loops from 50 on, clusters from
-state_neighbours of 80 on, and peaked gates from 50 on: assumptions, as the paper says these words
-of pictures.
+state_neighbours of 80 on, and peaked gates from 50 on; its modes are mixed from 10 on, and it
+settles where state_ends is at most 50: assumptions, as the paper says these words of pictures.
 
 **Loops.** A state *returns* at a later step if both states are among the closest tenth of all pairs
 of its phase, and a state between them, not that close to either, is at least as far from both as

@@ -163,9 +163,9 @@ def trained_table(store: Store) -> Exhibit:
         "<b>What a run takes.</b> Minutes of a core, training and tests together, of all recorded "
         "runs of scale reduced that a page asks for, by the page that keeps them. Machines differ, "
         f"and were shared. <i>At most</i> is what a run is meant to take: {meant}; "
-        f"{MINUTES_UNTIL_LEARNT} where training goes on until something is learnt, by baselines "
-        "their samples, by <i>MemReasoner windows</i> words that no answer has. <i>Within</i> "
-        "counts the runs that keep to it."
+        f"{MINUTES_UNTIL_LEARNT} where training goes on until a baseline knows its samples, or "
+        "<i>MemReasoner windows</i> words that no answer has. <i>Within</i> counts the runs that "
+        "keep to it."
     )
     if data.empty:
         return exhibits.waiting(caption, name, "relength run memreasoner_babilong", data)

@@ -23,6 +23,7 @@ from relength.verdicts.wording import plural
 OURS, ARM = "MemReasoner", "paper"
 ABLATIONS = "memreasoner_ablations"
 WITHOUT = "MemReasoner\\memory"
+FARTHER = 1.5  # by how many times a distance changes that is said to have changed
 COMPARED = ("0k", "1k", "2k")  # lengths that runs without the memory have
 # Of two runs that differ in one thing alone: what it is, the rows with and without it.
 PAIRS = (
@@ -31,25 +32,35 @@ PAIRS = (
 )
 
 
-def near(runs: Runs, row: str, arm: str, kind: str) -> pd.Series:
-    """Distance of what the last hop reads to the nearest line of a kind, by test: medians."""
+def near(runs: Runs, row: str, arm: str, kind: str) -> pd.DataFrame:
+    """Distance of what the last hop reads to the nearest line of a kind: a row per seed, a column
+    per test.
+    """
     data = hops_read.distances(runs)
     own = data[(data["model"] == row) & (data["arm"] == arm) & (data["kind"] == kind)]
     own = own[own["hop"] == own["hop"].max()]
-    return own.groupby("test", sort=False)["half"].median()
+    tests = list(dict.fromkeys(own["test"]))
+    return own.pivot(index="seed", columns="test", values="half")[tests]
 
 
 def moved(survey: Survey) -> str:
     """Say of one fact what moves as a context grows: the wanted line, or the novel."""
     runs = busiest(survey, "memreasoner_babilong")
-    wanted, novel = (near(runs, OURS, ARM, kind) for kind in ("wanted", "text"))
+    wanted, novel = (near(runs, OURS, ARM, kind).median() for kind in ("wanted", "text"))
     if len(wanted) < 2 or novel.empty:
         return NOTHING
+    away = wanted.iloc[-1] / wanted.iloc[0] >= FARTHER
+    closer = novel.min() / novel.iloc[0] <= 1 / FARTHER
+    seen = {
+        (True, False): " So what is read moves away, and the novel comes no nearer.",
+        (False, True): " So the novel comes nearer, and what is read does not move away.",
+        (True, True): " So both happen.",
+    }.get((away, closer), "")
     return (
         "**Why does a longer novel hide a line?** What is read may move away from the wanted line, "
         "or a line of the novel may come near by chance. In the traces of MemReasoner's reads on "
         f"one fact, the distance to the wanted line is {_course(wanted)}, that to the nearest line "
-        f"of the novel {_course(novel)}.\n"
+        f"of the novel {_course(novel)}.{seen}\n"
     )
 
 
@@ -58,17 +69,21 @@ def _course(values: pd.Series) -> str:
 
 
 def further(runs: Runs, row: str, tests: tuple[str, str]) -> str:
-    """By how many times the wanted line is further away at the second of two lengths."""
-    found = near(runs, row, ARM, "wanted")
-    first, last = tests
-    return f"{found[last] / found[first]:.1f}" if {*tests} <= {*found.index} else ""
+    """By how many times the wanted line is further away at the second of two lengths, in the
+    median run.
+    """
+    found, (first, last) = near(runs, row, ARM, "wanted"), tests
+    if not {*tests} <= {*found.columns}:
+        return ""
+    return f"{(found[last] / found[first]).median():.1f}"
 
 
 def one_after_two(survey: Survey) -> str:
     """Say what the first read finds where one fact is asked after training on two."""
     runs = busiest(survey, "memreasoner_hops")
-    middle = hops_read.means(runs)
-    said = []
+    middle, (task,) = hops_read.means(runs), runs.tasks
+    data, said = hops_read.firsts(runs), []
+    seeds = data.loc[(data["model"] == OURS) & (data["arm"] == ARM), "seed"].nunique()
     for (model, arm, _, test), one in middle.iterrows():
         if (model, arm) == (OURS, ARM):
             said.append(
@@ -78,12 +93,12 @@ def one_after_two(survey: Survey) -> str:
             )
     if not said:
         return NOTHING
-    task = title(runs.tasks[0])
+    updates = {spec.model.test_update for spec in runs.specs if spec.row == OURS}
     return (
-        f"**What goes wrong where one fact is asked of a model of two** ({task}; of the questions, "
-        f"means over {plural(len(runs.cell(OURS, ARM, runs.tasks[0])), 'run')}): "
-        f"{'; '.join(said)}. A read that is not wanted is added to the question all the same, "
-        "eightfold at test.\n"
+        f"**What goes wrong where one fact is asked of a model of two** ({title(task)}; of the "
+        f"questions, means over {plural(seeds, 'run')}): {'; '.join(said)}. A read that is not "
+        "wanted is added to the question all the same, with an update of "
+        f"{words(f'{update:g}' for update in sorted(updates))} at test.\n"
     )
 
 

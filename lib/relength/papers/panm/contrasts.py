@@ -70,31 +70,25 @@ def each_seed(runs: Runs, task: str, test: str) -> str:
 
 def overfitting(runs: Runs) -> str:
     """Translation: the lowest perplexity on sentences of other lengths, and that at the end."""
-    data = translation_figures.perplexities(runs)
+    data = runs.judged_rows(translation_figures.perplexities(runs))
     if data.empty:
         return f"**Overfitting, in translation:** {NOT_RUN}."
     own = ["task", "model", "arm", "seed"]
     last = data[data["epoch"] == data.groupby(own)["epoch"].transform("max")]
     last = last.assign(lowest=np.exp(last["best"].astype(float)))
     last["rise"] = last["test"] / last["lowest"]
-    judged = [runs.experiment.judges(one.model, one.arm) for one in last.itertuples()]
-    last = last[judged]
     family = last["model"].str.partition(",")[0]
     said = []
     for model, cells in last.groupby(family, sort=False):
         said.append(
-            f"{model}'s is {_times(cells['rise'].median())} its lowest in the median of "
-            f"{plural(len(cells), 'run')}, at most {_times(cells['rise'].max())}"
+            f"{model} {short(cells['rise'].median())} in the median of "
+            f"{plural(len(cells), 'run')}, at most {short(cells['rise'].max())}"
         )
     return (
         "**Overfitting, in translation.** The paper says that the Transformer overfits and PANM "
-        "does so less. After the last epoch, the perplexity on sentences of other lengths has "
-        f"risen again: {'; '.join(said)}."
+        "does so less. At the end of training the perplexity on sentences of other lengths is so "
+        f"many times the lowest that it had: {'; '.join(said)}."
     )
-
-
-def _times(ratio: float) -> str:
-    return f"{ratio:.2g} times"
 
 
 def letters(runs: Runs, task: str) -> str:
@@ -109,7 +103,7 @@ def letters(runs: Runs, task: str) -> str:
         )
         if alone and with_it:
             rows.append((test, *(short(float(middle(ran))) for ran in (alone, with_it))))
-    if not rows or not specs:
+    if not rows:
         return f"**Letters, by a language model on {title(task)}:** {NOT_RUN}."
     listed = words(f"{test} letters {one} and {two}" for test, one, two in rows)
     return (
