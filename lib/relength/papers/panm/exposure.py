@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 PAGE = "panm_address_exposure"
 # How a claim was decided, where the page alone does not say it.
 SCOPES = {
-    "panm-017": "Asked of the six algorithmic tasks, as their trainings are set up here.",
+    "panm-017": "Simulated for the six algorithmic tasks, as their trainings are set up here: no "
+    "training decides this.",
     "panm-016": "Simulated on a page of its own. The paper names no base of its logarithm; the "
     "natural one is judged, which collecting coupons has. (The claim is one of cost, and so is its "
     "margin. Until after the simulations it was that for lengths, by which none was near.)",

@@ -25,8 +25,8 @@ TEST = "length"  # commands beyond the cut-off
 PAGE = "panm_scan"
 CLAIM, SAID = "panm-051", (16_990, 3_920)  # commands within the hardest cut-off and beyond it
 SCOPE = (
-    "Counted at the cut-off 22, whose numbers these are. The cited code keeps a tenth of the "
-    "training commands aside, and the other ten cut-offs have other numbers."
+    "Counted, no training decides this: at the cut-off 22, whose numbers these are. The cited code "
+    "keeps a tenth of the training commands aside, and the other ten cut-offs have other numbers."
 )
 
 
