@@ -4,7 +4,7 @@ import handmade
 import pytest
 from handmade import amounts
 
-from relength.papers.memreasoner import mechanism
+from relength.papers.memreasoner import hops_read, mechanism
 from relength.report.outcomes import NOTHING, busiest
 from relength.report.scoreboard import Survey
 from relength.report.scoreboard import survey as made_of
@@ -106,8 +106,9 @@ def test_how_far_the_wanted_line_moves_is_told_for_each_order(tmp_path):
         lambda spec, _: 0.5 if spec.row in kinds else None, reads,
     )  # fmt: skip
     runs = busiest(survey, "memreasoner_ablations").part("memreasoner-table-17")
-    assert [mechanism.further(runs, kind, ("0k", "1k")) for kind in kinds] == ["1.0", "4.0"]
-    assert mechanism.further(runs, kinds[0], ("0k", "2k")) == ""
+    data = hops_read.distances(runs)
+    assert [mechanism.further(data, kind, ("0k", "1k")) for kind in kinds] == ["1.0", "4.0"]
+    assert mechanism.further(data, kinds[0], ("0k", "2k")) == ""
 
 
 @pytest.mark.parametrize(("seeds", "points"), [((0, 1), [10, -20]), ((1,), [-20])])

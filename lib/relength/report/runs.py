@@ -425,6 +425,15 @@ class Runs:
         shown = _shown(metric)
         return [shown(r["checkpoints"]["selected"]["tests"][test][metric]) for r in cell]
 
+    def by_seed(self, *cell: str, metric: str | None = None) -> dict[int, float]:
+        """{seed: number} of :meth:`values`, whose arguments these are."""
+        seeds = [record["spec"]["seed"] for record in self.cell(*cell[:3])]
+        return dict(zip(seeds, self.values(*cell, metric), strict=True))
+
+    def middle(self, values: Sequence[float]) -> float:
+        """The mean or the median of some seeds, whichever the paper prints."""
+        return float(np.mean(values) if self.experiment.statistic == "mean" else np.median(values))
+
     def elsewhere(self, model: str, arm: str, task: str) -> dict[str, int]:
         """{scale: seeds} of the cell's successful runs at other scales; smoke is none."""
         return self._elsewhere.get((model, arm, task), {})

@@ -345,9 +345,9 @@ def orders(survey: Survey) -> str:
     """Accuracy with every temporal encoding, ours beside print."""
     runs, lengths = busiest(survey, "memreasoner_ablations").part(ORDERS), ("0k", "1k", "2k")
     found = {row: _and_printed(runs, row, arm, ORDERS, lengths) for row, arm in runs.rows}
-    ends = lengths[0], TRACED
+    ends, data = (lengths[0], TRACED), hops_read.distances(runs)
     rows = [
-        (row, *cells, mechanism.further(runs, row, ends)) for row, cells in found.items() if cells
+        (row, *cells, mechanism.further(data, row, ends)) for row, cells in found.items() if cells
     ]
     if len(rows) < 2:
         return NOTHING

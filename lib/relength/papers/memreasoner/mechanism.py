@@ -32,12 +32,13 @@ PAIRS = (
 )
 
 
-def near(runs: Runs, row: str, arm: str, kind: str) -> pd.DataFrame:
+def near(data: pd.DataFrame, row: str, kind: str) -> pd.DataFrame:
     """Distance of what the last hop reads to the nearest line of a kind: a row per seed, a column
     per test.
+
+    data  of :func:`hops_read.distances`
     """
-    data = hops_read.distances(runs)
-    own = data[(data["model"] == row) & (data["arm"] == arm) & (data["kind"] == kind)]
+    own = data[(data["model"] == row) & (data["arm"] == ARM) & (data["kind"] == kind)]
     own = own[own["hop"] == own["hop"].max()]
     tests = list(dict.fromkeys(own["test"]))
     return own.pivot(index="seed", columns="test", values="half")[tests]
@@ -45,8 +46,8 @@ def near(runs: Runs, row: str, arm: str, kind: str) -> pd.DataFrame:
 
 def moved(survey: Survey) -> str:
     """Say of one fact what moves as a context grows: the wanted line, or the novel."""
-    runs = busiest(survey, "memreasoner_babilong")
-    wanted, novel = (near(runs, OURS, ARM, kind).median() for kind in ("wanted", "text"))
+    data = hops_read.distances(busiest(survey, "memreasoner_babilong"))
+    wanted, novel = (near(data, OURS, kind).median() for kind in ("wanted", "text"))
     if len(wanted) < 2 or novel.empty:
         return NOTHING
     away = wanted.iloc[-1] / wanted.iloc[0] >= FARTHER
@@ -68,11 +69,11 @@ def _course(values: pd.Series) -> str:
     return words(f"{value:.1f} at {test}" for test, value in values.items())
 
 
-def further(runs: Runs, row: str, tests: tuple[str, str]) -> str:
+def further(data: pd.DataFrame, row: str, tests: tuple[str, str]) -> str:
     """By how many times the wanted line is further away at the second of two lengths, in the
     median run.
     """
-    found, (first, last) = near(runs, row, ARM, "wanted"), tests
+    found, (first, last) = near(data, row, "wanted"), tests
     if not {*tests} <= {*found.columns}:
         return ""
     return f"{(found[last] / found[first]).median():.1f}"
@@ -104,12 +105,7 @@ def one_after_two(survey: Survey) -> str:
 
 def paired(runs: Runs, task: str, with_it: str, without: str, test: str) -> list[float]:
     """Points of one row above another at a test, by the seeds that both have."""
-    found = []
-    for row in (with_it, without):
-        cell = runs.cell(row, ARM, task)
-        seeds = [record["spec"]["seed"] for record in cell]
-        found.append(dict(zip(seeds, runs.values(row, ARM, task, test), strict=True)))
-    ours, other = found
+    ours, other = (runs.by_seed(row, ARM, task, test) for row in (with_it, without))
     return [ours[seed] - other[seed] for seed in ours if seed in other]
 
 

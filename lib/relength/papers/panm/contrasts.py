@@ -94,7 +94,6 @@ def overfitting(runs: Runs) -> str:
 def letters(runs: Runs, task: str) -> str:
     """The language model: BLEU beyond the trained lengths, alone and with repaired pointers."""
     specs = [spec for spec in runs.specs if spec.task.name == task]
-    middle = np.mean if runs.experiment.statistic == "mean" else np.median
     rows: list[tuple[str, str, str]] = []
     for test in runs.tests.get(task, ())[1:]:
         alone, with_it = (
@@ -102,13 +101,13 @@ def letters(runs: Runs, task: str) -> str:
             for model, arm in (("Llama", "paper"), ("PANM on Llama", "repaired"))
         )
         if alone and with_it:
-            rows.append((test, *(short(float(middle(ran))) for ran in (alone, with_it))))
+            rows.append((test, *(short(runs.middle(ran)) for ran in (alone, with_it))))
     if not rows:
         return f"**Letters, by a language model on {title(task)}:** {NOT_RUN}."
     listed = words(f"{test} letters {one} and {two}" for test, one, two in rows)
     return (
         f"**Letters, by a small language model on {title(task)}.** BLEU without pointers and with "
-        f"repaired ones, {middle.__name__}s of seeds, "
+        f"repaired ones, {runs.experiment.statistic}s of seeds, "
         f"{plural(specs[0].task.test_size, 'sequence')} a test: "
         f"{listed}."
     )
@@ -124,10 +123,10 @@ SAID = (
 
 def contrasts(survey: Survey) -> str:
     """Everything above, a line each."""
-    lines = [f"- {say(busiest(survey, name))}" for name, say in SAID]
-    if all(line.endswith(f"{NOT_RUN}.") for line in lines):
+    shown = [(say, busiest(survey, name)) for name, say in SAID]
+    if not any(runs.records for _, runs in shown):
         return NOTHING
-    return "\n".join(lines) + "\n"
+    return "".join(f"- {say(runs)}\n" for say, runs in shown)
 
 
 PASSAGES = {"findings_panm_contrasts": contrasts}

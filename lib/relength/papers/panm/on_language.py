@@ -174,24 +174,19 @@ def settings(kind: Kind, runs: Runs) -> list[Setting]:
     arms, metric = runs.experiment.judged_arms, runs.experiment.shown
     sign = -1 if runs.shown.lower_is_better else 1
     room = load_margins().measures[runs.shown.margin or "accuracy"]
-    middle = np.mean if runs.experiment.statistic == "mean" else np.median
 
     def values(row: str, task: str, test: str, arm: str = "", beside: str = "") -> list[float]:
         """Of all seeds, or of those that another row has, too."""
-        if (row, arm or arms.get(row, "")) not in runs.rows:
+        arm = arm or arms.get(row, "")
+        if (row, arm) not in runs.rows:
             return []
-        ran = runs.values(row, arm or arms[row], task, test, metric)
-        if not beside:
-            return ran
-        seeds, others = (
-            [record["spec"]["seed"] for record in runs.cell(name, arms[name], task)]
-            for name in (row, beside)
-        )
-        return [value for seed, value in zip(seeds, ran, strict=True) if seed in others]
+        ran = runs.by_seed(row, arm, task, test, metric=metric)
+        there = runs.by_seed(beside, arms[beside], task, test, metric=metric) if beside else ran
+        return [value for seed, value in ran.items() if seed in there]
 
     def number_of(*cell: str, beside: str = "") -> tuple[float, int]:
         ran = values(*cell, beside=beside)
-        return (float(middle(ran)), len(ran)) if ran else (np.nan, 0)
+        return (runs.middle(ran), len(ran)) if ran else (np.nan, 0)
 
     def weights(row: str, task: str) -> float:
         ran = runs.cell(row, arms[row], task)

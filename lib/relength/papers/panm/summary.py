@@ -198,12 +198,11 @@ def _compared(
         others = {row: own for row, own in values.items() if own}
         if not ours or not others:
             continue
-        middle = np.mean if runs.experiment.statistic == "mean" else np.median
-        best = max(others, key=lambda row: group.sign * middle(others[row]))
+        best = max(others, key=lambda row: group.sign * runs.middle(others[row]))
         counted = min(len(ours), len(others[best]))
-        numbers = counted, float(middle(ours)), float(middle(others[best])), best
+        numbers = counted, runs.middle(ours), runs.middle(others[best]), best
         trained = [
-            float(middle(own))
+            runs.middle(own)
             for row in (source.pointers, best)
             if (own := runs.values(row, arms[row], task, runs.tests[task][0], shown))
         ]
