@@ -68,6 +68,20 @@ def test_what_is_said_of_the_longest_run_of_tracking_is_in_its_record():
     assert f"{len(known)} epochs" in entry.effect
 
 
+def test_what_is_said_of_equal_trainings_that_differ_is_in_their_records():
+    (entry,) = (e for e in EVERY["memreasoner"] if e.title == "One model for every question of an "
+                "ablation")  # fmt: skip
+    medians = [
+        round(float(np.median(Runs.read(experiment(name), "reduced", 5, Store(RESULTS)).values(
+            "Larimar", "paper", task, "babi"))))
+        for name, task in (
+            ("memreasoner_babilong", "babi_one_fact"),
+            ("memreasoner_locations", "babi_one_fact_new_places"),
+        )
+    ]  # fmt: skip
+    assert [int(n) for n in re.findall(r"(\d+) %", entry.effect)] == medians
+
+
 def test_what_is_said_of_the_iteration_that_diverges_is_in_its_records():
     said = r"diverges for (\d+) to (\d+) % of the questions at (\w+) and for all .* from (\w+) on"
     (found,) = filter(None, (re.search(said, entry.effect) for entry in EVERY["memreasoner"]))
