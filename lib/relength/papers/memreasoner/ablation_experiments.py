@@ -133,7 +133,11 @@ def ablations(scale: Scale, seed: int) -> list[RunSpec]:
         *(asked(scale, seed, test_update=update) for update in UPDATES),
         *(asked(scale, seed, part) for part in PARTS),
         *without_memory(scale, seed),
-        *(spec for spec in two_facts(scale, seed) if spec.row in COMPARED),
+        *(
+            spec
+            for spec in two_facts(scale, seed)
+            if spec.row in COMPARED and spec.model.arm == "paper"
+        ),
     ]
 
 

@@ -35,9 +35,7 @@ def one_fact(scale: Scale, training: dict[str, Any], in_stages: dict[str, Any]) 
     training   what MemReasoner's has
     in_stages  what the plain decoder's has beside it: RMT's samples grow longer, too
     """
-    segment = SEGMENT["babi_one_fact"]
-    normed = {"name": "RMT", "arm": "released", "segment": segment}, training | in_stages, {}
-    return [*_all(scale, training, in_stages, UNTIL_KNOWN[scale], segment), normed]
+    return _all(scale, training, in_stages, UNTIL_KNOWN[scale], SEGMENT["babi_one_fact"])
 
 
 def two_facts(scale: Scale, training: dict[str, Any], in_stages: dict[str, Any]) -> list[Entry]:
@@ -55,6 +53,7 @@ def _all(
 ) -> list[Entry]:
     return [
         ({"name": "RMT", "segment": segment}, training | in_stages, {}),
+        ({"name": "RMT", "arm": "released", "segment": segment}, training | in_stages, {}),
         ({"name": "Mamba"}, training | mamba, {}),
         ({"name": "Larimar"}, training | LARIMAR, {}),
         ({"name": "MemN2N"}, training | UNTIL_KNOWN[scale], {"lengths": WITHIN_LINES}),

@@ -32,9 +32,9 @@ SCOPES = {
     "memreasoner-053": "Counted, no training decides this: in all 10,000 training questions of "
     "each task the lines before a question with those of earlier questions, and GPT-2's tokens of "
     "these lines, once alone and once with the two marks that an encoder puts around each. The "
-    "text does not say which it counts, so all numbers have to be within the margin for lengths "
-    "either way, or outside of it either way. (The first rule had no marks, a second one had "
-    "them.)",
+    "text does not say which it counts, so it holds if all numbers are within the margin for "
+    "lengths in one of the two ways. (The first rule had no marks, a second one had them, a third "
+    "one asked for both ways.)",
     "memreasoner-054": "Counted, no training decides this: in all 10,000 training questions of "
     "each task; both means have to be within the margin for lengths.",
 }
@@ -97,8 +97,7 @@ def decisions() -> list[tuple[str, rules.Decision, str]]:
             for task, (lines, most) in PRINTED.items()
         )
 
-    alone, marked = all_near("tokens"), all_near("marked")
-    sizes = rules.fact(alone) if alone == marked else rules.Decision("inconclusive", 1, 1, 1, "")
+    sizes = rules.fact(all_near("tokens") or all_near("marked"))
     empty = all(near(one.empty, EMPTY) for one in found.values())
     most = [
         f"{title(task)} {one.lines} and {one.tokens}, with marks {one.marked}"
