@@ -250,7 +250,8 @@ class Course:
             progress.kept["selected"] = (progress.epoch, weights())
         else:
             progress.impatience += 1
-        if self.asks_iid:
+        # What a rule selects can be compared with the best known; the last weights are no choice.
+        if self.asks_iid and rule.by != "last":
             known = -scores.iid.loss if by_loss else scores.iid.accuracy
             if known >= progress.best_validation:
                 progress.best_validation = known

@@ -497,7 +497,7 @@ class Stack:
         for test in self.task.tests:
             sets = [c.spec.task.dataset(test, c.spec.seed) for c in courses]
             data = StackedData.of(sets, self.device)
-            for kept in ("selected", "best_iid", "last"):
+            for kept in courses[0].progress.kept:
                 epochs = [c.progress.kept[kept][0] for c in courses]
                 new = [r for r, e in enumerate(epochs) if test not in tested[r].get(e, {})]
                 if not new:
