@@ -48,6 +48,7 @@ def test_each_run_leaves_out_what_it_is_called_after():
         ("facts", "autoencoded", "order", "text"),
         ("autoencoded", "order", "text"),
         ("facts", "order", "text"),
+        ("order", "text"),
         ("facts", "autoencoded", "text"),
         ("facts", "autoencoded", "order"),
         ("order",),
@@ -55,7 +56,7 @@ def test_each_run_leaves_out_what_it_is_called_after():
         ("order",),
     ]
     assert len({spec.key for spec in specs}) == len(LOSSES)
-    assert [spec.model.arm for spec in specs] == ["paper"] * 6 + ["repaired"] * 2
+    assert [spec.model.arm for spec in specs] == ["paper"] * 7 + ["repaired"] * 2
 
 
 def test_with_all_terms_it_is_a_run_of_table_2_and_no_other_is():

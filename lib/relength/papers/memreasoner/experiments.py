@@ -83,6 +83,8 @@ LOSSES: dict[str, Terms] = {
     "all terms": Terms({}),
     "without facts": Terms({"alpha": 0.0}),
     "without autoencoding": Terms({"beta": 0.0}),
+    # Of a line that was read as it should be, both ask the same.
+    "without facts and autoencoding": Terms({"alpha": 0.0, "beta": 0.0}),
     "without ordering": Terms({"delta": 0.0}),
     "without other text": Terms({"rho": 0.0}),
     "answer and ordering": Terms(UNWRITTEN),
