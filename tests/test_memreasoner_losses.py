@@ -81,9 +81,10 @@ def test_a_choice_of_terms_is_compared_with_all_terms_seed_by_seed(three, tmp_pa
     said = losses.outcome(three).splitlines()
     assert len(said) == 1 + len(LOSSES) - 2  # a line says beside what; all terms have none
     terms = {line.split(":")[0].strip(): amounts(line.replace("+", " ")) for line in said}
-    assert terms["answer and ordering"][:4] == [8, 3, 3, 64]  # at 1k, better in 3 of 3; at 128k
-    assert terms["without ordering"][:4] == [-2, 0, 3, -16]
-    assert terms["answer and ordering, repaired"][:4] == [6, 3, 3, 48]  # beside all terms, repaired
+    # At 1k, better in 3 of 3; the mean of the steps 5 to 8, from 16k on.
+    assert terms["answer and ordering"][:4] == [8, 3, 3, 52]
+    assert terms["without ordering"][:4] == [-2, 0, 3, -13]
+    assert terms["answer and ordering, repaired"][:4] == [6, 3, 3, 39]  # beside all terms, repaired
     waits = losses.outcome(runs_of(tmp_path, 2, "all terms", "all terms, repaired"))
     assert waits.startswith("Not run") and not amounts(waits)
 

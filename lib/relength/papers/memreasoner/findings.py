@@ -1,6 +1,6 @@
 """Passages of the chapter on what the runs of this paper show."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from math import log
 from statistics import median
@@ -198,43 +198,55 @@ def terms(survey: Survey) -> str:
 
 def deciding(survey: Survey) -> str:
     """Say which terms of the loss decide, by the runs that know bAbI itself."""
-    runs, least = busiest(survey, "memreasoner_losses"), load_margins().least_seeds
-    margin = load_margins().measures["accuracy"].around(0)
-    found: dict[str, list[str]] = {"idle": [], "fewer": [], "more": [], "open": []}
-    costly = []  # the choices of terms with which every seed answers fewer
-    for terms in LOSSES:
-        every = losses.gains(runs, terms, losses.SHORT)
-        if every.empty or terms == with_all_terms(terms):
-            continue
-        gain = losses.gains(runs, terms, losses.SHORT, learned=True)
-        if gain.empty:
-            found["idle"].append(f"*{terms}* ({plural(len(every), 'run')})")
-            continue
-        said = f"*{terms}* ({signed(gain.median())} points, {plural(len(gain), 'pair')} of runs)"
-        sides = {"fewer": -gain, "more": gain}
-        agreed = [
-            side
-            for side, by in sides.items()
-            if len(by) >= least and by.median() > margin and (by > 0).all()
-        ]
-        found[agreed[0] if agreed else "open"].append(said)
-        costly += [terms] * (agreed == ["fewer"])
-    said = [
-        f"- {words(found[kind])}: {told}."
-        for kind, told in {
-            "idle": "not even bAbI's own test is known in any run, so that a novel tells nothing",
-            "fewer": f"every seed answers fewer questions at {losses.SHORT} than with all terms",
-            "more": f"every seed answers more questions at {losses.SHORT} than with all terms",
-            "open": "seeds disagree, are too few, or differ by less than the margin",
-        }.items()
-        if found[kind]
+    runs = busiest(survey, "memreasoner_losses")
+    found: dict[tuple[int, int, str], list[str]] = {}  # what is said, in order, of which choices
+    decisive: dict[str, str] = {}  # {choice of terms: what every seed of it does}
+    for place, (where, lengths) in enumerate(losses.CONTEXTS.items()):
+        says = {
+            "fewer": f"every seed answers fewer questions {where}",
+            "more": f"every seed answers more questions {where}",
+            "": f"{where} seeds disagree, are too few, or differ by less than the margin",
+        }
+        for terms in LOSSES:
+            every = losses.gains(runs, terms, lengths)
+            if every.empty or terms == with_all_terms(terms):
+                continue
+            gain = losses.gains(runs, terms, lengths, learned=True)
+            if gain.empty:
+                idle = "not even bAbI's own test is known in any run, so that a novel tells nothing"
+                found.setdefault((-1, 0, idle), []).append(
+                    f"*{terms}* ({plural(len(every), 'run')})"
+                )
+                continue
+            side = _agreed(gain)
+            rank, said = [*says].index(side), says[side] + " than with all terms" * bool(side)
+            found.setdefault((place, rank, said), []).append(
+                f"*{terms}* ({signed(gain.median())} points, {plural(len(gain), 'pair')} of runs)"
+            )
+            if side:
+                decisive.setdefault(terms, says[side])
+    lines = [
+        f"- {words(dict.fromkeys(choices))}: {said}."
+        for (_, _, said), choices in sorted(found.items())
     ]
-    return "\n".join([*said, "", _near(runs, costly)]).rstrip() + "\n" if said else NOTHING
+    return "\n".join([*lines, "", _near(runs, decisive)]).rstrip() + "\n" if lines else NOTHING
 
 
-def _near(runs: Runs, costly: Iterable[str]) -> str:
+def _agreed(gain: pd.Series) -> str:
+    """*fewer* or *more* if all of enough seeds say so, by more than the margin in the median."""
+    margins = load_margins()
+    margin = margins.measures["accuracy"].around(0)
+    for side, by in (("fewer", -gain), ("more", gain)):
+        if len(by) >= margins.least_seeds and by.median() > margin and (by > 0).all():
+            return side
+    return ""
+
+
+def _near(runs: Runs, decisive: Mapping[str, str]) -> str:
     """Say how near the lines of a novel come, with all terms and with the choices of terms that
-    cost accuracy; empty without traces.
+    decide; empty without traces.
+
+    decisive  {choice of terms: what every seed of it does}
     """
     whole, data = next(iter(LOSSES)), codes.codes(runs)
     own = data[data["terms"] == whole]
@@ -243,8 +255,8 @@ def _near(runs: Runs, costly: Iterable[str]) -> str:
     by_length = {length: part["room"] for length, part in own.groupby("test", sort=False)}
     far = _room(own)
     beside = "".join(
-        f" {capital(terms)}, which costs every seed, it is {_room(part)}."
-        for terms in costly
+        f" {capital(terms)}, where {does}, it is {_room(part)}."
+        for terms, does in decisive.items()
         if len(part := data[data["terms"] == terms])
     )
     nearer = words(f"{(room < 1).sum()} at {length}" for length, room in by_length.items())

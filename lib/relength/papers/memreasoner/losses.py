@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CHANCE = 100 / len(PLACES)
-SHORT, LONG = LENGTHS[1], LENGTHS[-1]
+# Where choices of terms are compared: the shortest context with a novel, and the mean over the long
+# ones, which Tables 2 and 3 have as a column, too.
+CONTEXTS = {"at 1k": ("1k",), "from 16k on": LENGTHS[LENGTHS.index("16k") :]}
 # Shares of questions that a record has, and what they are called here.
 SHARES = {"answer_accuracy": "accuracy", "facts_found": "found", "answer_and_facts": "both"}
 
@@ -64,16 +66,17 @@ def unlearned(runs: Runs) -> dict[str, list[int]]:
     return {terms: found[terms] for terms in LOSSES if terms in found}
 
 
-def gains(runs: Runs, terms: str, length: str, learned: bool = False) -> pd.Series:
+def gains(runs: Runs, terms: str, lengths: "Sequence[str]", learned: bool = False) -> pd.Series:
     """Accuracy of a choice of terms less that of all terms in the same reading, by seed.
 
+    lengths  over which accuracy is a mean
     learned  only seeds of which both runs solve bAbI's own test
 
     It is empty without runs of both.
     """
     data = accuracies(runs)
-    data = data[(data["length"] == length) & (data["knows"] | (not learned))]
-    wide = data.pivot(index="seed", columns="terms", values="accuracy")
+    data = data[data["length"].isin(lengths) & (data["knows"] | (not learned))]
+    wide = data.pivot_table("accuracy", index="seed", columns="terms")
     pair = [terms, with_all_terms(terms)]
     if not {*pair} <= set(wide.columns):
         return pd.Series(dtype=float)
@@ -219,19 +222,18 @@ def outcome(runs: Runs) -> str:
     """Word the effect of leaving out each term, seed by seed beside the run with all terms in the
     same reading.
 
-    It is told at the shortest and the longest context with books, of all seeds and of those of
-    which both runs solve bAbI's own test.
+    It is told of all seeds, and of those of which both runs solve bAbI's own test.
     """
     said = []
     for terms in LOSSES:
         if terms == with_all_terms(terms):
             continue
         parts = []
-        for length in (SHORT, LONG):
-            every, learned = (gains(runs, terms, length, known) for known in (False, True))
+        for where, lengths in CONTEXTS.items():
+            every, learned = (gains(runs, terms, lengths, known) for known in (False, True))
             if every.empty:
                 continue
-            parts.append(f"{_points(every)} at {length} ({_better(every)})")
+            parts.append(f"{_points(every)} {where} ({_better(every)})")
             if 0 < len(learned) < len(every):
                 parts[-1] += f", {_points(learned)} where both know bAbI ({_better(learned)})"
         if parts:
