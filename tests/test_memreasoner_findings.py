@@ -138,10 +138,10 @@ def test_what_goes_wrong_first_and_how_near_a_novel_comes_are_those_of_the_trace
     (said,) = findings.first_wrong(state).strip().splitlines()
     # at 4k, of two runs: right; retrieval, of which the novel; order; writing; right by luck
     assert amounts(said)[-6:] == [40, 30, 30, 20, 10, 10]
-    near = findings._near(busiest(state, "memreasoner_losses"), ())
+    near = findings._near(busiest(state, "memreasoner_losses"), {})
     # medians at both lengths, of two runs; of these, those in which the novel is nearer; spreads
     assert amounts(near) == [1.6, 1.0, 2, 2, 0, 1, 0.5, 1.5]
-    beside = findings._near(busiest(state, "memreasoner_losses"), ["all terms"])
+    beside = findings._near(busiest(state, "memreasoner_losses"), {"all terms": "nothing changes"})
     assert amounts(beside) == [1.6, 1.0, 2, 1.6, 1.0, 2, 0, 1, 0.5, 1.5]
 
 
