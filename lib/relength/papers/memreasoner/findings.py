@@ -205,7 +205,7 @@ def deciding(survey: Survey) -> str:
         says = {
             "fewer": f"every seed answers fewer questions {where}",
             "more": f"every seed answers more questions {where}",
-            "": f"{where} seeds disagree, are too few, or differ by less than the margin",
+            "": f"{where}, seeds disagree, are too few, or differ by less than the margin",
         }
         for terms in LOSSES:
             every = losses.gains(runs, terms, lengths)
