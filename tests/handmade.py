@@ -83,9 +83,8 @@ def record(
         for epoch, point in enumerate(curve):
             seen = {test: accuracy(spec, test) * (1 - 0.7**epoch) for test in watched}
             point["watched_accuracy"] = seen if len(seen) > 1 else seen[watched[0]]
-    checkpoints = {
-        name: {"epoch": epochs - 1, "tests": tests} for name in ("selected", "last", "best_iid")
-    }
+    kept = ["selected", "last", *["best_iid"] * (spec.training.selection.by != "last")]
+    checkpoints = {name: {"epoch": epochs - 1, "tests": tests} for name in kept}
     if larger := getattr(spec.task, "extended_tests", {}):
         with_it = {test: _metrics(spec, (extended or accuracy)(spec, test)) for test in larger}
         checkpoints["extended"] = {"epoch": epochs - 1, "tests": with_it}

@@ -55,6 +55,26 @@ def test_the_ledger_says_what_the_pages_say(survey, store):
     assert said == on_pages
 
 
+@pytest.mark.parametrize(
+    ("one", "two", "outcome"),
+    [
+        ((14, 71, 91), (72, 437, 573), "reproduced"),  # with marks
+        ((14, 90, 110), (72, 573, 700), "reproduced"),  # without
+        ((14, 90, 110), (72, 437, 573), "contradicted"),  # a way of its own per task
+        ((14, 71, 110), (72, 437, 573), "contradicted"),
+        ((20, 71, 91), (72, 437, 573), "contradicted"),
+    ],
+)
+def test_sizes_are_the_papers_if_one_way_of_counting_gives_them_all(one, two, outcome, monkeypatch):
+    found = {
+        task: training_text.Counts(*counts, empty=2.0)
+        for task, counts in zip(training_text.PRINTED, (one, two), strict=True)
+    }
+    monkeypatch.setattr(training_text, "kept", lambda: found)
+    (sizes, _) = training_text.decisions()
+    assert (sizes[0], sizes[1].outcome) == ("memreasoner-053", outcome)
+
+
 def test_what_no_training_decides_is_read_from_no_run(store, monkeypatch):
     """It is kept by what was measured alone."""
 

@@ -62,7 +62,8 @@ def run_spec(model, seed, task="recopy", **training):
         model={**model, "embedding_size": 6, "hidden_size": 8},
         training={
             "name": "epochs",
-            **{"epochs": 2, "batch_size": 8, "precision": "float64"},
+            **({} if "name" in training else {"epochs": 2}),
+            **{"batch_size": 8, "precision": "float64"},
             **training,
         },
         scale="smoke",
@@ -135,9 +136,19 @@ def test_fifty_steps_stay_as_close_as_rounding_allows(model):
     assert_rounding_alone(stack, single_steps)
 
 
-def test_whole_runs_agree_in_curve_selection_and_tests():
+@pytest.mark.parametrize(
+    ("training", "kept"),
+    [
+        ({}, {"selected", "best_iid", "last"}),
+        ({"name": "fixed_steps", "steps": 10, "validate_every": 5}, {"selected", "last"}),
+    ],
+    ids=["selected", "last"],
+)
+def test_whole_runs_agree_in_curve_selection_and_tests(training, kept):
     specs = [
-        run_spec("Content", seed, task) for task in ("copy", "reverse_copy") for seed in (0, 1)
+        run_spec("Content", seed, task, **training)
+        for task in ("copy", "reverse_copy")
+        for seed in (0, 1)
     ]
     stack = Stack(specs)
     while not stack.finished:
@@ -145,7 +156,7 @@ def test_whole_runs_agree_in_curve_selection_and_tests():
     results = stack.results()
     for spec in specs:
         alone, stacked = train(spec), results[spec.key]
-        assert stacked.checkpoints == alone.checkpoints
+        assert stacked.checkpoints == alone.checkpoints and set(alone.checkpoints) == kept
         assert stacked.probe["losses"] == pytest.approx(alone.probe["losses"], rel=1e-9)
         for ours, theirs in zip(stacked.curve, alone.curve, strict=True):
             assert ours == pytest.approx(theirs, rel=1e-9)

@@ -244,15 +244,24 @@ def test_the_page_and_the_deviation_say_how_long_each_reading_is_trained():
         assert amounts(text[said : said + 60])[:3] == [one["text"], two["text"], one["ruler"]]
 
 
+@pytest.mark.parametrize("hops", [1, 2])
 @pytest.mark.skipif(bool(why := TwoHops().lacks()), reason=f"the books: {why}")
-def test_a_segment_is_the_median_question_two_hold_each_and_an_answer_fits_beside_them():
+def test_a_segment_is_the_median_question_and_two_hold_each(hops):
+    every = (s for s in variable_tracking("reduced", 0) if s.row == "RMT")
+    spec = next(s for s in every if s.task.hops == hops)
+    batch = spec.task.model_copy(update={"train_size": 1000}).dataset("train", 0)
+    lengths = (ending_together(batch) != PAD).sum(1)
+    assert int(lengths.median()) == spec.model.segment
+    assert spec.model.segment < int(lengths.max()) <= 2 * spec.model.segment
+
+
+@pytest.mark.skipif(bool(why := TwoHops().lacks()), reason=f"the books: {why}")
+def test_an_answer_fits_beside_the_last_segment():
     """RMT's two segments on two hops, as in the text; its places end with an answer's."""
     spec = next(s for s in variable_tracking("smoke", 0) if s.row == "RMT" and s.task.hops == 2)
     task = spec.task.model_copy(update={"train_size": 200})
     batch = task.dataset("train", 0)
     lengths = (ending_together(batch) != PAD).sum(1)
-    assert int(lengths.median()) == spec.model.segment
-    assert int(lengths.max()) <= 2 * spec.model.segment
     made = MODELS["RMT"].module(spec.model, *task.shape).initialise(0)
     longest = batch.select(lengths.topk(4).indices)
     # Two names letter by letter; places of memory that an answer's segment lacks are left for it.

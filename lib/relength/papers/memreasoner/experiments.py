@@ -83,7 +83,8 @@ LOSSES: dict[str, Terms] = {
     "all terms": Terms({}),
     "without facts": Terms({"alpha": 0.0}),
     "without autoencoding": Terms({"beta": 0.0}),
-    # Of a line that was read as it should be, both ask the same.
+    # Of a line that was read as it should be, both ask the same, so that without one of them the
+    # other still asks.
     "without facts and autoencoding": Terms({"alpha": 0.0, "beta": 0.0}),
     "without ordering": Terms({"delta": 0.0}),
     "without other text": Terms({"rho": 0.0}),
@@ -159,7 +160,7 @@ def two_facts(scale: Scale, seed: int, task: str = "babi_two_facts") -> list[Run
 def hops(scale: Scale, seed: int) -> list[RunSpec]:
     """Tables 5 and 11: trained on task 2, tested on task 1 of BABILong; two reads in both.
 
-    RMT's second reading is compared on Tables 2 and 3.
+    RMT's second reading is compared on Tables 1 to 3.
     """
     every = two_facts(scale, seed, "babi_two_facts_then_one")
     return [spec for spec in every if (spec.row, spec.model.arm) != ("RMT", "released")]

@@ -200,16 +200,13 @@ def deciding(survey: Survey) -> str:
     """Say which terms of the loss decide, by the runs that know bAbI itself."""
     runs = busiest(survey, "memreasoner_losses")
     found: dict[tuple[int, int, str], list[str]] = {}  # what is said, in order, of which choices
-    decisive: dict[str, str] = {}  # {choice of terms: what every seed of it does}
-    for place, (where, lengths) in enumerate(losses.CONTEXTS.items()):
-        says = {
-            "fewer": f"every seed answers fewer questions {where}",
-            "more": f"every seed answers more questions {where}",
-            "": f"{where}, seeds disagree, are too few, or differ by less than the margin",
-        }
-        for terms in LOSSES:
+    decisive: dict[str, list[str]] = {}  # {choice of terms: what every seed of it does}
+    for terms in LOSSES:
+        if terms == with_all_terms(terms):
+            continue
+        for place, (where, lengths) in enumerate(losses.CONTEXTS.items()):
             every = losses.gains(runs, terms, lengths)
-            if every.empty or terms == with_all_terms(terms):
+            if every.empty:
                 continue
             gain = losses.gains(runs, terms, lengths, learned=True)
             if gain.empty:
@@ -217,34 +214,38 @@ def deciding(survey: Survey) -> str:
                 found.setdefault((-1, 0, idle), []).append(
                     f"*{terms}* ({plural(len(every), 'run')})"
                 )
-                continue
+                break
+            does = {
+                "fewer": f"every seed answers fewer questions {where}",
+                "more": f"every seed answers more questions {where}",
+                "open": f"{where}, seeds disagree, are too few, or differ by less than the margin",
+            }
             side = _agreed(gain)
-            rank, said = [*says].index(side), says[side] + " than with all terms" * bool(side)
-            found.setdefault((place, rank, said), []).append(
+            said = does[side] + " than with all terms" * (side != "open")
+            found.setdefault((place, [*does].index(side), said), []).append(
                 f"*{terms}* ({signed(gain.median())} points, {plural(len(gain), 'pair')} of runs)"
             )
-            if side:
-                decisive.setdefault(terms, says[side])
-    lines = [
-        f"- {words(dict.fromkeys(choices))}: {said}."
-        for (_, _, said), choices in sorted(found.items())
-    ]
+            if side != "open":
+                decisive.setdefault(terms, []).append(does[side])
+    lines = [f"- {words(choices)}: {said}." for (_, _, said), choices in sorted(found.items())]
     return "\n".join([*lines, "", _near(runs, decisive)]).rstrip() + "\n" if lines else NOTHING
 
 
 def _agreed(gain: pd.Series) -> str:
-    """*fewer* or *more* if all of enough seeds say so, by more than the margin in the median."""
+    """*fewer* or *more* if all of enough seeds say so, by more than the margin in the median; else
+    *open*.
+    """
     margins = load_margins()
     margin = margins.measures["accuracy"].around(0)
     for side, by in (("fewer", -gain), ("more", gain)):
         if len(by) >= margins.least_seeds and by.median() > margin and (by > 0).all():
             return side
-    return ""
+    return "open"
 
 
-def _near(runs: Runs, decisive: Mapping[str, str]) -> str:
+def _near(runs: Runs, decisive: Mapping[str, list[str]]) -> str:
     """Say how near the lines of a novel come, with all terms and with the choices of terms that
-    decide; empty without traces.
+    decide in the same reading; empty without traces.
 
     decisive  {choice of terms: what every seed of it does}
     """
@@ -255,9 +256,9 @@ def _near(runs: Runs, decisive: Mapping[str, str]) -> str:
     by_length = {length: part["room"] for length, part in own.groupby("test", sort=False)}
     far = _room(own)
     beside = "".join(
-        f" {capital(terms)}, where {does}, it is {_room(part)}."
+        f" {capital(terms)}, where {words(does)}, it is {_room(part)}."
         for terms, does in decisive.items()
-        if len(part := data[data["terms"] == terms])
+        if with_all_terms(terms) == whole and len(part := data[data["terms"] == terms])
     )
     nearer = words(f"{(room < 1).sum()} at {length}" for length, room in by_length.items())
     first = own[own["test"] == next(iter(by_length))][["between", "spread"]].median()

@@ -72,16 +72,17 @@ def gains(runs: Runs, terms: str, lengths: "Sequence[str]", learned: bool = Fals
     lengths  over which accuracy is a mean
     learned  only seeds of which both runs solve bAbI's own test
 
-    It is empty without runs of both.
+    It is empty without runs of both. A seed counts if both runs have all lengths.
     """
     data = accuracies(runs)
     data = data[data["length"].isin(lengths) & (data["knows"] | (not learned))]
-    wide = data.pivot_table("accuracy", index="seed", columns="terms")
+    wide = data.pivot(index=["seed", "length"], columns="terms", values="accuracy")
     pair = [terms, with_all_terms(terms)]
     if not {*pair} <= set(wide.columns):
         return pd.Series(dtype=float)
     both = wide[pair].dropna()
-    return both[pair[0]] - both[pair[1]]
+    gain = (both[pair[0]] - both[pair[1]]).groupby("seed")
+    return gain.mean()[gain.size() == len(lengths)]
 
 
 def medians(runs: Runs, of: str = "accuracy") -> pd.DataFrame:

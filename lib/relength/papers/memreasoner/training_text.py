@@ -32,9 +32,10 @@ SCOPES = {
     "memreasoner-053": "Counted, no training decides this: in all 10,000 training questions of "
     "each task the lines before a question with those of earlier questions, and GPT-2's tokens of "
     "these lines, once alone and once with the two marks that an encoder puts around each. The "
-    "text does not say which it counts, so it holds if all numbers are within the margin for "
-    "lengths in one of the two ways. (The first rule had no marks, a second one had them, a third "
-    "one asked for both ways.)",
+    "text does not say which it counts, so it holds if all numbers of both tasks are within the "
+    "margin for lengths in one of the two ways. (The first rule counted without marks and "
+    "contradicted it, the second counted marks and reproduced it, the third asked for both ways "
+    "and left it open.)",
     "memreasoner-054": "Counted, no training decides this: in all 10,000 training questions of "
     "each task; both means have to be within the margin for lengths.",
 }
