@@ -17,6 +17,7 @@ from relength.report.scoreboard import Survey
 from relength.runs.store import Store, cause, frame
 from relength.specs import registry
 from relength.specs.experiments import experiment, experiments
+from relength.specs.margins import load_margins
 from relength.verdicts import deviations
 from relength.verdicts.deviations import Measure, effect
 
@@ -66,6 +67,20 @@ def test_what_is_said_of_the_longest_run_of_tracking_is_in_its_record():
     told = [known[3], max(known), known[-1], *guesses]
     assert [int(n) for n in re.findall(r"(\d+) %", said)] == told
     assert f"{len(known)} epochs" in entry.effect
+    # The first runs of two hops, of shorter segments and fewer epochs, and those of today.
+    by_setting: dict[tuple, dict[str, list[float]]] = {}
+    for record in Store(RESULTS).records():
+        model, task = record["spec"]["model"], record["spec"]["task"]["name"]
+        if (model["name"], task) == ("RMT", "vt_2hop"):
+            setting = model["segment"], record["spec"]["training"]["epochs"]
+            for test, found in record["checkpoints"]["selected"]["tests"].items():
+                of = by_setting.setdefault(setting, {}).setdefault(test, [])
+                of.append(100 * found["answer_accuracy"])
+    first, today = by_setting[64, 4], by_setting[85, 8]
+    margin = load_margins().measures["accuracy"].around(0)
+    for test in first:
+        assert len(first[test]) == len(today[test]) == 3
+        assert abs(np.median(first[test]) - np.median(today[test])) <= margin
 
 
 def test_what_is_said_of_equal_trainings_that_differ_is_in_their_records():
