@@ -199,16 +199,17 @@ def terms(survey: Survey) -> str:
 def deciding(survey: Survey) -> str:
     """Say which terms of the loss decide, by the runs that know bAbI itself."""
     runs = busiest(survey, "memreasoner_losses")
+    data = losses.accuracies(runs)
     found: dict[tuple[int, int, str], list[str]] = {}  # what is said, in order, of which choices
     decisive: dict[str, list[str]] = {}  # {choice of terms: what every seed of it does}
     for terms in LOSSES:
         if terms == with_all_terms(terms):
             continue
         for place, (where, lengths) in enumerate(losses.CONTEXTS.items()):
-            every = losses.gains(runs, terms, lengths)
+            every = losses.gains(data, terms, lengths)
             if every.empty:
                 continue
-            gain = losses.gains(runs, terms, lengths, learned=True)
+            gain = losses.gains(data, terms, lengths, learned=True)
             if gain.empty:
                 idle = "not even bAbI's own test is known in any run, so that a novel tells nothing"
                 found.setdefault((-1, 0, idle), []).append(

@@ -66,15 +66,17 @@ def unlearned(runs: Runs) -> dict[str, list[int]]:
     return {terms: found[terms] for terms in LOSSES if terms in found}
 
 
-def gains(runs: Runs, terms: str, lengths: "Sequence[str]", learned: bool = False) -> pd.Series:
+def gains(
+    data: pd.DataFrame, terms: str, lengths: "Sequence[str]", learned: bool = False
+) -> pd.Series:
     """Accuracy of a choice of terms less that of all terms in the same reading, by seed.
 
+    data     of :func:`accuracies`
     lengths  over which accuracy is a mean
     learned  only seeds of which both runs solve bAbI's own test
 
     It is empty without runs of both. A seed counts if both runs have all lengths.
     """
-    data = accuracies(runs)
     data = data[data["length"].isin(lengths) & (data["knows"] | (not learned))]
     wide = data.pivot(index=["seed", "length"], columns="terms", values="accuracy")
     pair = [terms, with_all_terms(terms)]
@@ -225,13 +227,13 @@ def outcome(runs: Runs) -> str:
 
     It is told of all seeds, and of those of which both runs solve bAbI's own test.
     """
-    said = []
+    data, said = accuracies(runs), []
     for terms in LOSSES:
         if terms == with_all_terms(terms):
             continue
         parts = []
         for where, lengths in CONTEXTS.items():
-            every, learned = (gains(runs, terms, lengths, known) for known in (False, True))
+            every, learned = (gains(data, terms, lengths, known) for known in (False, True))
             if every.empty:
                 continue
             parts.append(f"{_points(every)} {where} ({_better(every)})")
